@@ -1,0 +1,233 @@
+"""One settings module; everything that differs between installations comes from the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+from config.secret import secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(os.environ.get("COUNTERSIGN_DATA", BASE_DIR / "var")).resolve()
+
+
+def _services() -> dict[str, str]:
+    """What `manage.py up` started: lets other commands work beside it."""
+    try:
+        return dict(json.loads((DATA_DIR / "services.json").read_text()))
+    except FileNotFoundError:
+        return {}
+
+
+SERVICES = _services()
+
+
+def service_url(name: str, default: str) -> str:
+    return os.environ.get(name) or SERVICES.get(name) or default
+
+
+DATABASE_URL = service_url("DATABASE_URL", "postgresql:///countersign")
+DATABASE_OWNER_URL = (
+    os.environ.get("DATABASE_OWNER_URL")
+    or os.environ.get("DATABASE_URL")
+    or service_url("DATABASE_OWNER_URL", DATABASE_URL)
+)
+REDIS_URL = service_url("REDIS_URL", "redis://127.0.0.1:6379/0")
+
+SECRET_KEY = secret_key(DATA_DIR)
+DEBUG = os.environ.get("COUNTERSIGN_DEBUG") == "1"
+PUBLIC_URL = os.environ.get("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+AGENT_URL = os.environ.get("COUNTERSIGN_AGENT_URL", "http://127.0.0.1:8001").rstrip("/")
+ALLOWED_HOSTS = [
+    host
+    for host in os.environ.get("COUNTERSIGN_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
+    if host
+]
+# Pages of other origins that may call the agents' endpoint; programs send no Origin at all.
+AGENT_ORIGINS = [o for o in os.environ.get("COUNTERSIGN_AGENT_ORIGINS", "").split(",") if o]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+
+INSTALLED_APPS = [
+    "daphne",
+    "config",
+    "core",
+    "audit",
+    "accounts",
+    "registry",
+    "policies",
+    "calls",
+    "approvals",
+    "gateway",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "channels",
+    "django_celery_beat",
+    "django_htmx",
+    "pgtrigger",
+    "rest_framework",
+    "template_partials",
+    "csp",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+
+def _database(url: str, **options: Any) -> dict[str, Any]:
+    parts = conninfo_to_dict(url)
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname", ""),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "")),
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {**parts, **options},
+    }
+
+
+DATABASES = {
+    "default": _database(DATABASE_URL, pool={"min_size": 0, "max_size": 10, "timeout": 10}),
+    # Migrations and grants run as the owner: `migrate --database owner`.
+    "owner": _database(DATABASE_OWNER_URL),
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+APP_ROLE = conninfo_to_dict(DATABASE_URL).get("user") or ""
+
+AUTH_USER_MODEL = "accounts.User"
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "accounts:sign_in"
+LOGIN_REDIRECT_URL = "registry:catalogue"
+LOGOUT_REDIRECT_URL = "accounts:sign_in"
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+SECURE_HSTS_SECONDS = 365 * 86400 if PUBLIC_URL.startswith("https://") else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "static-built"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "countersign"},
+    }
+}
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+# A message is only a doorbell: longer than the longest call, so that Redis never rings twice for it.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.AgentTokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "UNAUTHENTICATED_USER": None,
+}
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
+UPSTREAM_NETWORKS = [n for n in os.environ.get("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
+PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
+# The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
+# administrator writes. A command that is not in it never starts.
+STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / "stdio.json"))
+
+DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
+START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
+HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
+LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
+RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"aiohttp.access": {"level": "WARNING"}, "daphne.server": {"level": "WARNING"}},
+}
+SILENCED_SYSTEM_CHECKS: list[str] = []

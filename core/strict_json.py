@@ -1,0 +1,146 @@
+"""JSON that every parser reads the same way, or none.
+
+Python, JavaScript, Go and PostgreSQL disagree about duplicate keys, large integers, NaN and
+lone surrogates; a document that two of them could read differently could show one thing to an
+approver and do another. Source: RFC 7493 (I-JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from json.decoder import scanstring
+from json.scanner import c_make_scanner  # type: ignore[attr-defined]
+from typing import Any, NoReturn
+
+import orjson
+
+MAX_DEPTH = 32
+MAX_INTEGER = 2**53 - 1
+_SPACE = re.compile(r"[ \t\n\r]*").match
+_FIRST_SPACE = re.compile(rb"[ \t\n\r]*").match
+
+Span = tuple[int, int]
+
+
+class Ambiguous(ValueError):
+    """Says what was wrong in a sentence that an agent can act upon."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+        raise Ambiguous(f"The name {json.dumps(twice)} appears twice in one object.")
+    return result
+
+
+def _integer(text: str) -> int:
+    if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
+        raise Ambiguous(
+            f"The integer {text[:40]} is beyond ±(2^53 − 1), where parsers begin to disagree: "
+            "send it as a string."
+        )
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise Ambiguous(f"The number {text[:40]} is too large to be held exactly.")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    raise Ambiguous(f"{text} is not JSON.")
+
+
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+_scan = c_make_scanner(_decoder)
+_lenient = c_make_scanner(json.JSONDecoder())
+
+
+def loads(data: bytes) -> Any:
+    """The value of `data`; raises Ambiguous with the reason where two parsers could differ."""
+    text = _text(data)
+    try:
+        value, end = _scan(text, _SPACE(text, 0).end())  # type: ignore[union-attr]
+    except (StopIteration, json.JSONDecodeError, RecursionError) as error:
+        raise Ambiguous(_syntax(error)) from error
+    if _SPACE(text, end).end() != len(text):  # type: ignore[union-attr]
+        raise Ambiguous(f"There is more after the end of the document, at character {end}.")
+    _check_surrogates(data, text)
+    _check_depth(value, data)
+    return value
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise Ambiguous("The document begins with a byte order mark: leave it out.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Ambiguous(f"Byte {error.start} is not UTF-8.") from error
+
+
+def _syntax(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"Not JSON: {error.msg} at character {error.pos}."
+    if isinstance(error, RecursionError):
+        return f"The document is nested deeper than {MAX_DEPTH} levels."
+    return f"Not JSON: a value was expected at character {error.args[0] if error.args else 0}."
+
+
+def _check_surrogates(data: bytes, text: str) -> None:
+    if "\\ud" not in text and "\\uD" not in text:
+        return
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise Ambiguous("A string holds half of a surrogate pair.") from error
+
+
+def _check_depth(value: Any, data: bytes) -> None:
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for v in level if isinstance(v, dict | list) for child in _children(v)]
+    if any(isinstance(v, dict | list) for v in level):
+        raise Ambiguous(f"The document is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _children(value: dict[str, Any] | list[Any]) -> Any:
+    return value.values() if isinstance(value, dict) else value
+
+
+def spans(text: str, start: int = 0) -> dict[str, Span]:
+    """Where each member's value of the object at `start` stands, in characters.
+
+    For text that parsed before: raises ValueError where it is no object.
+    """
+    at = _SPACE(text, start).end()  # type: ignore[union-attr]
+    if text[at : at + 1] != "{":
+        raise ValueError("not an object")
+    at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
+    found: dict[str, Span] = {}
+    while text[at] != "}":
+        name, at = scanstring(text, at + 1)
+        begin = _SPACE(text, _SPACE(text, at).end() + 1).end()  # type: ignore[union-attr]
+        _, end = _lenient(text, begin)
+        found[name] = (begin, end)
+        at = _SPACE(text, end).end()  # type: ignore[union-attr]
+        if text[at] == ",":
+            at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
+    return found
+
+
+def one_line(raw: str) -> bytes:
+    """The same tokens on one line, as newline-framed transports need.
+
+    A raw line break can only stand between tokens: inside strings JSON forbids it.
+    """
+    return raw.replace("\n", " ").replace("\r", " ").encode()

@@ -1,0 +1,146 @@
+"""Text from agents and upstream servers, split so that nothing in it can hide."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+# Code points that draw nothing, draw like a plain space, reorder their neighbours or command a
+# terminal. Default_Ignorable_Code_Point of Unicode 16, and what it leaves out: C0 and C1 controls
+# (except tab and newline), spaces that pass for a space, blanks with a glyph that is empty,
+# format characters outside the property, private use, non-characters and lone surrogates.
+_RANGES = {
+    "control": [(0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029)],
+    "bidi": [(0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)],
+    "space": [
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x202F, 0x202F),
+        (0x205F, 0x205F),
+        (0x3000, 0x3000),
+    ],
+    "selector": [(0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)],
+    "tag": [(0xE0000, 0xE00FF), (0xE01F0, 0xE0FFF)],
+    "unseen": [
+        (0xAD, 0xAD),
+        (0x034F, 0x034F),
+        (0x0600, 0x0605),
+        (0x06DD, 0x06DD),
+        (0x070F, 0x070F),
+        (0x0890, 0x0891),
+        (0x08E2, 0x08E2),
+        (0x115F, 0x1160),
+        (0x17B4, 0x17B5),
+        (0x200B, 0x200D),
+        (0x2060, 0x2065),
+        (0x206A, 0x206F),
+        (0x2800, 0x2800),
+        (0x3164, 0x3164),
+        (0xFDD0, 0xFDEF),
+        (0xFEFF, 0xFEFF),
+        (0xFFA0, 0xFFA0),
+        (0xFFF0, 0xFFFC),
+        (0xFFFE, 0xFFFF),
+        (0x110BD, 0x110BD),
+        (0x110CD, 0x110CD),
+        (0x13430, 0x1343F),
+        (0x16FE4, 0x16FE4),
+        (0x1BCA0, 0x1BCA3),
+        (0x1D159, 0x1D159),
+        (0x1D173, 0x1D17A),
+    ],
+    "surrogate": [(0xD800, 0xDFFF)],
+    "private": [(0xE000, 0xF8FF), (0xF0000, 0x10FFFF)],
+}
+
+
+_HIDDEN = re.compile(
+    "["
+    + "".join(
+        f"\\U{first:08x}-\\U{last:08x}" for ranges in _RANGES.values() for first, last in ranges
+    )
+    + "]+"
+)
+_STARTS, _KINDS = zip(
+    *sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges), strict=True
+)
+# A page of more marked stretches than this would take seconds to draw and help nobody.
+_MARKED_LIMIT = 4000
+
+
+class Segment(NamedTuple):
+    """A stretch of text to show; `kind` is empty for text that shows itself."""
+
+    text: str
+    kind: str = ""
+
+
+def reveal(text: str) -> list[Segment]:
+    """The same text, every character that could hide in it written as ⟦U+XXXX⟧."""
+    segments: list[Segment] = []
+    start = 0
+    for match in _HIDDEN.finditer(text):
+        if len(segments) > _MARKED_LIMIT:
+            break
+        if match.start() > start:
+            segments.append(Segment(text[start : match.start()]))
+        segments += _marked(match.group())
+        start = match.end()
+    if start < len(text):
+        segments.append(Segment(revealed(text[start:])))
+    return segments
+
+
+def _marked(run: str) -> Iterator[Segment]:
+    if len(run) > _MARKED_LIMIT:
+        yield Segment(_spelled(run), _kind(run[0]))
+        return
+    for kind, characters in groupby(run, key=_kind):
+        yield Segment(_spelled("".join(characters)), kind)
+
+
+def _kind(character: str) -> str:
+    return _KINDS[bisect_right(_STARTS, ord(character)) - 1]
+
+
+def revealed(text: str) -> str:
+    """`reveal()` for places that hold no markup: titles, attributes, logs, a terminal."""
+    return _HIDDEN.sub(lambda match: _spelled(match.group()), text)
+
+
+def hidden_count(text: str) -> int:
+    return sum(len(match.group()) for match in _HIDDEN.finditer(text))
+
+
+def _spelled(characters: str) -> str:
+    return "".join(f"⟦U+{ord(character):04X}⟧" for character in characters)
+
+
+_JSON_TOKEN = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*+"(?=\s*:))'
+    r'|(?P<string>"(?:[^"\\]|\\.)*+")'
+    r"|(?P<number>-?\d[\d.eE+-]*)"
+    r"|(?P<literal>\b(?:true|false|null)\b)",
+    re.DOTALL,
+)
+# Colour helps a reader, and nobody reads a megabyte: beyond this, only hidden characters matter.
+_COLOURED_LIMIT = 64 * 1024
+
+
+def json_segments(text: str) -> list[Segment]:
+    """JSON text split by what each token is, hidden characters shown; never re-serialised."""
+    if len(text) > _COLOURED_LIMIT:
+        return reveal(text)
+
+    segments = []
+    start = 0
+    for match in _JSON_TOKEN.finditer(text):
+        segments += reveal(text[start : match.start()])
+        segments += [
+            segment if segment.kind else Segment(segment.text, match.lastgroup or "")
+            for segment in reveal(match.group())
+        ]
+        start = match.end()
+    return segments + reveal(text[start:])
