@@ -147,7 +147,7 @@ def apply(function: Callable[..., Any], *values: Number) -> Number:
         raise ToolError(f"{name}({given}) has no answer: {error}.") from error
 
 
-def checked(value: Any) -> Any:
+def checked(value: Number | complex) -> Number:
     if isinstance(value, complex):
         raise ToolError("The result is not a real number.")
     too_large = value.bit_length() > MOST_BITS if isinstance(value, int) else math.isinf(value)
