@@ -1,0 +1,86 @@
+"""Runs a program that ends when its supervisor does, as the user it is meant for.
+
+    python -I -S leash.py SUPERVISOR_PID SIGNAL IDENTITY LIFELINE program argument …
+
+A script of its own, with nothing but the standard library: it replaces itself by the program, so
+the supervisor's child is the program, and what it sets up cannot be forgotten on the way.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from typing import NoReturn
+
+CLONE_NEWUSER = 0x10000000
+PR_SET_PDEATHSIG = 1
+
+
+def command(
+    argv: list[str], *, signal: int, identity: str = "self", lifeline: int = 0
+) -> list[str]:
+    """`argv` on a leash of the process that calls this; `lifeline` is for systems without prctl."""
+    words = [str(os.getpid()), str(int(signal)), identity, str(lifeline)]
+    return [sys.executable, "-I", "-S", __file__, *words, *argv]
+
+
+def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:
+    become(identity)
+    # After becoming: a change of user takes the death signal away again.
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death, 0, 0, 0)
+    elif os.fork() == 0:
+        watch(lifeline, os.getppid(), death)
+    if os.getppid() != supervisor:
+        sys.exit("the supervisor ended before its child began")
+    os.execv(argv[0], argv)
+
+
+def become(identity: str) -> None:
+    how, _, who = identity.partition(":")
+    if how == "self":
+        return
+    os.umask(0o077)
+    # The caller's directory may be one that the new user cannot enter.
+    os.chdir("/")
+    uid, gid = (int(number) for number in who.split(":"))
+    if how == "namespace":
+        enter_namespace(uid, gid)
+        return
+    os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def enter_namespace(uid: int, gid: int) -> None:
+    """Keep root's files and lose root's number: PostgreSQL refuses to run as user 0."""
+    outer = os.geteuid(), os.getegid()
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER) != 0:
+        why = os.strerror(ctypes.get_errno())
+        sys.exit(
+            "PostgreSQL does not run as root, and root may not make a user namespace here "
+            f"({why}). Start as an ordinary user, use a data directory and an installation that "
+            "the user nobody can reach, or give DATABASE_URL."
+        )
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{uid} {outer[0]} 1"),
+        ("gid_map", f"{gid} {outer[1]} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def watch(lifeline: int, program: int, death: int) -> NoReturn:
+    """Only the supervisor holds the other end of `lifeline`: when it can be read, it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while os.getppid() == program:
+        if select.select([lifeline], [], [], 1.0)[0]:
+            os.kill(program, death)
+            break
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5:])
