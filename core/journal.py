@@ -118,7 +118,9 @@ class Journal:
         else:
             for unit in units:
                 if not unit.done.done():
-                    unit.done.set_result([answers.get((s, str(row["id"]))) for s, row in unit.lines])
+                    unit.done.set_result(
+                        [answers.get((s, str(row["id"]))) for s, row in unit.lines]
+                    )
 
     async def _one_by_one(self, units: list[_Unit], error: psycopg.Error) -> None:
         """One bad line must not take its neighbours with it."""

@@ -73,3 +73,15 @@ def configuration(*columns: str) -> list[StrictTrigger]:
     update = pgtrigger.UpdateOf(*columns) if columns else pgtrigger.Update
     change = pgtrigger.Insert | pgtrigger.Delete | update
     return [Configuration(name="configuration", operation=change)]
+
+
+def watch_tables(*tables: str) -> list[tuple[str, str]]:
+    """(forwards, backwards) SQL for migrations: `Configuration` for many-to-many tables."""
+    return [
+        (
+            f"CREATE TRIGGER configuration AFTER INSERT OR UPDATE OR DELETE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION core_configuration_trigger()",
+            f"DROP TRIGGER configuration ON {table}",
+        )
+        for table in tables
+    ]

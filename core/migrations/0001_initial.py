@@ -14,9 +14,17 @@ BEGIN
     PERFORM pg_notify('countersign_changed', '');
 END;
 $$ LANGUAGE plpgsql;
+
+-- For tables that have no model of their own, such as many-to-many ones.
+CREATE FUNCTION core_configuration_trigger() RETURNS trigger AS $$
+BEGIN
+    PERFORM core_configuration_changed();
+    RETURN NULL;
+END;
+$$ LANGUAGE plpgsql;
 """
 
-DROP = "DROP FUNCTION core_configuration_changed(); DROP TABLE core_generation;"
+DROP = "DROP FUNCTION core_configuration_trigger(); DROP FUNCTION core_configuration_changed(); DROP TABLE core_generation;"
 
 
 class Migration(migrations.Migration):

@@ -1,0 +1,51 @@
+"""Writing entries. Call moves write theirs in calls/transitions.py, in the same statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from audit.models import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did it, in plain values: fits agents, people, policy and the system itself."""
+
+    kind: str
+    id: int | None
+    name: str
+
+
+SYSTEM = Actor("system", None, "countersign")
+POLICY = Actor("policy", None, "policy")
+
+
+def record(
+    action: str,
+    *,
+    actor: Actor,
+    reason: str = "",
+    call_id: UUID | None = None,
+    agent: tuple[int, str] = (0, ""),
+    server: str = "",
+    tool: str = "",
+    definition_digest: str = "",
+    **details: Any,
+) -> Entry:
+    """Write one entry in the current transaction. `details` are facts of ours."""
+    return Entry.objects.create(
+        action=action,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
+        actor=actor.name,
+        reason=reason,
+        call_id=call_id,
+        agent_id=agent[0] or None,
+        agent=agent[1],
+        server=server,
+        tool=tool,
+        definition_digest=definition_digest,
+        details=details,
+    )

@@ -1,0 +1,51 @@
+"""The states of a call and the only moves between them, as data for code, database and docs."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class State(models.TextChoices):
+    REFUSED = "refused", _("Refused")
+    HELD = "held", _("Waiting for approval")
+    APPROVED = "approved", _("Approved")
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    TOOL_ERROR = "tool_error", _("Tool error")
+    FAILED = "failed", _("Failed")
+    TIMED_OUT = "timed_out", _("Timed out")
+    CANCELLED = "cancelled", _("Cancelled")
+    UNKNOWN = "unknown", _("Outcome unknown")
+    DENIED = "denied", _("Denied")
+    EXPIRED = "expired", _("Expired")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+    SUPERSEDED = "superseded", _("Superseded")
+    RESOLVED = "resolved", _("Resolved")
+
+
+# How a call is born. An allowed short call is opened and sent in one commit: born running.
+FIRST = (State.REFUSED, State.HELD, State.QUEUED, State.RUNNING)
+
+MOVES: dict[State, tuple[State, ...]] = {
+    State.HELD: (
+        State.APPROVED,
+        State.DENIED,
+        State.EXPIRED,
+        State.WITHDRAWN,
+        State.SUPERSEDED,
+    ),
+    State.APPROVED: (State.QUEUED,),
+    State.QUEUED: (State.RUNNING, State.CANCELLED, State.EXPIRED, State.SUPERSEDED),
+    State.RUNNING: (
+        State.SUCCEEDED,
+        State.TOOL_ERROR,
+        State.FAILED,
+        State.TIMED_OUT,
+        State.CANCELLED,
+        State.UNKNOWN,
+    ),
+    State.UNKNOWN: (State.RESOLVED,),
+}
+
+LIVE = (State.HELD, State.APPROVED, State.QUEUED, State.RUNNING)
+TERMINAL = tuple(state for state in State if state not in LIVE)

@@ -1,0 +1,148 @@
+"""Where this house may connect to: every address is looked at before the first byte leaves."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+Address = IPv4Address | IPv6Address
+
+# Named one by one, because `is_global` of Python 3.11 to 3.13 disagrees with itself about most of
+# them, and several carry an IPv4 address inside that would be reached without being looked at.
+_NEVER_PUBLIC = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",
+        "2001::/23",  # Teredo, ORCHID, benchmarks
+        "2001:db8::/32",
+        "2002::/16",  # 6to4
+        "2620:4f:8000::/48",
+        "3fff::/20",
+    )
+]
+# Everything outside is site-local, link-local, NAT64, multicast, loopback or not handed out.
+_PUBLIC_IPV6 = IPv6Network("2000::/3")
+
+
+class Refused(Exception):
+    """An address or URL that may not be connected to. Nothing was sent."""
+
+
+class Guard:
+    """Says which addresses may be connected to: public ones, and the networks named here."""
+
+    def __init__(self, networks: Sequence[str] = ()) -> None:
+        self._networks = [ip_network(network, strict=False) for network in networks]
+
+    def allows(self, address: Address) -> bool:
+        if isinstance(address, IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        if any(address in network for network in self._networks):
+            return True
+        return _is_public(address)
+
+    def check_address(self, host: str) -> None:
+        """Look at an address as the operating system will be given it."""
+        try:
+            address = ip_address(host)
+        except ValueError:
+            raise Refused(f"“{host}” is not an address.") from None
+        if not self.allows(address):
+            raise Refused(
+                f"The address {address} is not public. If the server belongs there, add its "
+                "network to COUNTERSIGN_UPSTREAM_NETWORKS."
+            )
+
+    def check_url(self, text: str) -> URL:
+        try:
+            url = URL(text)
+        except ValueError:
+            raise Refused(f"“{text}” is not a URL.") from None
+        if url.scheme not in ("http", "https"):
+            raise Refused("The URL must begin with https:// or http://.")
+        if not url.host:
+            raise Refused("The URL names no host.")
+        if url.user is not None or url.password is not None:
+            raise Refused("The URL must not contain a user name or password.")
+        if _is_literal(url.host):
+            self.check_address(url.host)
+        return url
+
+    async def resolve(self, host: str, port: int, family: int = 0) -> list[ResolveResult]:
+        """All addresses of a name; one that is not allowed refuses the name."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        for _, _, _, _, address in found:
+            self.check_address(str(address[0]))
+        return [_result(host, *entry) for entry in found]
+
+    def open_socket(self, found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+        """Last look: makes the socket for the very address that is connected to next."""
+        family, kind, protocol, _, address = found
+        self.check_address(str(address[0]))
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        return made
+
+
+class GuardedResolver(AbstractResolver):
+    """Lets aiohttp resolve names only through the guard."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            return await self._guard.resolve(host, port, family)
+        except socket.gaierror as error:
+            raise OSError(error.errno, f"the name {host} was not found") from error
+
+    async def close(self) -> None:
+        pass
+
+
+def _is_public(address: Address) -> bool:
+    if not address.is_global:
+        return False
+    if isinstance(address, IPv6Address) and address not in _PUBLIC_IPV6:
+        return False
+    return not any(address in network for network in _NEVER_PUBLIC)
+
+
+def _is_literal(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def _result(
+    host: str, family: int, _kind: int, protocol: int, _name: str, address: tuple[object, ...]
+) -> ResolveResult:
+    return ResolveResult(
+        hostname=host,
+        host=str(address[0]),
+        port=int(str(address[1])),
+        family=family,
+        proto=protocol,
+        flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    )

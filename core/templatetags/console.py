@@ -1,0 +1,142 @@
+"""What every page of the console needs: text of strangers, times, JSON, links that keep filters."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import template
+from django.http import HttpRequest, QueryDict
+from django.template.defaultfilters import floatformat
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from core import text
+
+register = template.Library()
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+# More than this of one value is folded away behind its size.
+FOLD_AT = 600
+
+
+@register.inclusion_tag("ui/segments.html")
+def reveal(value: object) -> dict[str, Any]:
+    return {"segments": text.reveal(_as_text(value))}
+
+
+@register.filter
+def revealed(value: object) -> str:
+    """For attributes and titles, where no element can mark the hidden character."""
+    return text.revealed(_as_text(value))
+
+
+@register.inclusion_tag("ui/value.html")
+def value(content: object) -> dict[str, Any]:
+    """One argument, whole: long ones folded, never cut."""
+    shown = content if isinstance(content, str) else pretty(content)
+    return {
+        "segments": text.reveal(shown) if isinstance(content, str) else text.json_segments(shown),
+        "is_text": isinstance(content, str),
+        "is_empty": content == "",
+        "hidden": text.hidden_count(shown),
+        "characters": len(shown) if len(shown) > FOLD_AT else 0,
+        "start": text.reveal(shown[:120]),
+    }
+
+
+@register.inclusion_tag("ui/code.html")
+def json_block(content: object) -> dict[str, Any]:
+    """JSON as it came when it is text or bytes; anything else is laid out here."""
+    shown = _as_text(content) if isinstance(content, str | bytes | memoryview) else pretty(content)
+    return {"segments": text.json_segments(shown)}
+
+
+def pretty(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=2)
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, memoryview):
+        value = bytes(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    return str(value)
+
+
+@register.inclusion_tag("ui/when.html", takes_context=True)
+def when(context: template.Context, at: datetime | None, focusable: bool = True) -> dict[str, Any]:
+    """A relative time, the exact one on hover and focus, in the person's own time zone."""
+    if at is None:
+        return {"at": None}
+    return {
+        "at": at,
+        "relative": relative(at, timezone.now()),
+        "exact": exact(at, context.get("user")),
+        "focusable": focusable,
+    }
+
+
+def exact(at: datetime, person: object) -> str:
+    zone = getattr(person, "time_zone", "") or "UTC"
+    local = at.astimezone(ZoneInfo(zone))
+    return f"{date_format(local, 'j M Y')}, {local:%H:%M:%S} {local.tzname()}"
+
+
+def relative(at: datetime, now: datetime) -> str:
+    seconds = int((now - at).total_seconds())
+    if abs(seconds) < 10:
+        return _("just now")
+    if abs(seconds) >= 30 * DAY:
+        return date_format(at, "j M Y")
+    return (
+        _("{span} ago").format(span=span(seconds))
+        if seconds > 0
+        else _("in {span}").format(span=span(-seconds))
+    )
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit, short."""
+    whole = int(seconds)
+    if whole < MINUTE:
+        return _("{n} s").format(n=whole)
+    if whole < HOUR:
+        return _("{n} min").format(n=whole // MINUTE)
+    if whole < DAY:
+        return _("{n} h").format(n=whole // HOUR)
+    return ngettext("{n} day", "{n} days", whole // DAY).format(n=whole // DAY)
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """How long something took: 12 ms, 3.4 s, 2 min 5 s."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return _("{n} ms").format(n=round(seconds * 1000))
+    if seconds < MINUTE:
+        return _("{n} s").format(n=floatformat(seconds, "-1"))
+    minutes, rest = divmod(round(seconds), MINUTE)
+    return _("{m} min {s} s").format(m=minutes, s=rest)
+
+
+@register.simple_tag(takes_context=True)
+def query(context: template.Context, **changes: object) -> str:
+    """This page's address with some of its filters changed; an empty value takes one away."""
+    request: HttpRequest = context["request"]
+    parameters: QueryDict = request.GET.copy()
+    # A page key belongs to the filters that it was made with.
+    for key in ("before", "after", *changes):
+        parameters.pop(key, None)
+    parameters.update({key: str(given) for key, given in changes.items() if given})
+    return f"?{parameters.urlencode()}"
+
+
+@register.filter
+def get(mapping: dict[str, Any], key: str) -> Any:
+    return mapping.get(key)

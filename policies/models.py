@@ -1,0 +1,64 @@
+"""What may run, what waits for a person, what never runs."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.contrib.auth.models import Group
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Agent
+from core.triggers import configuration
+
+
+class Effect(models.TextChoices):
+    ALLOW = "allow", _("Allow")
+    ASK = "ask", _("Ask a person")
+    DENY = "deny", _("Deny")
+
+
+class RuleQuerySet(models.QuerySet["Rule"]):
+    def in_order(self) -> Self:
+        return self.order_by("position", "id")
+
+
+class Rule(models.Model):
+    """One line of policy. Deny beats ask beats allow; what no rule covers asks."""
+
+    class Hint(models.TextChoices):
+        ANY = "", _("whatever it says")
+        DESTRUCTIVE = "destructive", _("may destroy (or does not say)")
+        WRITES = "writes", _("may change something (or does not say)")
+        OPEN_WORLD = "open_world", _("reaches outside (or does not say)")
+
+    position = models.PositiveIntegerField(default=100)
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    effect = models.CharField(_("effect"), max_length=5, choices=Effect)
+    # Shell patterns: * ? [abc]
+    server = models.CharField(_("server"), max_length=100, default="*")
+    tool = models.CharField(_("tool"), max_length=200, default="*")
+    hint = models.CharField(_("tool says"), max_length=12, choices=Hint, blank=True, default="")
+    # Nobody named means everybody.
+    agents = models.ManyToManyField(Agent, blank=True, related_name="+")
+    owner_groups = models.ManyToManyField(Group, blank=True, related_name="+")
+    # Shown to agents and approvers: written for people.
+    reason = models.CharField(_("reason"), max_length=300, blank=True)
+
+    objects = RuleQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["position", "id"]
+        constraints = [
+            # What a server says of itself may add a check, never remove one.
+            models.CheckConstraint(
+                name="policies_hints_only_tighten",
+                condition=models.Q(hint="") | ~models.Q(effect="allow"),
+                violation_error_message=_("A rule that allows cannot rest on a server's hints."),
+            )
+        ]
+        triggers = configuration()
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,225 @@
+"""Which servers and tools there are, and every version of what they said of themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import orjson
+import pgtrigger
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Agent
+from core.triggers import Refuse, append_only, configuration
+
+NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
+
+
+class Server(models.Model):
+    """An upstream MCP server: where it is, how we speak to it, and how it does."""
+
+    class Transport(models.TextChoices):
+        HTTP = "http", _("HTTP")
+        STDIO = "stdio", _("Command (stdio)")
+
+    class Health(models.TextChoices):
+        UNKNOWN = "unknown", _("Not yet reached")
+        OK = "ok", _("Reachable")
+        DOWN = "down", _("Unreachable")
+
+    slug = models.SlugField(_("name"), max_length=32, unique=True)
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    transport = models.CharField(max_length=5, choices=Transport)
+    url = models.URLField(_("URL"), max_length=2000, blank=True)
+    # For stdio: the name of an entry of the host's catalogue file, and what it said at registration.
+    command = models.CharField(_("command"), max_length=100, blank=True)
+    argv = models.JSONField(default=list, blank=True)
+    # Both sealed with the row's identity as associated data, never shown again.
+    sealed_headers = models.BinaryField(null=True, editable=False)
+    sealed_credential = models.BinaryField(null=True, editable=False)
+    # Grows with every change of address, headers or credential: pools are keyed by it.
+    connection_version = models.PositiveIntegerField(default=1, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="servers")
+    enabled = models.BooleanField(_("enabled"), default=True)
+    publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
+
+    revision = models.CharField(max_length=10, blank=True, editable=False)
+    server_info = models.JSONField(default=dict, editable=False)
+    health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
+    health_reason = models.TextField(blank=True, editable=False)
+    health_since = models.DateTimeField(default=timezone.now, editable=False)
+    discovered_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["slug"]
+        permissions = [("operate_server", "Can register servers and publish definitions")]
+        triggers = configuration(
+            "slug",
+            "transport",
+            "url",
+            "argv",
+            "sealed_headers",
+            "sealed_credential",
+            "connection_version",
+            "enabled",
+            "revision",
+        )
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def address(self) -> str:
+        return self.url if self.transport == self.Transport.HTTP else " ".join(self.argv)
+
+
+class ToolQuerySet(models.QuerySet["Tool"]):
+    def for_catalogue(self) -> Self:
+        return self.select_related("server", "published", "latest")
+
+
+class Tool(models.Model):
+    """A tool of a server, known to agents by `exposed_name` once a definition is published."""
+
+    class State(models.TextChoices):
+        NEW = "new", _("Waiting to be published")
+        PUBLISHED = "published", _("Published")
+        CHANGED = "changed", _("Changed: held until published")
+        RETIRED = "retired", _("Gone from its server")
+
+    class Mode(models.TextChoices):
+        AUTO = "auto", _("Automatic")
+        INLINE = "inline", _("Short: answered at once")
+        BACKGROUND = "background", _("Long: run by a worker")
+
+    server = models.ForeignKey(Server, models.PROTECT, related_name="tools")
+    # As its server calls it, and as agents see it.
+    name = models.CharField(max_length=200)
+    exposed_name = models.CharField(max_length=64, unique=True, validators=[NAME])
+    state = models.CharField(max_length=9, choices=State, default=State.NEW)
+    published = models.ForeignKey(
+        "Definition", models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    latest = models.ForeignKey(
+        "Definition", models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    mode = models.CharField(max_length=10, choices=Mode, default=Mode.AUTO)
+    # An operator's word, never the server's: repeating a call does no harm.
+    safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
+    timeout_s = models.PositiveIntegerField(_("time limit in seconds"), default=120)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ToolQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["exposed_name"]
+        constraints = [
+            models.UniqueConstraint(name="registry_tool_once_a_server", fields=["server", "name"])
+        ]
+        triggers = [
+            *configuration(
+                "exposed_name", "state", "published_id", "mode", "safe_to_repeat", "timeout_s"
+            ),
+            # Retired, never removed: old calls and entries speak of it.
+            Refuse(name="no_delete", operation=pgtrigger.Delete),
+        ]
+
+    def __str__(self) -> str:
+        return self.exposed_name
+
+
+class Definition(models.Model):
+    """One immutable version of what a server says a tool is."""
+
+    tool = models.ForeignKey(Tool, models.PROTECT, related_name="definitions")
+    version = models.PositiveIntegerField()
+    # SHA-256 over the canonical form of every field that reaches a model, and the server's identity.
+    digest = models.CharField(max_length=64)
+    # The definition as the server wrote it, as JSON text.
+    body = models.TextField()
+    first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-version"]
+        get_latest_by = "version"
+        constraints = [
+            models.UniqueConstraint(name="registry_version_once", fields=["tool", "version"]),
+        ]
+        indexes = [models.Index(name="registry_definition_digest", fields=["tool", "digest"])]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"{self.tool} v{self.version}"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        content: dict[str, Any] = orjson.loads(self.body)
+        return content
+
+    @property
+    def title(self) -> str:
+        content = self.content
+        annotations = content.get("annotations")
+        hinted = annotations.get("title") if isinstance(annotations, dict) else None
+        return str(content.get("title") or hinted or content.get("name") or "")
+
+    @property
+    def description(self) -> str:
+        return str(self.content.get("description") or "")
+
+    @property
+    def hints(self) -> dict[str, bool]:
+        """The server's claims about the tool: readOnlyHint, destructiveHint and their like."""
+        annotations = self.content.get("annotations")
+        if not isinstance(annotations, dict):
+            return {}
+        return {k: v for k, v in annotations.items() if isinstance(v, bool)}
+
+
+class Publication(models.Model):
+    """Who let which definition reach agents, and when."""
+
+    definition = models.ForeignKey(Definition, models.PROTECT, related_name="publications")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-at"]
+
+
+class Discovery(models.Model):
+    """One look at a server: what it offered, or why it could not be asked."""
+
+    server = models.ForeignKey(Server, models.CASCADE, related_name="discoveries")
+    at = models.DateTimeField(default=timezone.now, editable=False)
+    succeeded = models.BooleanField()
+    # What was wrong, or what changed, in sentences for people.
+    summary = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-at"]
+        verbose_name_plural = "discoveries"
+
+
+class Toolset(models.Model):
+    """A named selection of tools that agents connect to at /mcp/<slug>."""
+
+    slug = models.SlugField(_("name"), max_length=64, unique=True)
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    # Every published tool of these servers, now and later.
+    servers = models.ManyToManyField(Server, blank=True, related_name="toolsets")
+    # And single tools of others.
+    tools = models.ManyToManyField(Tool, blank=True, related_name="toolsets")
+    agents = models.ManyToManyField(Agent, blank=True, related_name="toolsets")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["slug"]
+        triggers = configuration()
+
+    def __str__(self) -> str:
+        return self.slug
