@@ -1,0 +1,63 @@
+// One WebSocket a tab. The server rings ({"changed": "queue"}) and the page re-reads its rows, or
+// it sends the new picture itself ({"html": "…"}) of elements that the page knows by their ids.
+// Lost messages only delay: every connection begins with a ring or a picture.
+(() => {
+  const address = document.body.dataset.live;
+  const sign = document.querySelector("[data-connection]");
+  const FIRST_WAIT = 500;
+  const LONGEST_WAIT = 15000;
+  // Many rings within this time are answered by one reading.
+  const QUIET = 400;
+  let wait = FIRST_WAIT;
+  const due = new Map();
+
+  function show(state) {
+    if (!sign) return;
+    sign.dataset.live = state;
+    sign.textContent = state === "on" ? sign.dataset.on : sign.dataset.off;
+  }
+
+  function ring(topic) {
+    if (due.has(topic)) return;
+    due.set(topic, setTimeout(() => {
+      due.delete(topic);
+      document.body.dispatchEvent(new CustomEvent(`live:${topic}`));
+    }, QUIET));
+  }
+
+  function draw(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").body;
+    for (const part of [...fresh.children]) {
+      const old = part.id && document.getElementById(part.id);
+      if (!old || old.isEqualNode(part)) continue;
+      // What a person is about to press or is writing in stays; the next picture may replace it.
+      if (old.contains(document.activeElement) && part.dataset.keep !== undefined) continue;
+      const node = document.adoptNode(part);
+      old.replaceWith(node);
+      window.htmx?.process(node);
+    }
+  }
+
+  function connect() {
+    const socket = new WebSocket(new URL(address, location.href.replace(/^http/, "ws")));
+    socket.addEventListener("open", () => {
+      wait = FIRST_WAIT;
+      show("on");
+    });
+    socket.addEventListener("message", ({ data }) => {
+      const message = JSON.parse(data);
+      if (message.changed) ring(message.changed);
+      if (message.html) draw(message.html);
+    });
+    socket.addEventListener("close", ({ code }) => {
+      // 4403: this person may no longer see it. Only a reload, and perhaps signing in, can help.
+      if (code === 4403) return location.reload();
+      show("off");
+      // Spread out, so that a restarted server is not met by every tab at once.
+      setTimeout(connect, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, LONGEST_WAIT);
+    });
+  }
+
+  if (address) connect();
+})();
