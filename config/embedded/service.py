@@ -123,7 +123,7 @@ def end_leftover(pid: int, *, home: Path, signals: list[signal.Signals]) -> None
 
 
 def works_in(pid: int, home: Path) -> bool:
-    if sys.platform == "linux":
+    if Path("/proc/self").exists():
         try:
             return Path(f"/proc/{pid}/cwd").readlink() == home.resolve()
         except OSError:

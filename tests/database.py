@@ -1,0 +1,168 @@
+"""A migrated template database, and clones of it."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from config.fingerprint import schema_fingerprint
+
+ROOT = Path(__file__).resolve().parent.parent
+OWNER, APP = "countersign_test_owner", "countersign_test_app"
+
+
+class Databases:
+    """Databases for tests on one PostgreSQL server, where `admin` is a superuser's URL."""
+
+    def __init__(self, admin: str) -> None:
+        self.admin = conninfo_to_dict(admin)
+        self.template = f"countersign_template_{schema_fingerprint()}"
+        with self._connect() as connection:
+            self._check_superuser(connection)
+            # Runs that share a server take turns here.
+            connection.execute("SELECT pg_advisory_lock(hashtext('countersign tests'))")
+            self._make_roles(connection)
+            if not _exists(connection, self.template):
+                self._make_template(connection)
+
+    def clone(self) -> dict[str, str]:
+        """A new migrated database: its URLs, as the environment names them."""
+        name = f"countersign_test_{os.getpid()}_{secrets.token_hex(4)}"
+        with self._connect() as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+                    *map(sql.Identifier, (name, self.template, OWNER))
+                )
+            )
+        return self._urls(name)
+
+    def drop(self, urls: Mapping[str, str]) -> None:
+        name = sql.Identifier(str(conninfo_to_dict(urls["DATABASE_URL"])["dbname"]))
+        with self._connect() as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+
+    def superuser(self, urls: Mapping[str, str]) -> psycopg.Connection:
+        """Beside the application's role and the owner: may do what no trigger allows."""
+        return self._connect(str(conninfo_to_dict(urls["DATABASE_URL"])["dbname"]))
+
+    def _connect(self, database: str | None = None) -> psycopg.Connection:
+        name = database or self.admin.get("dbname") or "postgres"
+        return psycopg.connect(**{**self.admin, "dbname": name}, autocommit=True)
+
+    def _check_superuser(self, connection: psycopg.Connection) -> None:
+        row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+        if row.fetchone() != (True,):
+            raise SystemExit(
+                f"DATABASE_URL: {self.admin.get('user')} is no superuser. The tests make roles and "
+                "databases; give a superuser's URL, or none to use the embedded PostgreSQL."
+            )
+
+    def _make_roles(self, connection: psycopg.Connection) -> None:
+        for role in (APP, OWNER):
+            if not _exists(connection, role, table="pg_roles", column="rolname"):
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
+                        sql.Identifier(role), sql.Literal(self._password(role))
+                    )
+                )
+
+    def _make_template(self, connection: psycopg.Connection) -> None:
+        # Migrated under another name: what is called a template is complete.
+        draft = f"{self.template}_draft"
+        names = {"draft": sql.Identifier(draft), "template": sql.Identifier(self.template)}
+        names["owner"] = sql.Identifier(OWNER)
+        for statement in (
+            "DROP DATABASE IF EXISTS {draft}",
+            "CREATE DATABASE {draft} OWNER {owner}",
+        ):
+            connection.execute(sql.SQL(statement).format(**names))
+        manage(["migrate", "--database", "owner", "--no-input", "-v", "0"], env=self._urls(draft))
+        manage(["grant_app_role"], env=self._urls(draft))
+        connection.execute(sql.SQL("ALTER DATABASE {draft} RENAME TO {template}").format(**names))
+
+    def _urls(self, database: str) -> dict[str, str]:
+        return {
+            "DATABASE_URL": self._url(APP, database),
+            "DATABASE_OWNER_URL": self._url(OWNER, database),
+        }
+
+    def _url(self, role: str, database: str) -> str:
+        host = quote(str(self.admin.get("host", "")), safe="")
+        port = self.admin.get("port", 5432)
+        return f"postgresql://{role}:{self._password(role)}@/{database}?host={host}&port={port}"
+
+    def _password(self, role: str) -> str:
+        # The same in every run on this server, since the roles stay.
+        secret = str(self.admin.get("password", "")).encode()
+        return hmac.new(secret, role.encode(), hashlib.sha256).hexdigest()
+
+
+class Cleaner:
+    """Puts a database back to what its template holds, past triggers and rights, as no role of the
+    product could. Faster than a new clone, and processes stay connected."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+        connection.execute("SET session_replication_role = replica")
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+        ).fetchall()
+        self.tables = [name for (name,) in tables if name not in KEPT]
+        self.filled = [name for name in self.tables if self._has_rows(name)]
+        for name in self.filled:
+            self._run("CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}", name)
+
+    def clean(self) -> None:
+        with self.connection.transaction():
+            for name in self.tables:
+                self._run("DELETE FROM public.{name}", name)
+            for name in self.filled:
+                self._run("INSERT INTO public.{name} OVERRIDING SYSTEM VALUE TABLE {kept}", name)
+            # What processes hold in memory is stale now; this tells them as a change would.
+            self.connection.execute("UPDATE core_generation SET n = n + 1")
+            self.connection.execute("NOTIFY countersign_changed")
+
+    def _has_rows(self, table: str) -> bool:
+        query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))
+        return self.connection.execute(query).fetchone() == (True,)
+
+    def _run(self, statement: str, table: str) -> None:
+        names = {"name": sql.Identifier(table), "kept": sql.Identifier(f"kept_{table}")}
+        self.connection.execute(sql.SQL(statement).format(**names))
+
+
+# Only ever counted up, or nobody's to change.
+KEPT = ("core_generation", "django_migrations")
+
+
+def _exists(
+    connection: psycopg.Connection, name: str, table: str = "pg_database", column: str = "datname"
+) -> bool:
+    query = sql.SQL("SELECT 1 FROM {} WHERE {} = %s").format(
+        sql.Identifier(table), sql.Identifier(column)
+    )
+    return connection.execute(query, [name]).fetchone() is not None
+
+
+def manage(arguments: list[str], *, env: Mapping[str, str]) -> str:
+    """One of Django's commands in a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-m", "django", *arguments],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", **env},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise SystemExit(f"{' '.join(arguments)}:\n{result.stdout}{result.stderr}")
+    return result.stdout
