@@ -1,0 +1,67 @@
+"""A call's first row: what was asked, what policy said, and how it begins."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from calls.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One line of OPEN; plain values, so that the agents' path touches no model."""
+
+    id: UUID
+    agent_id: int
+    agent: str
+    token_id: int | None
+    person_id: int
+    person: str
+    toolset: str
+    server_id: int | None
+    server: str
+    tool_id: int | None
+    definition_id: int | None
+    definition_digest: str
+    tool_name: str
+    arguments: bytes
+    origin: str
+    mode: str
+    effect: str
+    rule_id: int | None
+    rule: str
+    reason: str
+    state: State
+    outcome: str = ""
+    revision: str = ""
+    client: str = ""
+    request_key: str = ""
+    lease_owner: str = ""
+
+    def line(self) -> dict[str, Any]:
+        line: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        line["arguments"] = self.arguments.decode()
+        line["arguments_digest"] = digest(self.arguments)
+        line |= _clocks(self.state)
+        return line
+
+
+def digest(arguments: bytes) -> str:
+    return hashlib.sha256(arguments).hexdigest()
+
+
+def _clocks(state: State) -> dict[str, float]:
+    match state:
+        case State.HELD:
+            return {"decide_in_s": settings.DECIDE_WITHIN_S}
+        case State.QUEUED:
+            return {"start_in_s": settings.START_WITHIN_S}
+        case State.RUNNING:
+            return {"lease_s": settings.LEASE_S}
+        case _:
+            return {}

@@ -1,0 +1,199 @@
+"""The only place where calls come to be and move, each with its entry in the same statement.
+
+The same SQL serves the journal (many lines in one commit) and `move_now` (one line in the
+transaction that the caller holds). Every move is conditional: who finds the call in another
+state, or fenced off, changes nothing and is told so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import connection
+
+from audit.services import Actor
+from calls.states import TERMINAL, State
+from core.journal import Statement
+
+OPEN = Statement(
+    "open",
+    """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json) AS r(
+        id uuid, agent_id bigint, agent text, token_id bigint, person_id bigint, person text,
+        toolset text, server_id bigint, server text, tool_id bigint, definition_id bigint,
+        definition_digest text, tool_name text, arguments text, arguments_digest text,
+        origin text, mode text, revision text, client text, request_key text,
+        effect text, rule_id bigint, rule text, reason text, outcome text, state text,
+        decide_in_s float, start_in_s float, lease_owner text, lease_s float)
+), opened AS (
+    INSERT INTO calls_call (
+        id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
+        arguments, arguments_digest, origin, mode, revision, client, request_key, effect, rule_id,
+        reason, outcome, state, seq, decide_by, start_by, fence, lease_owner, lease_until, sent_at,
+        finished_at)
+    SELECT
+        id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
+        convert_to(arguments, 'UTF8'), arguments_digest, origin, mode, revision, client,
+        request_key, effect, rule_id, reason, outcome, state, 1,
+        clock_timestamp() + make_interval(secs => decide_in_s),
+        clock_timestamp() + make_interval(secs => start_in_s),
+        CASE WHEN state = 'running' THEN 1 ELSE 0 END,
+        lease_owner,
+        clock_timestamp() + make_interval(secs => lease_s),
+        CASE WHEN state = 'running' THEN clock_timestamp() END,
+        CASE WHEN state = 'refused' THEN clock_timestamp() END
+    FROM asked
+    ON CONFLICT DO NOTHING
+    RETURNING id
+), entries AS (
+    INSERT INTO audit_entry (
+        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
+        person_id, person, server, tool, definition_digest, arguments_digest, reason, details)
+    SELECT
+        'call.' || a.state, 'agent', a.agent_id, a.agent, a.id, 1, 'received', a.state,
+        a.agent_id, a.agent, a.person_id, a.person, a.server, a.tool_name, a.definition_digest,
+        a.arguments_digest, a.reason,
+        jsonb_build_object('effect', a.effect, 'rule', a.rule, 'origin', a.origin,
+                           'revision', a.revision, 'toolset', a.toolset)
+    FROM asked a JOIN opened o ON o.id = a.id
+)
+SELECT
+    a.id,
+    -- A line may come twice when the first commit's fate was unknown.
+    o.id IS NOT NULL OR EXISTS (SELECT FROM calls_call c WHERE c.id = a.id),
+    (SELECT n FROM core_generation)
+FROM asked a LEFT JOIN opened o ON o.id = a.id
+""",
+    order=1,
+)
+
+MOVE = Statement(
+    "move",
+    """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json) AS r(
+        id uuid, source text, target text, fence int, actor_kind text, actor_id bigint,
+        actor text, reason text, outcome text, details jsonb, terminal boolean, start_in_s float,
+        lease_owner text, lease_s float, result text, result_kind text, result_size bigint,
+        result_digest text)
+), moved AS (
+    UPDATE calls_call c SET
+        state = a.target,
+        seq = c.seq + 1,
+        fence = CASE WHEN a.target = 'running' THEN c.fence + 1 ELSE c.fence END,
+        lease_owner = a.lease_owner,
+        lease_until = clock_timestamp() + make_interval(secs => a.lease_s),
+        sent_at = CASE WHEN a.target = 'running' THEN clock_timestamp() ELSE c.sent_at END,
+        start_by = COALESCE(clock_timestamp() + make_interval(secs => a.start_in_s), c.start_by),
+        finished_at = CASE WHEN a.terminal THEN clock_timestamp() END,
+        outcome = COALESCE(a.outcome, c.outcome),
+        result_size = COALESCE(a.result_size, c.result_size),
+        result_digest = COALESCE(a.result_digest, c.result_digest)
+    FROM asked a
+    WHERE c.id = a.id AND c.state = a.source AND (a.fence IS NULL OR c.fence = a.fence)
+    RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
+        a.reason, a.details, a.result, a.result_kind, a.result_digest
+), entries AS (
+    INSERT INTO audit_entry (
+        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
+        person_id, person, server, tool, definition_digest, arguments_digest, result_digest,
+        reason, details)
+    SELECT
+        'call.' || m.state, m.actor_kind, m.actor_id, m.actor, m.id, m.seq, m.source, m.state,
+        e.agent_id, e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
+        e.arguments_digest, COALESCE(m.result_digest, ''), m.reason, m.details
+    FROM moved m JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
+), results AS (
+    INSERT INTO calls_result (call_id, kind, body)
+    SELECT id, result_kind, decode(result, 'base64') FROM moved WHERE result IS NOT NULL
+    ON CONFLICT DO NOTHING
+)
+SELECT id, fence,
+    -- Short calls are answered where they run: nobody else waits for them.
+    CASE WHEN mode = 'background' THEN pg_notify('countersign_call', id::text)::text END
+FROM moved
+""",
+    order=2,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a running call ended."""
+
+    state: State
+    sentence: str
+    result: bytes | None = None
+    kind: str = "result"
+
+
+@dataclass(slots=True)
+class Move:
+    """One line of MOVE. `fence` guards against a worker that was given up."""
+
+    id: UUID
+    source: State
+    target: State
+    actor: Actor
+    reason: str = ""
+    fence: int | None = None
+    # Replaces the call's sentence on how it ended, where given.
+    outcome: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    start_in_s: float | None = None
+    lease_owner: str = ""
+
+    def line(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "source": self.source,
+            "target": self.target,
+            "fence": self.fence,
+            "actor_kind": self.actor.kind,
+            "actor_id": self.actor.id,
+            "actor": self.actor.name,
+            "reason": self.reason,
+            "outcome": self.outcome,
+            "details": self.details,
+            "terminal": self.target in TERMINAL,
+            "start_in_s": self.start_in_s,
+            "lease_owner": self.lease_owner,
+            "lease_s": settings.LEASE_S if self.target == State.RUNNING else None,
+        }
+
+
+def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[str, Any]:
+    """The line that ends a running call, with what came back."""
+    line = Move(
+        call_id,
+        State.RUNNING,
+        outcome.state,
+        actor,
+        reason=outcome.sentence,
+        fence=fence,
+        outcome=outcome.sentence,
+    ).line()
+    if outcome.result is not None:
+        line |= {
+            "result": b64encode(outcome.result).decode(),
+            "result_kind": outcome.kind,
+            "result_size": len(outcome.result),
+            "result_digest": hashlib.sha256(outcome.result).hexdigest(),
+        }
+    return line
+
+
+def move_now(move: Move) -> bool:
+    """Move one call in the caller's transaction; False when it was no longer there."""
+    with connection.cursor() as cursor:
+        cursor.execute(MOVE.sql, [orjson.dumps([move.line()]).decode()])
+        return cursor.fetchone() is not None
+
+

@@ -1,0 +1,89 @@
+"""PostgreSQL's NOTIFY, heard on one connection a process, and the configuration's number.
+
+A notification is a nudge and may be lost with its connection: whoever listens also looks for
+itself now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+
+import psycopg
+
+log = logging.getLogger(__name__)
+
+CALL = "countersign_call"
+CANCEL = "countersign_cancel"
+CHANGED = "countersign_changed"
+
+Handler = Callable[[str], None]
+
+
+class Listener:
+    """Calls each channel's handlers with the payload; keeps `generation` at most `beat_s` old."""
+
+    def __init__(self, conninfo: str, *, beat_s: float = 0.3) -> None:
+        self._conninfo = conninfo
+        self._beat_s = beat_s
+        self._handlers: dict[str, list[Handler]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.generation = 0
+        # On the monotonic clock: `generation` was the truth at this moment or later.
+        self.known_at = float("-inf")
+
+    def on(self, channel: str, handler: Handler) -> None:
+        self._handlers.setdefault(channel, []).append(handler)
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="listener")
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with await self._connect() as connection:
+                    await self._listen(connection)
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                log.warning("listener: %s", str(error).strip())
+                await asyncio.sleep(0.2)
+
+    async def _connect(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+        return await psycopg.AsyncConnection.connect(
+            self._conninfo,
+            autocommit=True,
+            connect_timeout=2,
+            application_name="countersign listener",
+        )
+
+    async def _listen(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        for channel in self._handlers:
+            await connection.execute(f"LISTEN {channel}")
+        while True:
+            async with asyncio.timeout(5):
+                await self._look(connection)
+            async for heard in connection.notifies(timeout=self._beat_s, stop_after=1):
+                self._tell(heard.channel, heard.payload)
+                # A nudge about configuration is worth a look at once.
+                if heard.channel == CHANGED:
+                    break
+
+    async def _look(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        asked_at = time.monotonic()
+        cursor = await connection.execute("SELECT n FROM core_generation")
+        row = await cursor.fetchone()
+        assert row is not None
+        self.generation, self.known_at = int(str(row[0])), asked_at
+
+    def _tell(self, channel: str, payload: str) -> None:
+        for handler in self._handlers.get(channel, ()):
+            handler(payload)
