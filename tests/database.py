@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.fingerprint import schema_fingerprint
 
@@ -56,7 +56,7 @@ class Databases:
 
     def _connect(self, database: str | None = None) -> psycopg.Connection:
         name = database or self.admin.get("dbname") or "postgres"
-        return psycopg.connect(**{**self.admin, "dbname": name}, autocommit=True)
+        return psycopg.connect(make_conninfo(**{**self.admin, "dbname": name}), autocommit=True)
 
     def _check_superuser(self, connection: psycopg.Connection) -> None:
         row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")

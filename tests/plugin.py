@@ -55,7 +55,7 @@ def environment() -> Iterator[Databases]:
             "COUNTERSIGN_UPSTREAM_NETWORKS": "127.0.0.0/8,::1/128",
         }
 
-        slot = None if all(given.values()) else resources.enter_context(claimed_slot())
+        slot = resources.enter_context(claimed_slot())
         admin = given["DATABASE_URL"] or resources.enter_context(embedded_postgres(slot))
         os.environ["REDIS_URL"] = given["REDIS_URL"] or resources.enter_context(
             embedded_valkey(slot)
@@ -111,11 +111,14 @@ def embedded_valkey(slot: Path) -> Iterator[str]:
 
 
 def close_pools() -> None:
+    # Django may only be imported once its settings can be read.
     from django.db import connections
+    from django.db.backends.postgresql.base import DatabaseWrapper
 
     for connection in connections.all(initialized_only=True):
         connection.close()
-        connection.close_pool()
+        if isinstance(connection, DatabaseWrapper):
+            connection.close_pool()
 
 
 @pytest.fixture(scope="session")
