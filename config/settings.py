@@ -51,8 +51,8 @@ ALLOWED_HOSTS = [
 AGENT_ORIGINS = [o for o in os.environ.get("COUNTERSIGN_AGENT_ORIGINS", "").split(",") if o]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
+# daphne is no application here: it would only change runserver, and cost every process 0.5 s.
 INSTALLED_APPS = [
-    "daphne",
     "config",
     "core",
     "audit",

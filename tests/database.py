@@ -24,7 +24,7 @@ class Databases:
     """Databases for tests on one PostgreSQL server, where `admin` is a superuser's URL."""
 
     def __init__(self, admin: str) -> None:
-        self.admin = conninfo_to_dict(admin)
+        self.admin = {key: str(value) for key, value in conninfo_to_dict(admin).items()}
         self.template = f"countersign_template_{schema_fingerprint()}"
         with self._connect() as connection:
             self._check_superuser(connection)
@@ -96,13 +96,13 @@ class Databases:
         }
 
     def _url(self, role: str, database: str) -> str:
-        host = quote(str(self.admin.get("host", "")), safe="")
-        port = self.admin.get("port", 5432)
+        host = quote(self.admin.get("host", ""), safe="")
+        port = self.admin.get("port", "5432")
         return f"postgresql://{role}:{self._password(role)}@/{database}?host={host}&port={port}"
 
     def _password(self, role: str) -> str:
         # The same in every run on this server, since the roles stay.
-        secret = str(self.admin.get("password", "")).encode()
+        secret = self.admin.get("password", "").encode()
         return hmac.new(secret, role.encode(), hashlib.sha256).hexdigest()
 
 
