@@ -5,6 +5,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -167,4 +168,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

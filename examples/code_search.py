@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from itertools import chain, islice
 from pathlib import Path
@@ -174,4 +175,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

@@ -3,6 +3,7 @@
 import argparse
 import os
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -45,10 +46,8 @@ def write_file(
 ) -> FileInfo:
     """Write a text file. What it said before is lost if overwrite is set."""
     file = inside(path)
-    if file.exists() and not overwrite:
-        raise ToolError(f"{path!r} is there already; set overwrite to replace it.")
     try:
-        replace(file, text)
+        put(file, text, overwrite)
     except OSError as error:
         raise ToolError(f"{path!r} cannot be written: {error.strerror}.") from error
     return info(file)
@@ -101,12 +100,18 @@ def existing(path: str) -> Path:
     return file
 
 
-def replace(file: Path, text: str) -> None:
-    """Writes beside and renames, so that nobody ever reads half a file."""
+def put(file: Path, text: str, overwrite: bool) -> None:
+    """Nobody ever reads half a file, and of two that must not overwrite only one succeeds."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as beside:
+    with tempfile.NamedTemporaryFile(dir=outbox().parent, delete=False) as beside:
         beside.write(text.encode())
-    Path(beside.name).replace(file)
+    try:
+        # A link fails where a file is, a replacement does not.
+        (os.replace if overwrite else os.link)(beside.name, file)
+    except FileExistsError as error:
+        raise ToolError(f"{file.name!r} is there already; set overwrite to replace it.") from error
+    finally:
+        Path(beside.name).unlink(missing_ok=True)
 
 
 def info(file: Path) -> FileInfo:
@@ -132,4 +137,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

@@ -6,7 +6,8 @@ Sending cannot be undone, so the tool says that it is destructive and a gateway 
 import argparse
 import os
 import re
-import tempfile
+import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.parser import BytesHeaderParser
@@ -48,6 +49,16 @@ Recipients = Annotated[
     ),
     AfterValidator(without_repeats),
 ]
+Subject = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        # Nothing that breaks a line: it would let a subject write headers of its own.
+        pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]+$",
+        description="One line.",
+    ),
+]
 
 
 class SentMail(BaseModel):
@@ -69,10 +80,7 @@ server = MCPServer("mailer", title="Mailer", version="1.0")
 )
 def send_mail(
     to: Recipients,
-    # No line break: it would let a subject write headers of its own.
-    subject: Annotated[
-        str, Field(min_length=1, max_length=200, pattern=r"^[^\r\n]+$", description="One line.")
-    ],
+    subject: Subject,
     body: Annotated[str, Field(min_length=1, max_length=50_000, description="Plain text.")],
 ) -> SentMail:
     """Send a plain-text mail. It cannot be called back."""
@@ -113,12 +121,12 @@ def outbox() -> Path:
 
 
 def put(mail: EmailMessage, sent_at: datetime) -> Path:
-    """Writes beside and renames, so that nobody ever reads half a mail."""
+    """Written beside and renamed, so that nobody ever reads half a mail."""
     folder = outbox()
-    name = f"{sent_at:%Y%m%dT%H%M%S.%f}-{slug(mail['Subject'])}.eml"
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as beside:
-        beside.write(mail.as_bytes())
-    return Path(beside.name).rename(folder / name)
+    name = f"{sent_at:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(3)}-{slug(mail['Subject'])}"
+    beside = folder / f"{name}.part"
+    beside.write_bytes(mail.as_bytes())
+    return beside.rename(folder / f"{name}.eml")
 
 
 def slug(subject: str) -> str:
@@ -151,4 +159,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

@@ -8,6 +8,7 @@ import argparse
 import csv
 import logging
 import time
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
@@ -171,4 +172,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -132,4 +133,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

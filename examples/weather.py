@@ -8,6 +8,7 @@ import argparse
 import csv
 import math
 import random
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -200,4 +201,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()
