@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
-from calls.states import FIRST, LIVE, MOVES, State
+from calls.states import FIRST, LIVE, MOVES, Executed, State
 from core.triggers import Refuse, StrictTrigger
 from registry.models import Definition, Server, Tool
 
@@ -195,6 +195,8 @@ class Call(models.Model):
     progress_total = models.FloatField(null=True)
     progress_message = models.TextField(blank=True, db_default="")
 
+    # Did the server do it? Said only when it is certain.
+    executed = models.CharField(max_length=7, blank=True, db_default="", choices=Executed)
     # One sentence on how it ended, never a stranger's bytes.
     outcome = models.TextField(blank=True, db_default="")
     result_size = models.BigIntegerField(null=True)

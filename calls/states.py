@@ -23,6 +23,12 @@ class State(models.TextChoices):
     RESOLVED = "resolved", _("Resolved")
 
 
+class Executed(models.TextChoices):
+    YES = "yes", _("Executed")
+    NO = "no", _("Not executed")
+    UNKNOWN = "unknown", _("Possibly executed")
+
+
 # How a call is born. An allowed short call is opened and sent in one commit: born running.
 FIRST = (State.REFUSED, State.HELD, State.QUEUED, State.RUNNING)
 
@@ -49,3 +55,11 @@ MOVES: dict[State, tuple[State, ...]] = {
 
 LIVE = (State.HELD, State.APPROVED, State.QUEUED, State.RUNNING)
 TERMINAL = tuple(state for state in State if state not in LIVE)
+# Never sent, whatever else happened.
+NOT_SENT = (
+    State.REFUSED,
+    State.DENIED,
+    State.EXPIRED,
+    State.WITHDRAWN,
+    State.SUPERSEDED,
+)

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from audit.services import Actor
-from calls.states import TERMINAL, State
+from calls.states import NOT_SENT, TERMINAL, Executed, State
 from core.journal import Statement
 
 OPEN = Statement(
@@ -36,12 +36,13 @@ WITH asked AS MATERIALIZED (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         arguments, arguments_digest, origin, mode, revision, client, request_key, effect, rule_id,
-        reason, outcome, state, seq, decide_by, start_by, fence, lease_owner, lease_until, sent_at,
+        reason, outcome, executed, state, seq, decide_by, start_by, fence, lease_owner, lease_until, sent_at,
         finished_at)
     SELECT
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         convert_to(arguments, 'UTF8'), arguments_digest, origin, mode, revision, client,
-        request_key, effect, rule_id, reason, outcome, state, 1,
+        request_key, effect, rule_id, reason, outcome,
+        CASE WHEN state = 'refused' THEN 'no' ELSE '' END, state, 1,
         clock_timestamp() + make_interval(secs => decide_in_s),
         clock_timestamp() + make_interval(secs => start_in_s),
         CASE WHEN state = 'running' THEN 1 ELSE 0 END,
@@ -82,7 +83,7 @@ WITH asked AS MATERIALIZED (
         id uuid, source text, target text, fence int, actor_kind text, actor_id bigint,
         actor text, reason text, outcome text, details jsonb, terminal boolean, start_in_s float,
         lease_owner text, lease_s float, result text, result_kind text, result_size bigint,
-        result_digest text)
+        result_digest text, executed text)
 ), moved AS (
     UPDATE calls_call c SET
         state = a.target,
@@ -94,6 +95,7 @@ WITH asked AS MATERIALIZED (
         start_by = COALESCE(clock_timestamp() + make_interval(secs => a.start_in_s), c.start_by),
         finished_at = CASE WHEN a.terminal THEN clock_timestamp() END,
         outcome = COALESCE(a.outcome, c.outcome),
+        executed = COALESCE(a.executed, c.executed),
         result_size = COALESCE(a.result_size, c.result_size),
         result_digest = COALESCE(a.result_digest, c.result_digest)
     FROM asked a
@@ -130,6 +132,7 @@ class Outcome:
 
     state: State
     sentence: str
+    executed: Executed
     result: bytes | None = None
     kind: str = "result"
 
@@ -149,6 +152,7 @@ class Move:
     details: dict[str, Any] = field(default_factory=dict)
     start_in_s: float | None = None
     lease_owner: str = ""
+    executed: Executed | None = None
 
     def line(self) -> dict[str, Any]:
         return {
@@ -163,6 +167,7 @@ class Move:
             "outcome": self.outcome,
             "details": self.details,
             "terminal": self.target in TERMINAL,
+            "executed": self.executed or (Executed.NO if self.target in NOT_SENT else None),
             "start_in_s": self.start_in_s,
             "lease_owner": self.lease_owner,
             "lease_s": settings.LEASE_S if self.target == State.RUNNING else None,
@@ -179,6 +184,7 @@ def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[st
         reason=outcome.sentence,
         fence=fence,
         outcome=outcome.sentence,
+        executed=outcome.executed,
     ).line()
     if outcome.result is not None:
         line |= {
@@ -195,5 +201,3 @@ def move_now(move: Move) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(MOVE.sql, [orjson.dumps([move.line()]).decode()])
         return cursor.fetchone() is not None
-
-

@@ -1,0 +1,87 @@
+"""What a call comes to, in the words and bytes that its agent gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, sql
+from psycopg.rows import namedtuple_row
+
+from calls.states import LIVE, Executed, State
+
+# States in which no result came back and the agent gets a sentence instead.
+ADVICE = {
+    State.REFUSED: "Nothing was sent.",
+    State.DENIED: "A person decided against it; nothing was sent. Do not ask again unchanged.",
+    State.EXPIRED: "Nothing was sent. Ask again if it is still needed.",
+    State.WITHDRAWN: "Nothing was sent.",
+    State.SUPERSEDED: "Nothing was sent. Ask again if it is still needed.",
+    State.UNKNOWN: (
+        "The call may have been executed. Do not repeat it; a person is asked to find out."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`result`: raw JSON of a tool's result. `error`: raw JSON of a JSON-RPC error.
+
+    Neither: `text` says all there is.
+    """
+
+    call_id: UUID
+    state: State
+    result: bytes | None
+    error: bytes | None
+    text: str
+    executed: str
+
+
+READ = sql.SQL("""
+    SELECT c.id, c.state, c.outcome, c.executed, c.progress, c.progress_total, c.progress_message,
+           r.kind, r.body
+    FROM calls_call c LEFT JOIN calls_result r ON r.call_id = c.id
+    WHERE c.id = ANY(%s)
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A call as it stands: `answer` once it has ended."""
+
+    state: State
+    progress: float | None
+    total: float | None
+    message: str
+    answer: Answer | None
+
+
+async def look(connection: AsyncConnection[Any], ids: list[UUID]) -> dict[UUID, Look]:
+    async with connection.cursor(row_factory=namedtuple_row) as cursor:
+        await cursor.execute(READ, [ids])
+        return {row.id: _looked(row) for row in await cursor.fetchall()}
+
+
+def _looked(row: Any) -> Look:
+    state = State(row.state)
+    answer = None
+    if state not in LIVE:
+        answer = answered(
+            row.id, state, row.outcome, row.executed, row.kind, bytes(row.body or b"") or None
+        )
+    return Look(state, row.progress, row.progress_total, row.progress_message, answer)
+
+
+def answered(
+    call_id: UUID, state: State, outcome: str, executed: str, kind: str | None, body: bytes | None
+) -> Answer:
+    return Answer(
+        call_id=call_id,
+        state=state,
+        result=body if kind == "result" else None,
+        error=body if kind == "error" else None,
+        text=" ".join(part for part in (outcome, ADVICE.get(state, "")) if part),
+        executed=executed or Executed.UNKNOWN,
+    )
