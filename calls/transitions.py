@@ -36,8 +36,8 @@ WITH asked AS MATERIALIZED (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         arguments, arguments_digest, origin, mode, revision, client, request_key, effect, rule_id,
-        reason, outcome, executed, state, seq, decide_by, start_by, fence, lease_owner, lease_until, sent_at,
-        finished_at)
+        reason, outcome, executed, state, seq, decide_by, start_by, fence, lease_owner, lease_until,
+        sent_at, finished_at)
     SELECT
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         convert_to(arguments, 'UTF8'), arguments_digest, origin, mode, revision, client,
