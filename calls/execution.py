@@ -1,0 +1,153 @@
+"""Sending a call and writing down what came of it. Nothing else in the house reaches a server.
+
+Whoever calls `execute` has made the call `running` and holds its fence: the intent is durable
+before the first byte leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+from django.conf import settings
+
+from audit.services import SYSTEM
+from calls.answers import Answer, answered
+from calls.outcomes import of_error, of_reply
+from calls.progress import Meter, OnStep
+from calls.states import Executed, State
+from calls.transitions import MOVE, Outcome, ending
+from core.journal import Journal
+from core.live import Bell
+from registry.published import Connection
+from registry.upstream import Limits, Progress, Target, UpstreamError, Upstreams
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Everything that is about to be sent, as it was rechecked."""
+
+    call_id: UUID
+    fence: int
+    tool: str
+    arguments: bytes
+    connection: Connection
+    timeout_s: float
+    safe_to_repeat: bool
+    background: bool
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    fence: int
+    cancel: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def owner_name() -> str:
+    """Names a process in leases, and never two alike."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+class Engine:
+    """Sends calls from one event loop. `flights` are those sent and not yet written down."""
+
+    def __init__(self, journal: Journal, *, owner: str) -> None:
+        self.owner = owner
+        self.journal = journal
+        self.bell = Bell()
+        self.flights: dict[UUID, Flight] = {}
+        self._upstreams: Upstreams | None = None
+        self._targets: dict[str, Target] = {}
+
+    @property
+    def upstreams(self) -> Upstreams:
+        if self._upstreams is None:
+            self._upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
+        return self._upstreams
+
+    async def aclose(self) -> None:
+        if self._upstreams is not None:
+            await self._upstreams.aclose()
+
+    async def execute(self, sending: Sending, on_step: OnStep | None = None) -> Answer:
+        flight = self.flights[sending.call_id] = Flight(sending.fence)
+        try:
+            outcome = await self._send(sending, flight, on_step)
+            return await self._write_down(sending, outcome)
+        finally:
+            del self.flights[sending.call_id]
+
+    async def _send(self, sending: Sending, flight: Flight, on_step: OnStep | None) -> Outcome:
+        meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
+
+        def progressed(said: Progress) -> None:
+            step = meter.step(said.progress, said.total, said.message)
+            if step is not None and on_step is not None:
+                on_step(step)
+
+        try:
+            reply = await self.upstreams.call_tool(
+                self._target(sending.connection),
+                name=sending.tool,
+                arguments=sending.arguments,
+                limits=Limits(total_s=sending.timeout_s, max_bytes=settings.RESULT_MAX_BYTES),
+                on_progress=progressed,
+                cancel=flight.cancel,
+            )
+        except UpstreamError as error:
+            return of_error(error, safe_to_repeat=sending.safe_to_repeat)
+        except asyncio.CancelledError:
+            await self._given_up(sending)
+            raise
+        except Exception:
+            log.exception("call %s: the upstream client failed", sending.call_id)
+            return Outcome(State.UNKNOWN, "The gateway failed while sending.", Executed.UNKNOWN)
+        finally:
+            meter.close()
+        return of_reply(reply)
+
+    async def _given_up(self, sending: Sending) -> None:
+        """The process is stopping in mid-call: what became of it, nobody here will know."""
+        sentence = "The gateway stopped while the call was running."
+        outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
+        await asyncio.shield(self._write_down(sending, outcome))
+
+    async def _write_down(self, sending: Sending, outcome: Outcome) -> Answer:
+        line = ending(sending.call_id, sending.fence, outcome, SYSTEM)
+        (row,) = await self.journal.write((MOVE, line), within=None)
+        if row is None:
+            log.warning("call %s: ended elsewhere, our outcome came too late", sending.call_id)
+        self._ring(sending)
+        return answered(
+            sending.call_id,
+            outcome.state,
+            outcome.sentence,
+            outcome.executed,
+            outcome.kind,
+            outcome.result,
+        )
+
+    def _ring(self, sending: Sending) -> None:
+        self.bell.ring("calls")
+        if sending.background:
+            self.bell.ring(f"call.{sending.call_id}", quiet_s=0)
+
+    def _target(self, connection: Connection) -> Target:
+        target = self._targets.get(connection.key)
+        if target is None:
+            target = self._targets[connection.key] = Target(
+                key=connection.key,
+                transport=connection.transport,
+                url=connection.url,
+                argv=connection.argv,
+                env=connection.env,
+                headers=connection.headers,
+                revision=connection.revision,
+            )
+        return target

@@ -1,0 +1,88 @@
+"""How far a call is: at most four pictures a second into the row, and to whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from core.journal import Journal, Statement
+from core.live import Bell
+
+PER_SECOND = 4
+MESSAGE_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a server said last of how far it is; `progress` only grows."""
+
+    progress: float
+    total: float | None
+    message: str
+
+
+OnStep = Callable[[Step], None]
+
+PROGRESS = Statement(
+    "progress",
+    """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json)
+    AS r(id uuid, fence int, progress float, total float, message text)
+), told AS (
+    UPDATE calls_call c
+    SET progress = a.progress, progress_total = a.total, progress_message = a.message
+    FROM asked a
+    WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+    RETURNING c.id, c.mode
+)
+SELECT id, CASE WHEN mode = 'background' THEN pg_notify('countersign_call', id::text)::text END
+FROM told
+""",
+    order=0,
+)
+
+
+class Meter:
+    """One running call's progress: monotone, and written at most PER_SECOND times a second."""
+
+    def __init__(self, call_id: UUID, fence: int, journal: Journal, bell: Bell) -> None:
+        self._call_id = call_id
+        self._fence = fence
+        self._journal = journal
+        self._bell = bell
+        self._last: Step | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def step(self, progress: float, total: float | None, message: str) -> Step | None:
+        """The step to pass on, or None for one that does not go forward."""
+        if self._last is not None and progress <= self._last.progress:
+            return None
+        self._last = Step(progress, total, message[:MESSAGE_MAX].replace("\0", "�"))
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(1 / PER_SECOND, self._due)
+        return self._last
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self) -> None:
+        self._timer = None
+        self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        assert self._last is not None
+        line = {
+            "id": self._call_id,
+            "fence": self._fence,
+            "progress": self._last.progress,
+            "total": self._last.total,
+            "message": self._last.message,
+        }
+        await self._journal.write((PROGRESS, line), within=None)
+        self._bell.ring(f"call.{self._call_id}", quiet_s=0)

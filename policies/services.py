@@ -1,0 +1,45 @@
+"""Changing rules, each change with its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from accounts.models import Agent
+from audit.services import Actor, record
+from policies.models import Rule
+
+
+@transaction.atomic
+def save_rule(
+    rule: Rule, *, by: Actor, agents: Sequence[Agent] = (), owner_groups: Sequence[Group] = ()
+) -> Rule:
+    """Create or change a rule; raises ValidationError for one that could not be right."""
+    rule.full_clean()
+    rule.save()
+    rule.agents.set(agents)
+    rule.owner_groups.set(owner_groups)
+    record("rule.saved", actor=by, **facts(rule))
+    return rule
+
+
+@transaction.atomic
+def remove_rule(rule: Rule, *, by: Actor) -> None:
+    record("rule.removed", actor=by, **facts(rule))
+    rule.delete()
+
+
+def facts(rule: Rule) -> dict[str, Any]:
+    return {
+        "rule": rule.name,
+        "rule_effect": rule.effect,
+        "rule_enabled": rule.enabled,
+        "rule_server": rule.server,
+        "rule_tool": rule.tool,
+        "rule_hint": rule.hint,
+        "rule_agents": [agent.name for agent in rule.agents.all()],
+        "rule_groups": [group.name for group in rule.owner_groups.all()],
+    }
