@@ -43,6 +43,9 @@ class Agent(models.Model):
 
     objects = AgentQuerySet.as_manager()
 
+    # What REST framework asks of whoever stands behind a request.
+    is_authenticated = True
+
     class Meta:
         ordering = ["name"]
         triggers = configuration()

@@ -1,0 +1,34 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts import services
+from accounts.models import Agent, User
+from core.errors import CountersignError
+
+
+class Command(BaseCommand):
+    help = "Issue a token for an agent and print it once; with --owner, make the agent first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("agent")
+        parser.add_argument("--owner", help="the person who answers for a new agent")
+        parser.add_argument("--days", type=int, default=30)
+
+    def handle(self, *, agent: str, owner: str | None, days: int, **options: Any) -> None:
+        try:
+            token = services.issue_token(self._agent(agent, owner), by=None, days=days)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(token)
+
+    def _agent(self, name: str, owner: str | None) -> Agent:
+        known = Agent.objects.filter(name=name).first()
+        if known:
+            return known
+        person = User.objects.filter(username=owner).first() if owner else None
+        if person is None:
+            raise CommandError(
+                f"There is no agent {name}: name an existing person as --owner to make it."
+            )
+        return services.create_agent(name, owner=person, by=None)

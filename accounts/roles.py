@@ -1,0 +1,84 @@
+"""What each group of people may do.
+
+No role follows from another: an administrator who shall also decide calls is made an approver.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.contrib.auth.models import Group, Permission
+from django.db import transaction
+
+from audit.services import SYSTEM, record
+
+
+class Role(StrEnum):
+    ADMINISTRATOR = "Administrator"
+    OPERATOR = "Operator"
+    APPROVER = "Approver"
+    AUDITOR = "Auditor"
+    VIEWER = "Viewer"
+
+
+_EVERYBODY = {
+    *(
+        f"registry.view_{model}"
+        for model in ("server", "tool", "definition", "publication", "discovery", "toolset")
+    ),
+    "calls.view_call",
+}
+_AGENTS = {f"accounts.{verb}_{m}" for verb in ("add", "change") for m in ("agent", "agenttoken")}
+_SEE_AGENTS = {"accounts.view_agent", "accounts.view_agenttoken"}
+_SEE_RULES = {"policies.view_rule"}
+
+PERMISSIONS: dict[Role, set[str]] = {
+    Role.VIEWER: _EVERYBODY,
+    Role.ADMINISTRATOR: _EVERYBODY
+    | _AGENTS
+    | _SEE_AGENTS
+    | {f"accounts.{verb}_user" for verb in ("add", "change", "view")}
+    | {f"auth.{verb}_group" for verb in ("add", "change", "view")}
+    | {f"policies.{verb}_rule" for verb in ("add", "change", "delete", "view")}
+    | {"calls.cancel_call", "audit.view_entry"},
+    Role.OPERATOR: _EVERYBODY
+    | _AGENTS
+    | _SEE_AGENTS
+    | _SEE_RULES
+    | {"registry.add_server", "registry.change_server", "registry.change_tool"}
+    | {f"registry.{verb}_toolset" for verb in ("add", "change", "delete")}
+    | {"registry.operate_server", "calls.cancel_call"},
+    Role.APPROVER: _EVERYBODY
+    | _SEE_RULES
+    | {"approvals.decide_approval", "approvals.view_approval", "calls.view_payload"},
+    Role.AUDITOR: _EVERYBODY
+    | _SEE_AGENTS
+    | _SEE_RULES
+    | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
+    | {"audit.view_entry", "audit.export_entry"},
+}
+
+
+@transaction.atomic
+def ensure_roles() -> list[Role]:
+    """Make the groups and give each exactly its permissions; returns those that were not so."""
+    known = {
+        f"{app}.{codename}": pk
+        for app, codename, pk in Permission.objects.values_list(
+            "content_type__app_label", "codename", "pk"
+        )
+    }
+    changed = [
+        role for role, names in PERMISSIONS.items() if _ensure(role, {known[n] for n in names})
+    ]
+    for role in changed:
+        record("role.set", actor=SYSTEM, reason=f"The permissions of {role} were set.", role=role)
+    return changed
+
+
+def _ensure(role: Role, permissions: set[int]) -> bool:
+    group, created = Group.objects.get_or_create(name=role)
+    if set(group.permissions.values_list("pk", flat=True)) == permissions:
+        return created
+    group.permissions.set(permissions)
+    return True

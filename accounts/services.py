@@ -1,0 +1,174 @@
+"""Verbs on people, agents and tokens. Each writes its entry in the same transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts import tokens
+from accounts.models import Agent, AgentToken, SignInLink, User
+from accounts.roles import Role, ensure_roles
+from audit.services import SYSTEM, Actor, record
+from core import seal
+from core.errors import CountersignError
+
+MAX_DAYS = 90
+LINK_HOURS = 24
+# Whoever may run commands on the host: that right is not ours to check.
+COMMAND_LINE = Actor("system", None, "command line")
+# Until there are more people, the first one must be able to do everything that needs a person.
+FIRST_ROLES = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
+
+
+class AccountRefused(CountersignError):
+    """The agent, token or person cannot be as asked; says why, and what would be right."""
+
+
+class LinkRefused(CountersignError):
+    """The sign-in link is unknown, used or too old: which of these is nobody's business."""
+
+
+def acting(by: User | None) -> Actor:
+    return by.actor if by else COMMAND_LINE
+
+
+@transaction.atomic
+def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
+    agent = Agent(name=name, owner=owner)
+    try:
+        agent.full_clean()
+    except ValidationError as error:
+        raise AccountRefused(" ".join(error.messages)) from error
+    agent.save()
+    record("agent.created", actor=acting(by), agent=(agent.pk, name), owner=owner.username)
+    return agent
+
+
+@transaction.atomic
+def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None) -> None:
+    """Its tokens stop (or begin again) to be accepted within a second, everywhere."""
+    if not Agent.objects.filter(pk=agent.pk, enabled=not enabled).update(enabled=enabled):
+        return
+    agent.enabled = enabled
+    action = "agent.enabled" if enabled else "agent.disabled"
+    record(action, actor=acting(by), agent=(agent.pk, agent.name))
+
+
+@transaction.atomic
+def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
+    """The token's text, which is kept nowhere: show it now or never."""
+    if not 1 <= days <= MAX_DAYS:
+        raise AccountRefused(
+            _("A token is valid for 1 to %(max)d days; %(days)d is not between them.")
+            % {"max": MAX_DAYS, "days": days}
+        )
+    text = tokens.make()
+    parts = tokens.parse(text)
+    assert parts is not None
+    token = AgentToken.objects.create(
+        agent=agent,
+        public_id=parts.public_id,
+        digest=parts.digest,
+        created_by=by,
+        expires_at=timezone.now() + timedelta(days=days),
+    )
+    record(
+        "token.issued",
+        actor=acting(by),
+        reason=ngettext("Valid for %d day.", "Valid for %d days.", days) % days,
+        agent=(agent.pk, agent.name),
+        token=str(token),
+    )
+    return text
+
+
+@transaction.atomic
+def revoke_token(token: AgentToken, *, by: User | None) -> bool:
+    """False when it was revoked before."""
+    at = timezone.now()
+    if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
+        return False
+    token.revoked_at = at
+    agent = (token.agent_id, token.agent.name)
+    record("token.revoked", actor=acting(by), agent=agent, token=str(token))
+    return True
+
+
+def note_used(token_ids: Collection[int]) -> None:
+    """Remember that these tokens were shown just now; once a minute is enough for people."""
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - timedelta(minutes=1))
+    AgentToken.objects.filter(stale, pk__in=token_ids).update(last_used_at=now)
+
+
+@transaction.atomic
+def first_administrator() -> User:
+    """The person who runs a fresh installation; the one from before if there is one.
+
+    Has no password until one is set: `sign_in_link` is the way in.
+    """
+    ensure_roles()
+    administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR, is_active=True)
+    return administrators.order_by("pk").first() or _make_administrator()
+
+
+def _make_administrator() -> User:
+    person, created = User.objects.get_or_create(
+        username="admin", defaults={"password": "", "is_staff": True}
+    )
+    if created:
+        person.set_unusable_password()
+    person.is_staff = person.is_active = True
+    person.save()
+    person.groups.add(*Group.objects.filter(name__in=FIRST_ROLES))
+    record(
+        "person.created" if created else "person.promoted",
+        actor=SYSTEM,
+        reason=_("Made the first administrator, who may also operate, approve and audit."),
+        person=person.username,
+        roles=list(FIRST_ROLES),
+    )
+    return person
+
+
+@transaction.atomic
+def sign_in_link(person: User, *, by: User | None = None) -> str:
+    """An address that signs `person` in, once, within a day."""
+    text = secrets.token_urlsafe(32)
+    SignInLink.objects.create(
+        person=person,
+        digest=_link_digest(text),
+        expires_at=timezone.now() + timedelta(hours=LINK_HOURS),
+    )
+    record("sign_in_link.made", actor=acting(by), person=person.username)
+    return f"{settings.PUBLIC_URL}/sign-in/{text}/"
+
+
+@transaction.atomic
+def redeem_sign_in_link(text: str) -> User:
+    link = SignInLink.objects.filter(digest=_link_digest(text)).select_related("person").first()
+    # The update decides: of two who follow the link at once, one gets in.
+    if link is None or not _open_links().filter(pk=link.pk).update(used_at=timezone.now()):
+        raise LinkRefused(_("This link is unknown, was used before, or is too old."))
+    record("person.signed_in", actor=link.person.actor, reason=_("By a sign-in link."))
+    return link.person
+
+
+def _open_links() -> QuerySet[SignInLink]:
+    return SignInLink.objects.filter(
+        used_at=None, expires_at__gt=timezone.now(), person__is_active=True
+    )
+
+
+def _link_digest(text: str) -> bytes:
+    return seal.sign("sign-in link", text.encode())

@@ -1,0 +1,122 @@
+"""Agents' tokens: how they are written, and the book in which every process looks them up.
+
+`csa_<8>_<43>_<6>` in base 62: public id, 256-bit secret, CRC-32 of all before it. The prefix and
+the checksum let scanners of leaked secrets be certain.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import NamedTuple
+from zlib import crc32
+
+from accounts.models import AgentToken, AgentTokenQuerySet
+from core import seal
+
+PATTERN = r"csa_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}"
+_matches = re.compile(PATTERN).fullmatch
+_ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+# Compared with when the id is unknown, so that this takes as long as a wrong secret.
+_NOBODY = bytes(32)
+
+
+class Parts(NamedTuple):
+    public_id: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who stands at the door: an agent, and the person who answers for it."""
+
+    token_id: int
+    agent_id: int
+    agent_name: str
+    person_id: int
+    person_name: str
+    groups: frozenset[str]
+    expires_at: float
+
+
+def make() -> str:
+    body = f"csa_{_random(8)}_{_random(43)}"
+    return f"{body}_{_checksum(body)}"
+
+
+def well_formed(token: str) -> bool:
+    body, _, checksum = token.rpartition("_")
+    return _matches(token) is not None and _checksum(body) == checksum
+
+
+def parse(token: str) -> Parts | None:
+    """Cheap for garbage: only what is well formed costs an HMAC."""
+    if not well_formed(token):
+        return None
+    return Parts(token[4:12], seal.sign("agent token", token.encode()))
+
+
+class TokenBook:
+    """Every valid token, in memory. Keeps HMACs, never tokens."""
+
+    def __init__(self, lines: Iterable[tuple[Parts, Bearer]]) -> None:
+        self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
+
+    def bearer(self, token: str) -> Bearer | None:
+        shown = parse(token)
+        if shown is None:
+            return None
+        digest, bearer = self._lines.get(shown.public_id, (_NOBODY, None))
+        if not compare_digest(shown.digest, digest) or bearer is None:
+            return None
+        return bearer if bearer.expires_at > time.time() else None
+
+
+def load() -> TokenBook:
+    return TokenBook(_lines(AgentToken.objects.valid()))
+
+
+def look_up(token: str) -> Bearer | None:
+    """The same answer from the database: for processes that keep no book."""
+    shown = parse(token)
+    if shown is None:
+        return None
+    return TokenBook(_lines(AgentToken.objects.valid().filter(public_id=shown.public_id))).bearer(
+        token
+    )
+
+
+def _lines(tokens: AgentTokenQuerySet) -> Iterable[tuple[Parts, Bearer]]:
+    found = tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
+    return ((Parts(token.public_id, bytes(token.digest)), _bearer(token)) for token in found)
+
+
+def _bearer(token: AgentToken) -> Bearer:
+    owner = token.agent.owner
+    return Bearer(
+        token_id=token.pk,
+        agent_id=token.agent_id,
+        agent_name=token.agent.name,
+        person_id=owner.pk,
+        person_name=owner.username,
+        groups=frozenset(group.name for group in owner.groups.all()),
+        expires_at=token.expires_at.timestamp(),
+    )
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _checksum(body: str) -> str:
+    value = crc32(body.encode())
+    digits = []
+    for _ in range(6):
+        value, digit = divmod(value, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
