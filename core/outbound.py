@@ -44,8 +44,11 @@ _NEVER_PUBLIC = [
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
 
 
-class Refused(Exception):
-    """An address or URL that may not be connected to. Nothing was sent."""
+class Refused(OSError):
+    """An address or URL that may not be connected to. Nothing was sent.
+
+    An OSError, so that it comes through connectors like any other address that cannot be reached.
+    """
 
 
 class Guard:

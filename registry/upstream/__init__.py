@@ -1,0 +1,41 @@
+"""Our MCP client for tool servers: plain values in, plain values out."""
+
+from registry.upstream.client import Upstreams
+from registry.upstream.headers import InvalidAnnotation, declared_params, param_headers
+from registry.upstream.values import (
+    Answered,
+    CancelledUpstream,
+    Discovery,
+    Limits,
+    Lost,
+    Nonsense,
+    NotSent,
+    OutcomeUnknown,
+    Progress,
+    Reply,
+    Target,
+    TimedOut,
+    TooLarge,
+    UpstreamError,
+)
+
+__all__ = [
+    "Answered",
+    "CancelledUpstream",
+    "Discovery",
+    "InvalidAnnotation",
+    "Limits",
+    "Lost",
+    "Nonsense",
+    "NotSent",
+    "OutcomeUnknown",
+    "Progress",
+    "Reply",
+    "Target",
+    "TimedOut",
+    "TooLarge",
+    "UpstreamError",
+    "Upstreams",
+    "declared_params",
+    "param_headers",
+]

@@ -1,0 +1,135 @@
+"""One call on its way: what the caller wants to hear of it, and how it is called back."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from registry.upstream.values import (
+    CancelledUpstream,
+    Limits,
+    NotSent,
+    OnLog,
+    OnProgress,
+    Progress,
+)
+from registry.upstream.wire import Message
+
+log = logging.getLogger(__name__)
+
+# Most calls end sooner; only a longer one is worth a task that waits for its cancellation.
+_WATCH_AFTER_S = 0.02
+_MESSAGE_LENGTH = 1000
+
+
+@dataclass(slots=True)
+class Call:
+    name: str
+    arguments: bytes
+    limits: Limits
+    param_headers: Mapping[str, str] = field(default_factory=dict)
+    on_progress: OnProgress | None = None
+    on_log: OnLog | None = None
+    cancel: asyncio.Event | None = None
+
+    def hear(self, message: Message, token: int) -> None:
+        """Pass on a notification that belongs to this call; others are not for the caller."""
+        params = message.params or {}
+        if message.method == "notifications/progress" and params.get("progressToken") == token:
+            if self.on_progress and (progress := _progress(params)):
+                _tell(self.on_progress, progress)
+        elif message.method == "notifications/message" and self.on_log:
+            _tell(self.on_log, params)
+
+
+class Withdrawal:
+    """Watches the caller's cancel event while a call is out.
+
+    `tell` informs the server; a reply that still arrives within `grace_s` wins, after that the
+    waiting task is interrupted and CancelledUpstream raised, as asyncio.timeout does it.
+    """
+
+    __slots__ = (
+        *("_cancelling", "_event", "_grace_s", "_handle", "_task", "_tell", "_watcher"),
+        *("asked", "cut"),
+    )
+
+    def __init__(
+        self,
+        event: asyncio.Event | None,
+        tell: Callable[[], Awaitable[None]] | None,
+        grace_s: float,
+    ) -> None:
+        self._event = event
+        self._tell = tell
+        self._grace_s = grace_s
+        self._watcher: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._handle: asyncio.TimerHandle | None = None
+        self._cancelling = 0
+        self.asked = False
+        self.cut = False
+
+    def __enter__(self) -> "Withdrawal":
+        if self._event is None:
+            return self
+        if self._event.is_set():
+            raise NotSent("The call was withdrawn before it was sent.")
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
+        self._handle = asyncio.get_running_loop().call_later(_WATCH_AFTER_S, self._start)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._handle is None:
+            return
+        self._handle.cancel()
+        if self._watcher:
+            self._watcher.cancel()
+        if not self.cut or self._task is None:
+            return
+        # Somebody else's cancellation of the task counts more than ours, and goes on.
+        if self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise CancelledUpstream(acknowledged=False) from None
+
+    def _start(self) -> None:
+        self._watcher = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        assert self._event is not None
+        assert self._task is not None
+        await self._event.wait()
+        self.asked = True
+        if self._tell:
+            await self._tell()
+            await asyncio.sleep(self._grace_s)
+        self.cut = True
+        self._task.cancel()
+
+
+def _progress(params: dict[str, Any]) -> Progress | None:
+    done, message = _number(params.get("progress")), params.get("message")
+    if done is None:
+        return None
+    said = message[:_MESSAGE_LENGTH] if isinstance(message, str) else ""
+    return Progress(progress=done, total=_number(params.get("total")), message=said)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _tell(listener: Callable[[Any], None], what: Any) -> None:
+    try:
+        listener(what)
+    except Exception:
+        # The call itself must not end in an unknown outcome over somebody's picture of it.
+        log.exception("a listener to an upstream call failed")

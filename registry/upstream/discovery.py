@@ -1,0 +1,118 @@
+"""What a server says of itself, and all its tools."""
+
+from typing import Any, Protocol
+
+import orjson
+
+from registry.upstream.headers import InvalidAnnotation, declared_params
+from registry.upstream.values import Answered, Discovery, Limits, Nonsense, TooLarge
+from registry.upstream.wire import METHOD_NOT_FOUND, MODERN
+
+_PAGES = 200
+_TOOLS = 5000
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+Tools = list[dict[str, Any]]
+
+
+class Server(Protocol):
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]: ...
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]: ...
+
+
+async def discover(server: Server, limits: Limits, *, by_http: bool) -> Discovery:
+    revision, opening = await server.introduce(limits)
+    tools = await _tools(server, opening, limits)
+    left_out: list[tuple[str, str]] = []
+    if by_http and revision == MODERN:
+        tools, left_out = _without_invalid(tools)
+    instructions = opening.get("instructions")
+    return Discovery(
+        revision=revision,
+        server_info=_server_info(opening),
+        capabilities=_object(opening.get("capabilities")),
+        instructions=instructions if isinstance(instructions, str) else "",
+        tools=tools,
+        left_out=tuple(left_out),
+    )
+
+
+async def _tools(server: Server, opening: dict[str, Any], limits: Limits) -> Tools:
+    try:
+        return await _all_pages(server, limits)
+    except Answered as error:
+        # A server without tools need not know the method.
+        offers_tools = "tools" in _object(opening.get("capabilities"))
+        if error.code == METHOD_NOT_FOUND and not offers_tools:
+            return []
+        raise
+
+
+async def _all_pages(server: Server, limits: Limits) -> Tools:
+    tools: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        params = b"" if cursor is None else b'"cursor":' + orjson.dumps(cursor)
+        page = await server.ask("tools/list", params, limits)
+        _collect(page, tools)
+        cursor = _next_cursor(page, seen)
+        if cursor is None:
+            return list(tools.values())
+    raise TooLarge(f"The server lists its tools on more than {_PAGES} pages.")
+
+
+def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]]) -> None:
+    listed = page.get("tools")
+    if not isinstance(listed, list):
+        raise Nonsense("The server's tools/list has no list of tools.")
+    for tool in listed:
+        name = _name(tool)
+        if name in tools:
+            raise Nonsense(f"The server lists the tool “{name[:100]}” twice.")
+        tools[name] = tool
+    if len(tools) > _TOOLS:
+        raise TooLarge(f"The server lists more than {_TOOLS} tools.")
+
+
+def _name(tool: Any) -> str:
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+        raise Nonsense("The server lists a tool without a name.")
+    if not isinstance(tool.get("inputSchema"), dict):
+        raise Nonsense(f"The server lists the tool “{tool['name'][:100]}” without an inputSchema.")
+    name: str = tool["name"]
+    return name
+
+
+def _next_cursor(page: dict[str, Any], seen: set[str]) -> str | None:
+    cursor = page.get("nextCursor")
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str):
+        raise Nonsense("The server's nextCursor is not text.")
+    if cursor in seen:
+        raise Nonsense("The server's pages of tools lead in a circle.")
+    seen.add(cursor)
+    return cursor
+
+
+def _without_invalid(tools: Tools) -> tuple[Tools, list[tuple[str, str]]]:
+    """Source: MCP 2026-07-28: a client on HTTP must drop tools with an invalid x-mcp-header."""
+    kept, left_out = [], []
+    for tool in tools:
+        try:
+            declared_params(tool["inputSchema"])
+        except InvalidAnnotation as error:
+            left_out.append((tool["name"], str(error)))
+        else:
+            kept.append(tool)
+    return kept, left_out
+
+
+def _server_info(opening: dict[str, Any]) -> dict[str, Any]:
+    return _object(_object(opening.get("_meta")).get(_SERVER_INFO) or opening.get("serverInfo"))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,362 @@
+"""A server reached by HTTP: which revision it speaks, its session, and calls of its tools."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import orjson
+from multidict import CIMultiDict
+
+from core.outbound import Refused
+from registry.upstream import wire
+from registry.upstream.calling import Call, Withdrawal
+from registry.upstream.exchange import BadStatus, Order, deliver, end, exchange
+from registry.upstream.headers import encode
+from registry.upstream.links import Links
+from registry.upstream.values import (
+    Answered,
+    CancelledUpstream,
+    Limits,
+    Nonsense,
+    NotSent,
+    Reply,
+    Target,
+    TimedOut,
+    UpstreamError,
+)
+from registry.upstream.wire import LEGACY, MODERN, Message
+
+_COMMON = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    # Nothing is decompressed: a small bomb must stay small.
+    "Accept-Encoding": "identity",
+    "User-Agent": "countersign",
+}
+_NOT_FOR_TARGETS = {"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade"}
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\uffff]*")
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
+# A refusal with one of these is certain to come before the tool: RFC 9110, 15.5.
+_REFUSALS = {301, 302, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 411, 412, 413, 414, 415}
+_REFUSALS |= {417, 421, 426, 428, 429, 431, 451}
+_MODERN_ERRORS = {wire.HEADER_MISMATCH, wire.MISSING_CAPABILITY, wire.UNSUPPORTED_REVISION}
+_PREPARED = 1000
+_PROBE_S = 15.0
+_ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
+
+log = logging.getLogger(__name__)
+
+
+class Unacquainted(Exception):
+    """The server took nothing: it speaks another revision, or has forgotten the session."""
+
+    def __init__(self, reason: UpstreamError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What was settled with a server; replaced, never changed, when it is settled anew."""
+
+    revision: str
+    headers: CIMultiDict[str]
+    # What the server said of itself; empty where a hint spared the question.
+    opening: dict[str, Any] = field(default_factory=dict)
+    session: str = ""
+    _prepared: dict[str, tuple[CIMultiDict[str], bytes]] = field(default_factory=dict)
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    def for_tool(self, name: str) -> tuple[CIMultiDict[str], bytes]:
+        """Headers and JSON name of a tool's calls, made once."""
+        if name not in self._prepared:
+            if len(self._prepared) >= _PREPARED:
+                self._prepared.clear()
+            self._prepared[name] = (self.for_method("tools/call", name), orjson.dumps(name))
+        return self._prepared[name]
+
+    def for_method(self, method: str, name: str = "") -> CIMultiDict[str]:
+        headers = self.headers.copy()
+        if self.modern:
+            headers["Mcp-Method"] = method
+            if name:
+                headers["Mcp-Name"] = encode(name)
+        return headers
+
+
+class HttpServer:
+    def __init__(self, target: Target, links: Links, ids: Iterator[int]) -> None:
+        self.target = target
+        self._links = links
+        self._ids = ids
+        self._agreement: Agreement | None = None
+        self._opening = asyncio.Lock()
+        try:
+            self._url = links.guard.check_url(target.url)
+        except Refused as error:
+            raise NotSent(str(error)) from error
+        self._base = _base_headers(target)
+
+    async def call(self, call: Call) -> Reply:
+        agreement = self._agreement or await self._prepare(call.limits)
+        try:
+            return await self._call(agreement, call)
+        except Unacquainted:
+            agreement = await self._prepare(call.limits, instead_of=agreement)
+        # Nothing was taken the first time, so this is still the first call.
+        try:
+            return await self._call(agreement, call)
+        except Unacquainted as error:
+            raise error.reason from None
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
+        """A request that changes nothing."""
+        agreement = self._agreement or await self._settle(limits)
+        try:
+            return await self._ask(agreement, method, params, limits)
+        except Unacquainted:
+            agreement = await self._settle(limits, instead_of=agreement)
+        try:
+            return await self._ask(agreement, method, params, limits)
+        except Unacquainted as error:
+            raise error.reason from None
+
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
+        """The revision, and what the server says of itself."""
+        agreement = self._agreement
+        # A session in use is kept: what it said at its opening holds as long as it lasts.
+        if agreement is None or not (agreement.session and agreement.opening):
+            agreement = await self._settle(limits, instead_of=agreement, fresh=True)
+        return agreement.revision, agreement.opening
+
+    async def close(self) -> None:
+        agreement, self._agreement = self._agreement, None
+        if agreement and agreement.session:
+            await end(self._links, self._order(0, b"", agreement.headers, _ERRAND))
+
+    async def _prepare(self, limits: Limits, instead_of: Agreement | None = None) -> Agreement:
+        try:
+            return await self._settle(limits, instead_of=instead_of)
+        except NotSent:
+            raise
+        except UpstreamError as error:
+            raise NotSent(f"The server could not be greeted. {error}") from error
+
+    async def _settle(
+        self, limits: Limits, instead_of: Agreement | None = None, fresh: bool = False
+    ) -> Agreement:
+        async with self._opening:
+            # Somebody else may have settled it while we waited.
+            if self._agreement is instead_of or self._agreement is None:
+                hint = "" if fresh or instead_of else self.target.revision
+                self._agreement = await self._negotiate(hint, limits)
+            return self._agreement
+
+    async def _negotiate(self, hint: str, limits: Limits) -> Agreement:
+        limits = replace(limits, idle_s=min(limits.idle_s, _PROBE_S), total_s=_PROBE_S)
+        if hint == MODERN:
+            return self._modern()
+        if hint in LEGACY:
+            try:
+                return await self._initialize(hint, limits)
+            except (UpstreamError, Unacquainted):
+                log.info("%s no longer greets as %s, probing", self._url.host, hint)
+        return await self._probe(limits)
+
+    def _modern(self, opening: dict[str, Any] | None = None) -> Agreement:
+        headers = self._base.copy()
+        headers["MCP-Protocol-Version"] = MODERN
+        return Agreement(revision=MODERN, headers=headers, opening=opening or {})
+
+    async def _probe(self, limits: Limits) -> Agreement:
+        """Ask in the present way; whatever an older server makes of it, greet it in its own."""
+        offered: Any = None
+        try:
+            opening = await self._ask(self._modern(), "server/discover", b"", limits)
+        except NotSent as error:
+            if error.status is None or error.status in (401, 402, 403, 407, 429):
+                raise
+        except Answered as error:
+            offered = error.data.get("supported") if isinstance(error.data, dict) else None
+        except (UpstreamError, Unacquainted):
+            pass
+        else:
+            offered = opening.get("supportedVersions")
+            if isinstance(offered, list) and MODERN in offered:
+                return self._modern(opening)
+        return await self._initialize(_best_legacy(offered), limits)
+
+    async def _initialize(self, revision: str, limits: Limits) -> Agreement:
+        params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": wire.CLIENT_INFO}
+        id_ = next(self._ids)
+        body = wire.request(id_, "initialize", orjson.dumps(params)[1:-1])
+        order = self._order(id_, body, self._base, limits)
+        try:
+            message = await exchange(self._links, order)
+        except BadStatus as bad:
+            raise _refusal(bad, id_) from None
+        agreement = self._greeted(message, order)
+        status = await deliver(
+            self._links,
+            self._order(
+                0, wire.notification("notifications/initialized"), agreement.headers, limits
+            ),
+        )
+        if status >= 300:
+            raise NotSent(f"The server refused the greeting with HTTP {status}.", status=status)
+        return agreement
+
+    def _greeted(self, message: Message, order: Order) -> Agreement:
+        if message.error:
+            raise Answered(message.error)
+        opening = message.value or {}
+        revision = opening.get("protocolVersion")
+        if revision not in LEGACY:
+            raise Nonsense(f"The server speaks MCP {revision!r:.40}, which is not known here.")
+        headers = self._base.copy()
+        if revision >= "2025-06-18":
+            headers["MCP-Protocol-Version"] = revision
+        if order.session:
+            if not _SESSION_ID.fullmatch(order.session):
+                raise Nonsense("The server's session id is not visible ASCII.")
+            headers["Mcp-Session-Id"] = order.session
+        return Agreement(revision, headers, opening, order.session)
+
+    async def _ask(
+        self, agreement: Agreement, method: str, params: bytes, limits: Limits
+    ) -> dict[str, Any]:
+        id_ = next(self._ids)
+        parts = [part for part in (params, wire.meta(agreement.modern)) if part]
+        body = wire.request(id_, method, b",".join(parts))
+        order = self._order(id_, body, agreement.for_method(method), limits)
+        try:
+            message = await exchange(self._links, order)
+        except BadStatus as bad:
+            raise _meaning(bad, id_, agreement) from None
+        if message.error:
+            raise Answered(message.error)
+        return message.value or {}
+
+    async def _call(self, agreement: Agreement, call: Call) -> Reply:
+        id_ = next(self._ids)
+        order = self._call_order(agreement, call, id_)
+        stop = None if agreement.modern else partial(self._stop, agreement, id_)
+        try:
+            with Withdrawal(call.cancel, stop, call.limits.cancel_grace_s) as withdrawal:
+                message = await self._reply(agreement, order, withdrawal)
+        except CancelledUpstream:
+            if order.left:
+                raise
+            raise NotSent("The call was withdrawn before it was sent.") from None
+        if message.error and withdrawal.asked:
+            raise CancelledUpstream(acknowledged=True)
+        return wire.reply(message)
+
+    async def _reply(self, agreement: Agreement, order: Order, withdrawal: Withdrawal) -> Message:
+        try:
+            return await exchange(self._links, order)
+        except BadStatus as bad:
+            raise _meaning(bad, order.id, agreement) from None
+        except (TimedOut, asyncio.CancelledError):
+            if order.left and not agreement.modern and not withdrawal.asked:
+                self._links.spawn(self._stop(agreement, order.id))
+            raise
+
+    def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
+        headers, name = agreement.for_tool(call.name)
+        if call.param_headers and agreement.modern:
+            headers = headers.copy()
+            headers.update(call.param_headers)
+        token = id_ if call.on_progress else None
+        meta = wire.meta(agreement.modern, token, call.on_log is not None)
+        order = self._order(id_, wire.call(id_, name, call.arguments, meta), headers, call.limits)
+        order.hear = partial(self._hear, agreement, call, id_)
+        return order
+
+    def _order(self, id_: int, body: bytes, headers: CIMultiDict[str], limits: Limits) -> Order:
+        return Order(id=id_, url=self._url, headers=headers, body=body, limits=limits)
+
+    def _hear(self, agreement: Agreement, call: Call, id_: int, message: Message) -> None:
+        if message.id is None:
+            call.hear(message, id_)
+        elif not agreement.modern:
+            answer = self._order(0, wire.answer_to(message), agreement.headers, _ERRAND)
+            self._links.spawn(self._tell(answer))
+
+    async def _stop(self, agreement: Agreement, id_: int) -> None:
+        body = wire.cancelled(id_, "The caller withdrew the call.")
+        await self._tell(self._order(0, body, agreement.headers, _ERRAND))
+
+    async def _tell(self, order: Order) -> None:
+        try:
+            await deliver(self._links, order)
+        except UpstreamError as error:
+            log.info("%s was not told: %s", self._url.host, error)
+
+
+def _base_headers(target: Target) -> CIMultiDict[str]:
+    headers: CIMultiDict[str] = CIMultiDict()
+    for name, value in target.headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise NotSent(f"The server's header “{name[:60]}” cannot be sent in HTTP.")
+        if name.lower() in _NOT_FOR_TARGETS or name.lower().startswith("mcp-"):
+            raise NotSent(f"The server's header “{name[:60]}” is set by Countersign itself.")
+        headers[name] = value
+    headers.update(_COMMON)
+    return headers
+
+
+def _best_legacy(offered: Any) -> str:
+    known = [revision for revision in LEGACY if isinstance(offered, list) and revision in offered]
+    return known[0] if known else LEGACY[0]
+
+
+def _meaning(bad: BadStatus, id_: int, agreement: Agreement) -> UpstreamError | Unacquainted:
+    """What a status other than 200 says about the request that got it."""
+    reason = _refusal(bad, id_)
+    if bad.status not in (400, 404, 405):
+        return reason
+    error = bad.message.error if bad.message else None
+    if agreement.modern:
+        return reason if _is_modern(error, bad, id_) else Unacquainted(reason)
+    # An error under our own id comes from the server behind the transport, who knows us.
+    return reason if isinstance(reason, Answered) else Unacquainted(reason)
+
+
+def _is_modern(error: dict[str, Any] | None, bad: BadStatus, id_: int) -> bool:
+    if not error or error["code"] == wire.UNSUPPORTED_REVISION:
+        return False
+    return error["code"] in _MODERN_ERRORS or (bad.message is not None and bad.message.id == id_)
+
+
+def _refusal(bad: BadStatus, id_: int) -> UpstreamError:
+    message = bad.message
+    if message and message.error and (message.id == id_ or message.error["code"] in _MODERN_ERRORS):
+        return Answered(message.error)
+    if bad.status in _REFUSALS:
+        said = f": {message.error['message'][:200]}" if message and message.error else ""
+        return NotSent(_sentence(bad.status) + said, status=bad.status)
+    return Nonsense(f"The server answered with HTTP {bad.status}.")
+
+
+def _sentence(status: int) -> str:
+    match status:
+        case 301 | 302 | 307 | 308:
+            return f"The server redirects elsewhere (HTTP {status}), which is not followed"
+        case 401:
+            return "The server did not accept our credential (HTTP 401)"
+        case 403:
+            return "The server forbids it (HTTP 403)"
+        case 404:
+            return "There is no MCP server at this URL (HTTP 404)"
+        case 429:
+            return "The server asks to slow down (HTTP 429)"
+    return f"The server refused the request with HTTP {status}"

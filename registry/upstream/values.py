@@ -1,0 +1,118 @@
+"""What goes into the upstream client and what comes out: plain values and errors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One server with one version of its credential. `key` names its connections and processes."""
+
+    key: str
+    transport: Literal["http", "stdio"]
+    url: str = ""
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    # Already with the server's own credential; never with anything that an agent sent.
+    headers: Mapping[str, str] = field(default_factory=dict)
+    # What it spoke last time: a hint that saves a probe, not a promise.
+    revision: str = ""
+    cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    connect_s: float = 5.0
+    idle_s: float = 60.0
+    total_s: float = 120.0
+    max_bytes: int = 8 * 1024 * 1024
+    cancel_grace_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    revision: str
+    server_info: dict[str, Any]
+    capabilities: dict[str, Any]
+    instructions: str
+    tools: list[dict[str, Any]]
+    # Tools that must not be offered, as (name, why): their x-mcp-header annotations are invalid.
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`result` is the `result` member exactly as the server wrote it."""
+
+    result: bytes
+    is_error: bool
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    progress: float
+    total: float | None
+    message: str
+
+
+OnProgress = Callable[[Progress], None]
+OnLog = Callable[[dict[str, Any]], None]
+
+
+class UpstreamError(Exception):
+    """A call that brought no result; `str()` is a sentence for people."""
+
+
+class NotSent(UpstreamError):
+    """Certain that the server did not take the call, so that repeating it is safe."""
+
+    def __init__(self, sentence: str, *, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Answered(UpstreamError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+        self.raw = error
+        super().__init__(f"The server answered with error {self.code}: {self.message}")
+
+
+class OutcomeUnknown(UpstreamError):
+    """The call was sent, or may have been; whether it took effect is not known."""
+
+
+class Nonsense(OutcomeUnknown):
+    """Something came back, but it is not MCP."""
+
+
+class TooLarge(OutcomeUnknown):
+    pass
+
+
+class TimedOut(OutcomeUnknown):
+    def __init__(self, sentence: str, which: Literal["idle", "total"]) -> None:
+        super().__init__(sentence)
+        self.which = which
+
+
+class Lost(OutcomeUnknown):
+    """The connection or process ended after the call was sent and before its reply."""
+
+
+class CancelledUpstream(OutcomeUnknown):
+    """Cancelled on request. `acknowledged`: the server itself said that it stopped."""
+
+    def __init__(self, *, acknowledged: bool) -> None:
+        self.acknowledged = acknowledged
+        super().__init__(
+            "The call was cancelled and the server confirmed it."
+            if acknowledged
+            else "The call was cancelled; the server has not said whether it stopped in time."
+        )

@@ -1,0 +1,213 @@
+"""JSON-RPC as bytes: requests around the caller's bytes, replies cut out as they were written."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from core import strict_json
+from registry.upstream.values import Answered, Nonsense, Reply
+
+MODERN = "2026-07-28"
+# Newest first: what we offer, and what we understand when a server counters with it.
+LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+CLIENT_INFO = {"name": "countersign", "version": "0.1.0"}
+
+METHOD_NOT_FOUND = -32601
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_REVISION = -32022
+
+_META = "io.modelcontextprotocol/"
+
+# The two orders that nearly every server writes. With exactly these three members, the reply is
+# right if and only if what is left parses as one JSON value, so one parse finds value and span.
+_RESULT_LAST = re.compile(
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:\s*'
+)
+_RESULT_FIRST = re.compile(rb'\s*\{\s*"result"\s*:\s*')
+_ID_LAST = re.compile(rb'\s*,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*\}\s*\Z')
+# How far from the end `_ID_LAST` is looked for.
+_TAIL = 96
+_SPACE = b" \t\r\n"
+
+
+@dataclass(slots=True)
+class Message:
+    """One message from a server: a request or notification (`method`), a result or an error."""
+
+    id: int | str | None = None
+    method: str = ""
+    params: dict[str, Any] | None = None
+    result: bytes = b""
+    value: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_response(self) -> bool:
+        return not self.method
+
+
+def meta(modern: bool, token: int | None = None, log: bool = False) -> bytes:
+    """The `_meta` member of a request's params, or nothing where none is needed."""
+    fields: dict[str, Any] = {}
+    if modern:
+        fields[f"{_META}protocolVersion"] = MODERN
+        fields[f"{_META}clientInfo"] = CLIENT_INFO
+        fields[f"{_META}clientCapabilities"] = {}
+    if modern and log:
+        fields[f"{_META}logLevel"] = "debug"
+    if token is not None:
+        fields["progressToken"] = token
+    return b'"_meta":' + orjson.dumps(fields) if fields else b""
+
+
+def request(id_: int, method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":{%s}}' % (
+        id_,
+        method.encode(),
+        params,
+    )
+
+
+def call(id_: int, name: bytes, arguments: bytes, meta: bytes) -> bytes:
+    """A tools/call around the very bytes of `arguments`; `name` is JSON text already."""
+    tail = b"," + meta if meta else b""
+    return (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"arguments":%s%s}}'
+        % (id_, name, arguments, tail)
+    )
+
+
+def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
+    body: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params:
+        body["params"] = params
+    return orjson.dumps(body)
+
+
+def cancelled(id_: int, reason: str) -> bytes:
+    return notification("notifications/cancelled", {"requestId": id_, "reason": reason})
+
+
+def answer_to(question: Message) -> bytes:
+    """Our answer to a server's own request: we declare no capability, so only ping has one."""
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": question.id}
+    if question.method == "ping":
+        body["result"] = {}
+    else:
+        said = f"This client declared no capability for {question.method[:100]}."
+        body["error"] = {"code": METHOD_NOT_FOUND, "message": said}
+    return orjson.dumps(body)
+
+
+def read(data: bytes) -> Message:
+    """Understand one message; raises Nonsense with what was wrong."""
+    return _read_plain_result(data) or _read_any(data)
+
+
+def reply(message: Message) -> Reply:
+    """The result of a tools/call. Raises Answered for an error, Nonsense where it has no sense."""
+    if message.error is not None:
+        raise Answered(message.error)
+    value = message.value or {}
+    kind = value.get("resultType", "complete")
+    if not isinstance(kind, str):
+        raise Nonsense("The server's result has a resultType that is not text.")
+    return Reply(result=message.result, is_error=bool(value.get("isError")), kind=kind)
+
+
+def _read_plain_result(data: bytes) -> Message | None:
+    if head := _RESULT_LAST.match(data):
+        begin, end, id_ = head.end(), data.rfind(b"}"), head[1]
+    elif (head := _RESULT_FIRST.match(data)) and (
+        tail := _ID_LAST.search(data, max(head.end(), len(data) - _TAIL))
+    ):
+        begin, end, id_ = head.end(), tail.start(), tail[1]
+    else:
+        return None
+    if head.re is _RESULT_LAST and data[end + 1 :].strip(_SPACE):
+        return None
+    result = data[begin:end].rstrip(_SPACE)
+    try:
+        value = orjson.loads(result)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    return Message(id=int(id_), result=result, value=value)
+
+
+def _read_any(data: bytes) -> Message:
+    body = _loads(data)
+    if isinstance(body, list):
+        raise Nonsense("The server sent a batch of messages, where one was due.")
+    if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
+        raise Nonsense("The server sent JSON that is not JSON-RPC 2.0.")
+    if "method" in body:
+        return _read_request(body)
+    return _read_response(body, data)
+
+
+def _read_request(body: dict[str, Any]) -> Message:
+    method, params = body["method"], body.get("params")
+    if not isinstance(method, str) or not method:
+        raise Nonsense("The server sent a request whose method is not text.")
+    return Message(id=_id(body), method=method, params=params if isinstance(params, dict) else None)
+
+
+def _read_response(body: dict[str, Any], data: bytes) -> Message:
+    if ("result" in body) == ("error" in body):
+        raise Nonsense("The server's reply must have either a result or an error.")
+    if "error" in body:
+        return Message(id=_id(body), error=_error(body["error"]))
+    if not isinstance(body["result"], dict):
+        raise Nonsense("The server's result is not an object.")
+    text = data.decode()
+    begin, end = strict_json.spans(text)["result"]
+    return Message(id=_id(body), result=text[begin:end].encode(), value=body["result"])
+
+
+def _id(body: dict[str, Any]) -> int | str | None:
+    id_ = body.get("id")
+    if isinstance(id_, bool) or not isinstance(id_, int | str | None):
+        raise Nonsense("The server sent a message whose id is neither a number nor text.")
+    return id_
+
+
+def _error(error: Any) -> dict[str, Any]:
+    if not isinstance(error, dict):
+        raise Nonsense("The server's error is not an object.")
+    code, message = error.get("code"), error.get("message")
+    if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
+        raise Nonsense("The server's error lacks a whole number as code or text as message.")
+    return error
+
+
+def _loads(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        return _loads_leniently(data, error)
+
+
+def _loads_leniently(data: bytes, first: orjson.JSONDecodeError) -> Any:
+    """Half a surrogate pair or 1e999 is a tool's bad text, not a reason to lose its result."""
+    try:
+        return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
+    except UnicodeDecodeError as error:
+        raise Nonsense("The server's message is not UTF-8.") from error
+    except RecursionError as error:
+        raise Nonsense("The server's message is nested too deeply to be read.") from error
+    except ValueError as error:
+        raise Nonsense(f"The server's message is not JSON: {first.msg}.") from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < 20 else float(digits)
