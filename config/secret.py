@@ -1,4 +1,4 @@
-"""The installation's secret: from the environment, else made once and kept in the data directory."""
+"""The installation's secret: from the environment, else made once and kept in the data folder."""
 
 import os
 import secrets

@@ -195,7 +195,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
-# A message is only a doorbell: longer than the longest call, so that Redis never rings twice for it.
+# A message is only a doorbell: longer than the longest call, so that Redis never rings twice.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 

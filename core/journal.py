@@ -75,6 +75,13 @@ class Journal:
         finally:
             timer.cancel()
 
+    def write_later(self, *lines: Line) -> None:
+        """Write as soon as it can be done; nobody waits for it."""
+        unit = _Unit(lines, asyncio.get_running_loop().create_future())
+        unit.done.add_done_callback(_note_failure)
+        self._waiting.append(unit)
+        self._ring.set()
+
     async def aclose(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -163,6 +170,11 @@ class Journal:
                 application_name="countersign journal",
             )
         return self._connection
+
+
+def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:
+    if not done.cancelled() and done.exception() is not None:
+        log.error("journal: not written: %s", done.exception())
 
 
 def _give_up(unit: _Unit) -> None:

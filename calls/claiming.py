@@ -1,0 +1,86 @@
+"""Taking a queued call to run it: once, and only if nothing that was decided on has changed."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from audit.services import SYSTEM
+from calls.execution import Sending
+from calls.models import Call
+from calls.states import State
+from calls.transitions import Move, move_now
+from policies import decide
+from policies.models import Effect
+from registry import published
+from registry.published import PublishedTool
+
+
+@transaction.atomic
+def claim(call_id: UUID, *, owner: str) -> Sending | None:
+    """None when somebody else has it, or when it may no longer be sent."""
+    call = (
+        Call.objects.select_for_update(of=("self",), skip_locked=True)
+        .select_related("agent__owner", "token", "tool__server")
+        .filter(pk=call_id, state=State.QUEUED)
+        .first()
+    )
+    if call is None:
+        return None
+
+    tool = published.one(call.tool_id) if call.tool_id else None
+    obstacle = _obstacle(call, tool)
+    if obstacle or tool is None:
+        _supersede(call, obstacle)
+        return None
+
+    move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
+    return Sending(
+        call_id=call.pk,
+        fence=call.fence + 1,
+        tool=tool.name,
+        arguments=bytes(call.arguments),
+        connection=tool.connection,
+        timeout_s=tool.timeout_s,
+        safe_to_repeat=tool.safe_to_repeat,
+        background=True,
+    )
+
+
+def _supersede(call: Call, why: str) -> None:
+    move_now(Move(call.pk, State.QUEUED, State.SUPERSEDED, SYSTEM, reason=why, outcome=why))
+
+
+def _obstacle(call: Call, tool: PublishedTool | None) -> str:
+    """What changed since the call was allowed or approved, as a sentence; empty if nothing."""
+    if tool is None:
+        return _("The tool is no longer published.")
+    if tool.definition_id != call.definition_id:
+        return _("The tool's definition changed after the call was asked for.")
+    if not (call.agent.enabled and call.agent.owner.is_active):
+        return _("The agent or its owner was disabled.")
+    if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):
+        return _("The agent's token was revoked or has expired.")
+    return _policy_obstacle(call, tool)
+
+
+def _policy_obstacle(call: Call, tool: PublishedTool) -> str:
+    decision = decide.load().decide(
+        decide.Subject(
+            agent_id=call.agent_id,
+            agent=call.agent.name,
+            groups=frozenset(call.agent.owner.groups.values_list("name", flat=True)),
+            definition_id=tool.definition_id,
+            server=tool.server_slug,
+            tool=tool.name,
+            hints=tool.hints,
+        )
+    )
+    if decision.effect == Effect.DENY:
+        return _("Policy now forbids the call: %(why)s") % {"why": decision.reason}
+    if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
+        return _("Policy now asks a person first: %(why)s") % {"why": decision.reason}
+    return ""

@@ -1,0 +1,119 @@
+"""Cancelling, resolving, and looking after what was left lying."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from audit.models import ClockTime
+from audit.services import SYSTEM, Actor, record
+from calls.models import Call
+from calls.states import Executed, State
+from calls.transitions import Move, move_now
+from core.errors import CountersignError
+from core.listen import CANCEL
+from core.live import ring_on_commit
+
+# A ring that was not lost has been answered by then.
+OVERDUE = timedelta(seconds=1)
+
+
+class NotResolvable(CountersignError):
+    """The call's outcome is not, or no longer, unknown."""
+
+
+@transaction.atomic
+def cancel(call_id: UUID, *, by: Actor) -> bool:
+    """Stop a queued call for certain, or ask for a running one to be stopped."""
+    sentence = _("Cancelled by %(who)s before it was sent.") % {"who": by.name}
+    move = Move(
+        call_id,
+        State.QUEUED,
+        State.CANCELLED,
+        by,
+        reason=sentence,
+        outcome=sentence,
+        executed=Executed.NO,
+    )
+    done = move_now(move) or _ask_to_stop(call_id, by)
+    if done:
+        ring_on_commit(f"call.{call_id}", "calls")
+    return done
+
+
+def _ask_to_stop(call_id: UUID, by: Actor) -> bool:
+    asked = Call.objects.filter(
+        pk=call_id, state=State.RUNNING, cancel_asked_at__isnull=True
+    ).update(cancel_asked_at=ClockTime(), cancel_asked_by=by.name)
+    if asked:
+        record("call.cancel_asked", actor=by, call_id=call_id)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CANCEL, str(call_id)])
+    return bool(asked)
+
+
+@transaction.atomic
+def resolve(call_id: UUID, *, by: User, executed: Executed, note: str) -> None:
+    """A person found out what became of a call whose outcome was unknown."""
+    sentence = _("%(who)s found out: %(what)s. %(note)s") % {
+        "who": by.username,
+        "what": executed.label,
+        "note": note,
+    }
+    move = Move(
+        call_id,
+        State.UNKNOWN,
+        State.RESOLVED,
+        by.actor,
+        reason=sentence,
+        outcome=sentence,
+        executed=executed,
+    )
+    if not move_now(move):
+        raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
+    ring_on_commit(f"call.{call_id}", "calls")
+
+
+def overdue() -> list[UUID]:
+    """Queued calls that nobody has claimed although they were rung for."""
+    waiting = Call.objects.filter(state=State.QUEUED, start_by__gt=Now())
+    due = waiting.filter(asked_at__lt=Now() - OVERDUE)
+    return list(due.order_by("id").values_list("pk", flat=True)[:100])
+
+
+def end_the_late() -> None:
+    """Queued for too long: an approval is for now, not for whenever a worker comes back."""
+    late = Call.objects.filter(state=State.QUEUED, start_by__lte=Now())
+    sentence = _("No worker could start the call in time.")
+    for call_id in late.values_list("pk", flat=True)[:100]:
+        _end(Move(call_id, State.QUEUED, State.EXPIRED, SYSTEM, sentence, outcome=sentence))
+
+
+def end_the_lost() -> None:
+    """Running, but whoever ran it let go of its lease: dead, or cut off. We cannot know more."""
+    lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime())
+    sentence = _("Whoever ran the call stopped before saying how it ended.")
+    for call_id, fence in lost.values_list("pk", "fence")[:100]:
+        _end(
+            Move(
+                call_id,
+                State.RUNNING,
+                State.UNKNOWN,
+                SYSTEM,
+                sentence,
+                fence=fence,
+                outcome=sentence,
+                executed=Executed.UNKNOWN,
+            )
+        )
+
+
+@transaction.atomic
+def _end(move: Move) -> None:
+    if move_now(move):
+        ring_on_commit(f"call.{move.id}", "calls")

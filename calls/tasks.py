@@ -1,0 +1,11 @@
+from uuid import UUID
+
+from celery import shared_task
+
+from calls.work import work
+
+
+@shared_task(name="calls.run")
+def run_call(call_id: str) -> None:
+    # Lost or repeated, it does not matter: claiming happens once, and the sweep looks for itself.
+    work(UUID(call_id))

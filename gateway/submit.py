@@ -1,0 +1,271 @@
+"""The one door. Every call, from whichever surface, comes to be here and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from accounts.tokens import Bearer
+from approvals.services import ASK, asking
+from audit.services import SYSTEM, Actor, record
+from calls import dispatch
+from calls.answers import Answer, answered
+from calls.execution import Sending
+from calls.models import Call
+from calls.opening import Opening, digest
+from calls.progress import OnStep
+from calls.states import Executed, State
+from calls.transitions import MOVE, OPEN, Outcome, ending
+from core.errors import RecordUnavailable
+from core.ids import uuid7
+from gateway.runtime import Runtime, Snapshot
+from policies.decide import Decision, Subject
+from policies.models import Effect
+from registry.published import PublishedTool, PublishedToolset, Violation
+
+NO_ARGUMENTS = b"{}"
+NAME_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What an agent asks for, parsed and not yet judged. `tool` is None for an unknown one."""
+
+    bearer: Bearer
+    toolset: PublishedToolset
+    tool: PublishedTool | None
+    tool_name: str
+    arguments: bytes
+    parsed: Any
+    origin: str
+    revision: str = ""
+    client: str = ""
+    request_key: str = ""
+    # Set by surfaces that may not run calls themselves, such as commands that end at once.
+    background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`answer` once the call has ended. `refusal`: "", "unknown_tool", "invalid" or "policy"."""
+
+    call_id: UUID
+    state: State
+    answer: Answer | None = None
+    joined: bool = False
+    refusal: str = ""
+    reason: str = ""
+    violations: list[Violation] = field(default_factory=list)
+
+
+async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -> Submitted:
+    """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time."""
+    if ask.tool is None:
+        return await _refuse(runtime, ask, "unknown_tool", _("There is no such tool."))
+
+    violations = ask.tool.violations(ask.parsed)
+    if violations:
+        return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
+
+    snapshot = await runtime.fresh()
+    decision = snapshot.rules.decide(_subject(ask.bearer, ask.tool))
+    match decision.effect:
+        case Effect.DENY:
+            return await _refuse(runtime, ask, "policy", decision.reason, decision=decision)
+        case Effect.ASK:
+            return await _hold(runtime, ask, decision)
+        case _ if ask.background or ask.tool.mode == Call.Mode.BACKGROUND:
+            return await _queue(runtime, ask, decision)
+        case _:
+            return await _run(runtime, ask, ask.tool, decision, snapshot, on_step)
+
+
+async def _refuse(
+    runtime: Runtime,
+    ask: Ask,
+    refusal: str,
+    reason: str,
+    violations: list[Violation] | None = None,
+    decision: Decision | None = None,
+) -> Submitted:
+    opening = _opening(ask, State.REFUSED, decision, reason=reason)
+    await runtime.hands.journal.write((OPEN, opening.line()))
+    runtime.hands.engine.bell.ring("calls")
+    answer = answered(opening.id, State.REFUSED, reason, Executed.NO, None, None)
+    return Submitted(opening.id, State.REFUSED, answer, False, refusal, reason, violations or [])
+
+
+async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
+    """Waits for people; the same agent asking the same again joins what waits already."""
+    while True:
+        opening = _opening(ask, State.HELD, decision)
+        line = asking(opening.id, decision.reason)
+        opened, _asked = await runtime.hands.journal.write((OPEN, opening.line()), (ASK, line))
+        if opened is not None and opened[1]:
+            runtime.hands.engine.bell.ring("queue", quiet_s=0)
+            runtime.hands.engine.bell.ring("calls")
+            return Submitted(opening.id, State.HELD, reason=decision.reason)
+        waiting = await asyncio.to_thread(_join, ask, opening.arguments)
+        if waiting is not None:
+            return Submitted(waiting, State.HELD, joined=True, reason=decision.reason)
+
+
+def _join(ask: Ask, arguments: bytes) -> UUID | None:
+    """The call that waits already; None if it was decided in this very moment."""
+    assert ask.tool is not None
+    try:
+        call = Call.objects.filter(
+            agent_id=ask.bearer.agent_id,
+            tool_id=ask.tool.tool_id,
+            arguments_digest=digest(arguments),
+            state=State.HELD,
+        ).first()
+        if call is None:
+            return None
+        record(
+            "call.joined",
+            actor=Actor("agent", ask.bearer.agent_id, ask.bearer.agent_name),
+            call_id=call.pk,
+            agent=(ask.bearer.agent_id, ask.bearer.agent_name),
+            server=ask.tool.server_slug,
+            tool=call.tool_name,
+        )
+        return call.pk
+    finally:
+        connection.close()
+
+
+async def _queue(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
+    opening = _opening(ask, State.QUEUED, decision)
+    await runtime.hands.journal.write((OPEN, opening.line()))
+    runtime.hands.engine.bell.ring("calls")
+    await asyncio.to_thread(dispatch.ring, opening.id)
+    return Submitted(opening.id, State.QUEUED, reason=decision.reason)
+
+
+async def _run(
+    runtime: Runtime,
+    ask: Ask,
+    tool: PublishedTool,
+    decision: Decision,
+    snapshot: Snapshot,
+    on_step: OnStep | None,
+) -> Submitted:
+    """Opened and sent in one commit, here and now."""
+    hands = runtime.hands
+    opening = _opening(ask, State.RUNNING, decision, owner=hands.engine.owner)
+    try:
+        (opened,) = await hands.journal.write((OPEN, opening.line()))
+    except RecordUnavailable:
+        # It may yet become durable: then it must not stand there as if it had been sent.
+        hands.journal.write_later((MOVE, _not_sent(opening, _("The record was not in time."))))
+        raise
+    if opened is not None and opened[2] != snapshot.generation:
+        why = _changed(await runtime.newest(), ask, tool)
+        if why:
+            return await _stop(runtime, opening, why)
+    answer = await hands.engine.execute(_sending(opening, tool), on_step)
+    return Submitted(opening.id, answer.state, answer, reason=decision.reason)
+
+
+def _changed(snapshot: Snapshot, ask: Ask, tool: PublishedTool) -> str:
+    """Configuration moved between the decision and the record: does the decision still hold?"""
+    now = snapshot.catalogue.tool(tool.tool_id)
+    if not snapshot.tokens.holds(ask.bearer):
+        return _("The token was revoked.")
+    if now is None or now.definition_id != tool.definition_id or now.connection != tool.connection:
+        return _("The tool changed at this moment. List the tools again.")
+    if snapshot.rules.decide(_subject(ask.bearer, tool)).effect != Effect.ALLOW:
+        return _("Policy changed at this moment. Ask again.")
+    return ""
+
+
+async def _stop(runtime: Runtime, opening: Opening, why: str) -> Submitted:
+    await runtime.hands.journal.write((MOVE, _not_sent(opening, why)), within=None)
+    answer = answered(opening.id, State.FAILED, why, Executed.NO, None, None)
+    return Submitted(opening.id, State.FAILED, answer, reason=why)
+
+
+def _not_sent(opening: Opening, why: str) -> dict[str, Any]:
+    sentence = _("Not executed: %(why)s") % {"why": why}
+    return ending(opening.id, 1, Outcome(State.FAILED, sentence, Executed.NO), SYSTEM)
+
+
+def _sending(opening: Opening, tool: PublishedTool) -> Sending:
+    return Sending(
+        call_id=opening.id,
+        fence=1,
+        tool=tool.name,
+        arguments=opening.arguments,
+        connection=tool.connection,
+        timeout_s=tool.timeout_s,
+        safe_to_repeat=tool.safe_to_repeat,
+        background=False,
+    )
+
+
+def _subject(bearer: Bearer, tool: PublishedTool) -> Subject:
+    return Subject(
+        agent_id=bearer.agent_id,
+        agent=bearer.agent_name,
+        groups=bearer.groups,
+        definition_id=tool.definition_id,
+        server=tool.server_slug,
+        tool=tool.name,
+        hints=tool.hints,
+    )
+
+
+def _opening(
+    ask: Ask, state: State, decision: Decision | None, *, reason: str = "", owner: str = ""
+) -> Opening:
+    tool = ask.tool
+    inline = state == State.RUNNING
+    return Opening(
+        id=uuid7(),
+        agent_id=ask.bearer.agent_id,
+        agent=ask.bearer.agent_name,
+        token_id=ask.bearer.token_id,
+        person_id=ask.bearer.person_id,
+        person=ask.bearer.person_name,
+        toolset=ask.toolset.slug,
+        server_id=tool.server_id if tool else None,
+        server=tool.server_slug if tool else "",
+        tool_id=tool.tool_id if tool else None,
+        definition_id=tool.definition_id if tool else None,
+        definition_digest=tool.digest if tool else "",
+        tool_name=_storable(tool.exposed_name if tool else ask.tool_name)[:NAME_MAX],
+        arguments=ask.arguments or NO_ARGUMENTS,
+        origin=ask.origin,
+        mode=Call.Mode.INLINE if inline else Call.Mode.BACKGROUND,
+        effect=decision.effect if decision else "",
+        rule_id=decision.rule_id if decision else None,
+        rule=decision.rule if decision else "",
+        reason=reason or (decision.reason if decision else ""),
+        state=state,
+        outcome=reason if state == State.REFUSED else "",
+        revision=ask.revision,
+        client=_storable(ask.client)[:NAME_MAX],
+        request_key=ask.request_key,
+        lease_owner=owner,
+    )
+
+
+def _storable(text: str) -> str:
+    """What an agent says of itself, fit for a text column."""
+    return text.replace("\0", "�").encode(errors="replace").decode()
+
+
+def _sentence(violations: list[Violation]) -> str:
+    first = violations[0]
+    more = len(violations) - 1
+    sentence = _("The arguments do not fit the schema: %(path)s: %(expected)s") % {
+        "path": first.path or "/",
+        "expected": first.expected,
+    }
+    return sentence + (_(" (and %(n)d more)") % {"n": more} if more else "")
