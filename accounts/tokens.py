@@ -66,6 +66,11 @@ class TokenBook:
 
     def __init__(self, lines: Iterable[tuple[Parts, Bearer]]) -> None:
         self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
+        self._held = frozenset(bearer for _, bearer in self._lines.values())
+
+    def holds(self, bearer: Bearer) -> bool:
+        """Whether a token that was good before is so still, for the same agent and person."""
+        return bearer in self._held and bearer.expires_at > time.time()
 
     def bearer(self, token: str) -> Bearer | None:
         shown = parse(token)
