@@ -1,0 +1,244 @@
+"""What the database itself refuses, asked directly as the application's own role."""
+
+from itertools import product
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from accounts.models import Agent, User
+from audit.models import Entry
+from audit.services import SYSTEM
+from calls.models import Call
+from calls.opening import Opening
+from calls.states import FIRST, MOVES, State
+from calls.transitions import OPEN, Move, move_now
+from core.ids import uuid7
+
+pytestmark = pytest.mark.django_db
+
+LEGAL = [(source, target) for source, targets in MOVES.items() for target in targets]
+ILLEGAL = [pair for pair in product(State, State) if pair not in LEGAL and pair[0] != pair[1]]
+
+
+@pytest.fixture
+def scout() -> Agent:
+    bob = User.objects.create(username="bob")
+    return Agent.objects.create(name="scout", owner=bob)
+
+
+def opening(scout: Agent, state: State, **changes: Any) -> Opening:
+    values: dict[str, Any] = {
+        "id": uuid7(),
+        "agent_id": scout.pk,
+        "agent": scout.name,
+        "token_id": None,
+        "person_id": scout.owner_id,
+        "person": scout.owner.username,
+        "toolset": "default",
+        "server_id": 1,
+        "server": "mailer",
+        "tool_id": 1,
+        "definition_id": 1,
+        "definition_digest": "d" * 64,
+        "tool_name": "mailer.send",
+        "arguments": b'{"to": "a@example.org"}',
+        "origin": "mcp",
+        "mode": "background",
+        "effect": "ask",
+        "rule_id": None,
+        "rule": "",
+        "reason": "No rule covers this call.",
+        "state": state,
+    }
+    return Opening(**{**values, **changes})
+
+
+def opened(opening: Opening) -> UUID:
+    with connection.cursor() as cursor:
+        cursor.execute(OPEN.sql, [orjson.dumps([opening.line()]).decode()])
+    return opening.id
+
+
+def bring_to(scout: Agent, state: State) -> UUID:
+    """A call in `state`, by the shortest legal way."""
+    ways: dict[State, list[State]] = {first: [first] for first in FIRST}
+    while state not in ways:
+        for source, target in LEGAL:
+            if source in ways and target not in ways:
+                ways[target] = [*ways[source], target]
+    first, *rest = ways[state]
+    call_id = opened(opening(scout, first))
+    for source, target in zip([first, *rest], rest, strict=False):
+        assert move_now(Move(call_id, source, target, SYSTEM))
+    return call_id
+
+
+def sql(text: str, *values: object) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(text, values)
+
+
+def entry_for(call_id: UUID, source: State, target: State) -> None:
+    seq = Call.objects.values_list("seq", flat=True).get(pk=call_id)
+    Entry.objects.create(
+        action=f"call.{target}",
+        actor_kind="system",
+        actor="forger",
+        call_id=call_id,
+        seq=seq + 1,
+        from_state=source,
+        to_state=target,
+    )
+
+
+def test_these_tests_run_as_the_role_that_owns_nothing() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT rolsuper OR pg_has_role(current_user, tableowner, 'member') "
+            "FROM pg_tables, pg_roles WHERE tablename = 'calls_call' AND rolname = current_user"
+        )
+        assert cursor.fetchone() == (False,)
+
+
+@pytest.mark.parametrize(("source", "target"), LEGAL)
+def test_it_moves_along_every_legal_pair(scout: Agent, source: State, target: State) -> None:
+    call_id = bring_to(scout, source)
+
+    assert move_now(Move(call_id, source, target, SYSTEM))
+
+    call = Call.objects.get(pk=call_id)
+    states = list(Entry.objects.of_call(call_id).values_list("from_state", "to_state", "seq"))
+    assert call.state == target
+    assert states[-1] == (source, target, call.seq)
+
+
+@pytest.mark.parametrize(("source", "target"), ILLEGAL)
+def test_it_refuses_every_illegal_pair(scout: Agent, source: State, target: State) -> None:
+    call_id = bring_to(scout, source)
+
+    with pytest.raises(DatabaseError, match="a call cannot move like this"), transaction.atomic():
+        move_now(Move(call_id, source, target, SYSTEM))
+
+    # Nor with a forged entry beside it and plain SQL.
+    with pytest.raises(DatabaseError, match="a call cannot move like this"), transaction.atomic():
+        entry_for(call_id, source, target)
+        sql("UPDATE calls_call SET state = %s, seq = seq + 1 WHERE id = %s", target, call_id)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state not in FIRST])
+def test_it_refuses_a_call_born_in_a_later_state(scout: Agent, state: State) -> None:
+    with pytest.raises(DatabaseError, match="a call cannot begin like this"), transaction.atomic():
+        opened(opening(scout, state))
+
+
+@pytest.mark.parametrize(("source", "target"), LEGAL)
+def test_it_refuses_a_move_without_its_entry(scout: Agent, source: State, target: State) -> None:
+    call_id = bring_to(scout, source)
+
+    with pytest.raises(DatabaseError, match="a move without its entry"):
+        sql("UPDATE calls_call SET state = %s, seq = seq + 1 WHERE id = %s", target, call_id)
+
+
+def test_it_refuses_a_move_that_leaves_the_count_alone(scout: Agent) -> None:
+    call_id = bring_to(scout, State.HELD)
+
+    with pytest.raises(DatabaseError, match="a call cannot move like this"):
+        sql("UPDATE calls_call SET state = 'approved' WHERE id = %s", call_id)
+
+
+def test_it_refuses_a_call_without_its_entry(scout: Agent) -> None:
+    call = Call.objects.get(pk=bring_to(scout, State.REFUSED))
+    call.pk = uuid7()
+
+    with pytest.raises(DatabaseError, match="a call without its entry"), transaction.atomic():
+        call.save(force_insert=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """arguments = '{"to": "mallory@example.org"}'""",
+        "arguments_digest = repeat('0', 64)",
+        "agent_id = agent_id + 1",
+        "person_id = person_id + 1",
+        "tool_id = 2",
+        "tool_name = 'mailer.delete'",
+        "definition_id = 2",
+        "server_id = 2",
+        "toolset = 'other'",
+        "effect = 'allow'",
+        "mode = 'inline'",
+        "asked_at = now() - interval '1 day'",
+        "id = gen_random_uuid()",
+    ],
+)
+@pytest.mark.parametrize("state", [State.HELD, State.QUEUED, State.RUNNING, State.SUCCEEDED])
+def test_it_refuses_to_change_what_was_asked(scout: Agent, state: State, change: str) -> None:
+    call_id = bring_to(scout, state)
+
+    with pytest.raises(DatabaseError, match="what was asked is never changed"):
+        sql(f"UPDATE calls_call SET {change} WHERE id = %s", call_id)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_entry SET reason = 'nothing happened'",
+        "DELETE FROM audit_entry",
+        "TRUNCATE audit_entry",
+        "DELETE FROM calls_call",
+        "TRUNCATE calls_call CASCADE",
+        "UPDATE calls_result SET body = 'x'",
+        "UPDATE approvals_vote SET approve = true",
+        "DELETE FROM approvals_vote",
+        "UPDATE registry_definition SET body = '{}'",
+        "DELETE FROM registry_definition",
+        "ALTER TABLE audit_entry DISABLE TRIGGER ALL",
+        "DROP TABLE audit_entry CASCADE",
+        "SET session_replication_role = replica",
+    ],
+)
+def test_it_refuses_to_rewrite_the_record(scout: Agent, statement: str) -> None:
+    bring_to(scout, State.SUCCEEDED)
+
+    with pytest.raises(DatabaseError):
+        sql(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_entry SET reason = 'nothing happened'",
+        "DELETE FROM audit_entry",
+        "TRUNCATE audit_entry",
+        "DELETE FROM calls_call",
+    ],
+)
+def test_even_the_owner_is_refused_whatever_it_asks_to_ignore(
+    fresh_database: dict[str, str], statement: str
+) -> None:
+    with psycopg.connect(fresh_database["DATABASE_OWNER_URL"]) as owner:
+        owner.execute("SELECT set_config('pgtrigger.ignore', '{pgtrigger_no_update_0bb6f}', true)")
+
+        with pytest.raises(psycopg.errors.RaiseException, match="never changed or removed"):
+            owner.execute(statement)
+
+
+def test_a_move_happens_once(scout: Agent) -> None:
+    call_id = bring_to(scout, State.HELD)
+
+    first = move_now(Move(call_id, State.HELD, State.DENIED, SYSTEM))
+    second = move_now(Move(call_id, State.HELD, State.WITHDRAWN, SYSTEM))
+
+    assert (first, second) == (True, False)
+
+
+def test_a_stale_fence_moves_nothing(scout: Agent) -> None:
+    call_id = bring_to(scout, State.RUNNING)
+
+    assert not move_now(Move(call_id, State.RUNNING, State.SUCCEEDED, SYSTEM, fence=0))
+    assert move_now(Move(call_id, State.RUNNING, State.SUCCEEDED, SYSTEM, fence=1))
