@@ -95,6 +95,8 @@ async def call_tool(
 def convert(arguments: dict[str, Any]) -> CallToolResult:
     # The low-level server checks nothing: what the schema says is ours to keep.
     match arguments:
+        case {"value": bool()}:
+            pass
         case {"value": int() | float() as value, "from": str(source), "to": str(target)}:
             return converted(value, source, target)
     return text("convert needs a number in value, and a unit in from and in to.", is_error=True)
