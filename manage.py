@@ -17,6 +17,9 @@ if sys.version_info < (3, 11):  # noqa: UP036 said to those whose Python is olde
         f"{sys.version_info[0]}.{sys.version_info[1]}. Try python3.11, or another that you have."
     )
 
+if sys.platform == "win32":
+    sys.exit("Countersign runs on Linux and macOS. On Windows use WSL or docker compose.")
+
 import fcntl
 import hashlib
 import importlib.metadata

@@ -1,5 +1,11 @@
 from django.apps import AppConfig
 
+from config.celery import app as celery_app
+
+# Celery's application must exist wherever a task is sent from. It is made here and not in the
+# package's __init__, so that `up` need not wait for Celery to import.
+__all__ = ["ConfigConfig", "celery_app"]
+
 
 class ConfigConfig(AppConfig):
     name = "config"

@@ -1,47 +1,37 @@
 """The product's processes: what each is started with. `up` and the tests start the same."""
 
+import signal
 import sys
 
+from config.embedded import leash
+
 PYTHON = [sys.executable, "-m"]
+CELERY = [sys.executable, "-W", "ignore:You're running the worker with superuser"]
+CELERY += ["-m", "celery", "--quiet", "-A", "config.celery"]
 
 
 def web(host: str, port: int) -> list[str]:
-    return [
-        *PYTHON,
-        "daphne",
-        "-b",
-        host,
-        "-p",
-        str(port),
-        "--no-server-name",
-        "config.asgi:application",
-    ]
+    argv = [*PYTHON, "daphne", "--bind", host, "--port", str(port), "--verbosity", "0"]
+    return [*argv, "--no-server-name", "config.asgi:application"]
 
 
 def agents(host: str, port: int) -> list[str]:
     argv = [*PYTHON, "uvicorn", "config.agents:app", "--host", host, "--port", str(port)]
     argv += ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "off"]
+    argv += ["--no-access-log", "--no-server-header", "--log-level", "warning"]
     # Held streams would keep it from ending for as long as a person thinks.
-    argv += ["--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "5"]
-    return argv
+    return [*argv, "--timeout-graceful-shutdown", "5"]
 
 
 def worker() -> list[str]:
-    argv = [
-        *PYTHON,
-        "celery",
-        "-A",
-        "config.celery",
-        "worker",
-        "-P",
-        "threads",
-        "-c",
-        "32",
-        "-l",
-        "INFO",
-    ]
-    return [*argv, "--without-gossip", "--without-mingle", "--prefetch-multiplier", "1"]
+    argv = [*CELERY, "worker", "-P", "threads", "-c", "32", "--prefetch-multiplier", "1"]
+    return [*argv, "--without-gossip", "--without-mingle", "-l", "INFO"]
 
 
 def beat() -> list[str]:
-    return [*PYTHON, "celery", "-A", "config.celery", "beat", "-l", "INFO", "--pidfile="]
+    return [*CELERY, "beat", "-l", "INFO", "--pidfile="]
+
+
+def leashed(argv: list[str]) -> list[str]:
+    # Killed, not asked: with the supervisor goes the database that they would need to end well.
+    return leash.command(argv, signal=signal.SIGKILL)

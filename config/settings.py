@@ -40,8 +40,8 @@ REDIS_URL = service_url("REDIS_URL", "redis://127.0.0.1:6379/0")
 
 SECRET_KEY = secret_key(DATA_DIR)
 DEBUG = os.environ.get("COUNTERSIGN_DEBUG") == "1"
-PUBLIC_URL = os.environ.get("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
-AGENT_URL = os.environ.get("COUNTERSIGN_AGENT_URL", "http://127.0.0.1:8001").rstrip("/")
+PUBLIC_URL = service_url("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+AGENT_URL = service_url("COUNTERSIGN_AGENT_URL", "http://127.0.0.1:8001").rstrip("/")
 ALLOWED_HOSTS = [
     host
     for host in os.environ.get("COUNTERSIGN_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
@@ -176,7 +176,6 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "static-built"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
@@ -210,7 +209,7 @@ REST_FRAMEWORK = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
-UPSTREAM_NETWORKS = [n for n in os.environ.get("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
+UPSTREAM_NETWORKS = [n for n in service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
 PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
 # administrator writes. A command that is not in it never starts.

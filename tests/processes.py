@@ -1,7 +1,6 @@
 """The product's processes as tests run them: real ones, on the test's database."""
 
 import os
-import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -37,10 +36,11 @@ class Running:
         self.began = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                leash.command(self.argv, signal=signal.SIGKILL),
+                children.leashed(self.argv),
                 cwd=ROOT,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
+                pass_fds=leash.lifelines(),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from config.embedded import leash
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, Service, wait_until
 from config.embedded.valkey import Valkey
@@ -16,7 +17,12 @@ def running(service: Service, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     argv, env = service.command()
     with log.open("ab") as output:
         process = subprocess.Popen(
-            argv, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            pass_fds=leash.lifelines(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
     try:
         wait_until(lambda: service.is_ready(process.pid) or process.poll() is not None, seconds=30)

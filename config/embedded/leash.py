@@ -7,6 +7,7 @@ the supervisor's child is the program, and what it sets up cannot be forgotten o
 """
 
 import ctypes
+import functools
 import os
 import select
 import signal
@@ -17,10 +18,21 @@ CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG = 1
 
 
-def command(
-    argv: list[str], *, signal: int, identity: str = "self", lifeline: int = 0
-) -> list[str]:
-    """`argv` on a leash of the process that calls this; `lifeline` is for systems without prctl."""
+@functools.cache
+def lifelines() -> tuple[int, ...]:
+    """What a child must inherit where the kernel sends no death signal: a pipe's reading end.
+
+    Nobody inherits the writing end, so it closes when this process ends, however it ends.
+    """
+    if os.path.exists("/proc/self"):
+        return ()
+    reading, _writing = os.pipe()
+    return (reading,)
+
+
+def command(argv: list[str], *, signal: int, identity: str = "self") -> list[str]:
+    """`argv`, on a leash of the process that calls this."""
+    lifeline = lifelines()[0] if lifelines() else 0
     words = [str(os.getpid()), str(int(signal)), identity, str(lifeline)]
     return [sys.executable, "-I", "-S", __file__, *words, *argv]
 
@@ -28,7 +40,7 @@ def command(
 def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:
     become(identity)
     # After becoming: a change of user takes the death signal away again.
-    if sys.platform == "linux":
+    if not lifeline:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death, 0, 0, 0)
     elif os.fork() == 0:
         watch(lifeline, os.getppid(), death)

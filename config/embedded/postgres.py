@@ -128,6 +128,7 @@ class Postgres:
         result = subprocess.run(
             leash.command(argv, signal=signal.SIGKILL, identity=self.identity),
             env=environment(),
+            pass_fds=leash.lifelines(),
             capture_output=True,
             text=True,
             check=False,

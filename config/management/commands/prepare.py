@@ -1,0 +1,36 @@
+"""Makes a database ready for this release: `up` and the compose file run it before the rest."""
+
+import json
+import sys
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import connections
+from psycopg import sql
+
+from accounts.models import User
+from config.fingerprint import schema_fingerprint
+from config.first_run import first_run
+
+
+class Command(BaseCommand):
+    help = "Migrate, grant, and on a new database make the first administrator; prints JSON."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--examples", action="store_true", help="register the example servers")
+
+    def handle(self, *, examples: bool, **options: Any) -> None:
+        # What these say goes to the error output: ours is read by a program.
+        call_command("migrate", database="owner", interactive=False, stdout=sys.stderr)
+        call_command("grant_app_role", stdout=sys.stderr)
+        shown = {} if User.objects.exists() else first_run(examples=examples)
+        self._note_fingerprint()
+        self.stdout.write(json.dumps(shown))
+
+    def _note_fingerprint(self) -> None:
+        # Last, and in the database itself: whoever finds it need not do any of this.
+        note = sql.SQL("COMMENT ON TABLE django_migrations IS {}")
+        with connections["owner"].cursor() as cursor:
+            cursor.execute(note.format(sql.Literal(schema_fingerprint())))

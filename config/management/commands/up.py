@@ -1,0 +1,60 @@
+"""`manage.py up`: a whole installation as the children of one command."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from config.embedded.service import CannotStart
+from config.installation import AlreadyRunning, Installation, Plan
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Command(BaseCommand):
+    help = "Start console, agents' endpoint, worker and beat, and a database if none is given."
+    # Settings can only be read once the services they name run: this command starts those.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--port", type=int, default=8000, help="the console's port (%(default)s)"
+        )
+        parser.add_argument(
+            "--agent-port", type=int, default=8001, help="the agents' port (%(default)s)"
+        )
+        parser.add_argument(
+            "--host", default="127.0.0.1", help="address to listen on (%(default)s)"
+        )
+        parser.add_argument(
+            "--data",
+            type=Path,
+            default=Path(os.environ.get("COUNTERSIGN_DATA") or ROOT / "var"),
+            help="the data directory (%(default)s)",
+        )
+        parser.add_argument(
+            "--no-examples",
+            dest="examples",
+            action="store_false",
+            help="do not register the example servers",
+        )
+
+    def handle(self, **options: Any) -> None:
+        plan = Plan(
+            host=options["host"],
+            port=options["port"],
+            agent_port=options["agent_port"],
+            data=options["data"].resolve(),
+            examples=options["examples"],
+        )
+        try:
+            asyncio.run(Installation(plan).run())
+        except AlreadyRunning as error:
+            self.stderr.write(str(error))
+            sys.exit(os.EX_TEMPFAIL)
+        except CannotStart as error:
+            self.stderr.write(str(error))
+            sys.exit(1)

@@ -1,0 +1,159 @@
+"""Keeps children running, shows what they say, and stops them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from config.embedded import leash
+
+FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
+# After so long a run the next end counts as the first again.
+HEALTHY_AFTER_S = 30.0
+LINE_MAX = 1024 * 1024
+COLOURS = (36, 35, 33, 32, 34, 96)
+
+
+@dataclass
+class Child:
+    name: str
+    # Asked anew for every start: the program with its arguments, and its whole environment.
+    command: Callable[[], tuple[list[str], Mapping[str, str]]]
+    ready: Callable[[int], Awaitable[bool]] | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within_s: float = 10.0
+    process: asyncio.subprocess.Process | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    keeper: asyncio.Task[None] | None = None
+
+
+class Supervisor:
+    def __init__(self) -> None:
+        self.children: list[Child] = []
+        self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    async def start(self, child: Child, *, within_s: float = 60.0) -> bool:
+        """True as soon as the child is ready; False if it is not in time."""
+        self.children.append(child)
+        child.keeper = asyncio.create_task(self._keep(child))
+        deadline = time.monotonic() + within_s
+        while child.ready and not (child.process and await child.ready(child.process.pid)):
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.02)
+        return True
+
+    async def run(self, name: str, argv: list[str], env: Mapping[str, str]) -> tuple[int, bytes]:
+        """A command to its end: its errors are shown, its output is the answer."""
+        process = await asyncio.create_subprocess_exec(
+            *leash.command(argv, signal=signal.SIGKILL),
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=LINE_MAX,
+            start_new_session=True,
+            pass_fds=leash.lifelines(),
+        )
+        assert process.stdout
+        assert process.stderr
+        try:
+            _, output = await asyncio.gather(
+                self._show(name, process.stderr), process.stdout.read()
+            )
+            return await process.wait(), output
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def stop(self, *names: str) -> None:
+        """Together, each with its own time; who takes longer is killed."""
+        wanted = [child for child in self.children if child.name in names]
+        await asyncio.gather(*(self._stop(child) for child in wanted))
+
+    def hurry(self) -> None:
+        for child in self.children:
+            child.stop_within_s = 0.5
+
+    def say(self, name: str, line: str) -> None:
+        prefix = f"{name:<8} │ "
+        if self.coloured:
+            colour = COLOURS[hash_of(name) % len(COLOURS)]
+            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+        print(prefix + line, flush=True)  # noqa: T201 this is the program's output
+
+    async def _keep(self, child: Child) -> None:
+        delay = FIRST_DELAY_S
+        while not child.stopping.is_set():
+            began = time.monotonic()
+            code = await self._run(child)
+            if child.stopping.is_set():
+                return
+            if time.monotonic() - began > HEALTHY_AFTER_S:
+                delay = FIRST_DELAY_S
+            self.say(child.name, f"ended by itself ({meaning(code)}); starts again in {delay:g} s")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(child.stopping.wait(), delay)
+            delay = min(delay * 2, LAST_DELAY_S)
+
+    async def _run(self, child: Child) -> int:
+        argv, env = child.command()
+        child.process = await asyncio.create_subprocess_exec(
+            *argv,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=LINE_MAX,
+            # Its own session: Ctrl-C in the terminal is ours to hand on, in our order.
+            start_new_session=True,
+            pass_fds=leash.lifelines(),
+        )
+        assert child.process.stdout
+        showing = asyncio.create_task(self._show(child.name, child.process.stdout))
+        code = await child.process.wait()
+        # A grandchild may keep the pipe open for ever.
+        await asyncio.wait([showing], timeout=0.5)
+        showing.cancel()
+        return code
+
+    async def _show(self, name: str, output: asyncio.StreamReader) -> None:
+        while True:
+            try:
+                line = await output.readline()
+            except ValueError:
+                continue  # longer than LINE_MAX: dropped
+            if not line:
+                return
+            self.say(name, line.decode(errors="replace").rstrip())
+
+    async def _stop(self, child: Child) -> None:
+        child.stopping.set()
+        if child.keeper is None:
+            return
+        if child.process and child.process.returncode is None:
+            # The process alone, never its group: a Celery worker signals its own threads.
+            child.process.send_signal(child.stop_signal)
+        waited = 0.0
+        while not child.keeper.done() and waited < child.stop_within_s:
+            await asyncio.wait([child.keeper], timeout=0.1)
+            waited += 0.1
+        if child.process and child.process.returncode is None:
+            self.say(child.name, "did not stop in time and is killed")
+            child.process.kill()
+        await child.keeper
+
+
+def meaning(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def hash_of(name: str) -> int:
+    return sum(name.encode())
