@@ -3,13 +3,17 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from core.outbound import Guard
 from registry.upstream import discovery
 from registry.upstream.calling import Call
 from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
+from registry.upstream.stdio import StdioServer
 from registry.upstream.values import Discovery, Limits, NotSent, OnLog, OnProgress, Reply, Target
+
+Server = HttpServer | StdioServer
 
 _DEFAULTS = Limits()
 
@@ -20,7 +24,7 @@ class Upstreams:
     def __init__(self, *, networks: Sequence[str] = (), stdio_allowed: bool = True) -> None:
         self._links = Links(Guard(networks))
         self._stdio_allowed = stdio_allowed
-        self._servers: dict[str, HttpServer] = {}
+        self._servers: dict[str, Server] = {}
         self._ids = itertools.count(1)
         self._closed = False
 
@@ -54,6 +58,11 @@ class Upstreams:
             )
         )
 
+    def stderr(self, key: str) -> str:
+        """The end of what a server's processes wrote to their standard error."""
+        server = self._servers.get(key)
+        return server.stderr() if isinstance(server, StdioServer) else ""
+
     async def close_target(self, key: str) -> None:
         if server := self._servers.pop(key, None):
             await server.close()
@@ -63,15 +72,24 @@ class Upstreams:
         await asyncio.gather(*(self.close_target(key) for key in list(self._servers)))
         await self._links.aclose()
 
-    async def _server(self, target: Target) -> HttpServer:
+    async def _server(self, target: Target) -> Server:
         server = self._servers.get(target.key)
-        if server and (server.target is target or server.target == target):
+        if server and (server.target is target or _same(server.target, target)):
             return server
+        if server:
+            await self.close_target(target.key)
         if self._closed:
             raise NotSent("Countersign is shutting down.")
-        return self._open(target)
+        return self._servers.setdefault(target.key, self._made(target))
 
-    def _open(self, target: Target) -> HttpServer:
-        server = HttpServer(target, self._links, self._ids)
-        self._servers[target.key] = server
-        return server
+    def _made(self, target: Target) -> Server:
+        if target.transport == "http":
+            return HttpServer(target, self._links, self._ids)
+        if not self._stdio_allowed:
+            raise NotSent("Servers on stdio are not allowed here.")
+        return StdioServer(target, self._ids)
+
+
+def _same(one: Target, other: Target) -> bool:
+    """The revision is a hint, and no reason to connect anew."""
+    return replace(one, revision="") == replace(other, revision="")

@@ -192,12 +192,11 @@ class HttpServer:
             offered = opening.get("supportedVersions")
             if isinstance(offered, list) and MODERN in offered:
                 return self._modern(opening)
-        return await self._initialize(_best_legacy(offered), limits)
+        return await self._initialize(wire.best_legacy(offered), limits)
 
     async def _initialize(self, revision: str, limits: Limits) -> Agreement:
-        params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": wire.CLIENT_INFO}
         id_ = next(self._ids)
-        body = wire.request(id_, "initialize", orjson.dumps(params)[1:-1])
+        body = wire.request(id_, "initialize", orjson.dumps(wire.greeting(revision))[1:-1])
         order = self._order(id_, body, self._base, limits)
         try:
             message = await exchange(self._links, order)
@@ -312,11 +311,6 @@ def _base_headers(target: Target) -> CIMultiDict[str]:
         headers[name] = value
     headers.update(_COMMON)
     return headers
-
-
-def _best_legacy(offered: Any) -> str:
-    known = [revision for revision in LEGACY if isinstance(offered, list) and revision in offered]
-    return known[0] if known else LEGACY[0]
 
 
 def _meaning(bad: BadStatus, id_: int, agreement: Agreement) -> UpstreamError | Unacquainted:

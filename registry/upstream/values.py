@@ -66,11 +66,15 @@ class UpstreamError(Exception):
 
 
 class NotSent(UpstreamError):
-    """Certain that the server did not take the call, so that repeating it is safe."""
+    """Certain that the server did not take the call, so that repeating it is safe.
 
-    def __init__(self, sentence: str, *, status: int | None = None) -> None:
+    `detail` is what a process wrote before it ended: for operators, not for agents.
+    """
+
+    def __init__(self, sentence: str, *, status: int | None = None, detail: str = "") -> None:
         super().__init__(sentence)
         self.status = status
+        self.detail = detail
 
 
 class Answered(UpstreamError):

@@ -81,6 +81,11 @@ def call(id_: int, name: bytes, arguments: bytes, meta: bytes) -> bytes:
     )
 
 
+def greeting(revision: str) -> dict[str, Any]:
+    """The params of initialize. No capabilities: nothing that a server asks is answered."""
+    return {"protocolVersion": revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
+
+
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
     body: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if params:
@@ -101,6 +106,12 @@ def answer_to(question: Message) -> bytes:
         said = f"This client declared no capability for {question.method[:100]}."
         body["error"] = {"code": METHOD_NOT_FOUND, "message": said}
     return orjson.dumps(body)
+
+
+def best_legacy(offered: Any) -> str:
+    """Which revision to greet an older server with, from what it says it supports."""
+    known = [revision for revision in LEGACY if isinstance(offered, list) and revision in offered]
+    return known[0] if known else LEGACY[0]
 
 
 def read(data: bytes) -> Message:

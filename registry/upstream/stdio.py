@@ -1,0 +1,196 @@
+"""A server that runs as our own child: started when needed, started again within a budget."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import orjson
+
+from registry.upstream import wire
+from registry.upstream.calling import Call, Withdrawal
+from registry.upstream.child import Child, Tail
+from registry.upstream.values import (
+    Answered,
+    CancelledUpstream,
+    Limits,
+    Lost,
+    Nonsense,
+    NotSent,
+    Reply,
+    Target,
+    TimedOut,
+    UpstreamError,
+)
+from registry.upstream.wire import LEGACY, MODERN, Message
+
+_STARTS, _WITHIN_S = 5, 60.0
+# A server may take its time to start, and an older one need not answer what it does not know.
+_PROBE_S = 10.0
+_GREETING_S = 30.0
+_LAST_WORDS = 600
+
+log = logging.getLogger(__name__)
+
+
+class StdioServer:
+    def __init__(self, target: Target, ids: Iterator[int]) -> None:
+        self.target = target
+        self._ids = ids
+        self._stderr = Tail()
+        # The process there is, and the same once it has been greeted.
+        self._child: Child | None = None
+        self._ready: Child | None = None
+        self._starting = asyncio.Lock()
+        self._starts: deque[float] = deque(maxlen=_STARTS)
+        self._revision = target.revision
+        self._opening: dict[str, Any] = {}
+        self._closed = False
+
+    async def call(self, call: Call) -> Reply:
+        child = self._running() or await self._prepare()
+        id_ = next(self._ids)
+        with Withdrawal(
+            call.cancel, partial(self._stop, child, id_), call.limits.cancel_grace_s
+        ) as withdrawal:
+            message = await self._reply(child, call, id_, withdrawal)
+        if message.error and withdrawal.asked:
+            raise CancelledUpstream(acknowledged=True)
+        return wire.reply(message)
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
+        """A request that changes nothing."""
+        child = self._running() or await self._prepare()
+        return await self._ask(child, method, params, limits, modern=self._revision == MODERN)
+
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
+        """The revision, and what the server says of itself."""
+        if self._running() is None:
+            await self._prepare()
+        return self._revision, self._opening
+
+    def stderr(self) -> str:
+        return self._stderr.text()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._child:
+            await self._child.stop()
+        # A start that was under way has seen by now that it is not wanted.
+        async with self._starting:
+            if self._child:
+                await self._child.stop()
+
+    def _running(self) -> Child | None:
+        return self._ready if self._ready and not self._ready.ended else None
+
+    async def _prepare(self) -> Child:
+        async with self._starting:
+            if running := self._running():
+                return running
+            try:
+                self._ready = await self._start()
+            except NotSent:
+                raise
+            except UpstreamError as error:
+                raise NotSent(
+                    f"The server did not start. {error}", detail=self._last_words()
+                ) from error
+            return self._ready
+
+    async def _start(self) -> Child:
+        child = await self._spawn()
+        if self._revision in LEGACY:
+            try:
+                return await self._initialize(child, self._revision)
+            except (Answered, Nonsense):
+                log.info("%s no longer greets as %s, probing", self.target.key, self._revision)
+        self._revision = await self._probe(child)
+        if self._revision == MODERN:
+            return child
+        # Some leave when asked something that they do not know.
+        if child.ended:
+            child = await self._spawn()
+        return await self._initialize(child, self._revision)
+
+    async def _spawn(self) -> Child:
+        if self._child:
+            await self._child.stop()
+        if self._closed:
+            raise NotSent("The server has been taken away.")
+        now = time.monotonic()
+        if len(self._starts) == _STARTS and now - self._starts[0] < _WITHIN_S:
+            raise NotSent(
+                f"The server's process ended {_STARTS} times within {_WITHIN_S:g} seconds and is "
+                "left alone for a while.",
+                detail=self._last_words(),
+            )
+        self._starts.append(now)
+        self._child = await Child.start(self.target, self._stderr)
+        return self._child
+
+    async def _probe(self, child: Child) -> str:
+        """The revision to speak. Whatever an older server makes of the question, it is older."""
+        limits = Limits(idle_s=_PROBE_S, total_s=_PROBE_S)
+        try:
+            opening = await self._ask(child, "server/discover", b"", limits, modern=True)
+        except Answered as error:
+            said = error.data if isinstance(error.data, dict) else {}
+            return wire.best_legacy(said.get("supported"))
+        except (Lost, TimedOut, Nonsense):
+            return LEGACY[0]
+        offered = opening.get("supportedVersions")
+        if not isinstance(offered, list) or MODERN not in offered:
+            return wire.best_legacy(offered)
+        self._opening = opening
+        return MODERN
+
+    async def _initialize(self, child: Child, revision: str) -> Child:
+        limits = Limits(idle_s=_GREETING_S, total_s=_GREETING_S)
+        params = orjson.dumps(wire.greeting(revision))[1:-1]
+        opening = await self._ask(child, "initialize", params, limits, modern=False)
+        settled = opening.get("protocolVersion")
+        if settled not in LEGACY:
+            raise Nonsense(f"The server speaks MCP {settled!r:.40}, which is not known here.")
+        child.write(wire.notification("notifications/initialized"))
+        self._revision, self._opening = settled, opening
+        return child
+
+    async def _ask(
+        self, child: Child, method: str, params: bytes, limits: Limits, *, modern: bool
+    ) -> dict[str, Any]:
+        id_ = next(self._ids)
+        parts = [part for part in (params, wire.meta(modern)) if part]
+        line = wire.request(id_, method, b",".join(parts))
+        message = await child.ask(id_, line, limits, _ignore)
+        if message.error:
+            raise Answered(message.error)
+        return message.value or {}
+
+    async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
+        token = id_ if call.on_progress else None
+        meta = wire.meta(self._revision == MODERN, token, call.on_log is not None)
+        line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta)
+        try:
+            return await child.ask(id_, line, call.limits, partial(_hear, call, id_))
+        except (TimedOut, asyncio.CancelledError):
+            if not withdrawal.asked:
+                await self._stop(child, id_)
+            raise
+
+    async def _stop(self, child: Child, id_: int) -> None:
+        child.tell(wire.cancelled(id_, "The caller withdrew the call."))
+
+    def _last_words(self) -> str:
+        return self._stderr.text(_LAST_WORDS)
+
+
+def _hear(call: Call, id_: int, message: Message) -> None:
+    call.hear(message, id_)
+
+
+def _ignore(message: Message) -> None:
+    pass
