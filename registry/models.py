@@ -9,11 +9,13 @@ import pgtrigger
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent
 from core.triggers import Refuse, append_only, configuration
+from registry import definitions
 
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
 
@@ -34,7 +36,7 @@ class Server(models.Model):
     title = models.CharField(_("title"), max_length=200, blank=True)
     transport = models.CharField(max_length=5, choices=Transport)
     url = models.URLField(_("URL"), max_length=2000, blank=True)
-    # For stdio: the name of an entry of the host's catalogue file, and what it said at registration.
+    # For stdio: a name in the host's catalogue of commands, and what stood there when registered.
     command = models.CharField(_("command"), max_length=100, blank=True)
     argv = models.JSONField(default=list, blank=True)
     # Both sealed with the row's identity as associated data, never shown again.
@@ -81,6 +83,10 @@ class ToolQuerySet(models.QuerySet["Tool"]):
     def for_catalogue(self) -> Self:
         return self.select_related("server", "published", "latest")
 
+    def for_change(self) -> Self:
+        """Nobody publishes them until this transaction ends."""
+        return self.for_catalogue().select_for_update(of=("self",))
+
 
 class Tool(models.Model):
     """A tool of a server, known to agents by `exposed_name` once a definition is published."""
@@ -118,7 +124,14 @@ class Tool(models.Model):
     class Meta:
         ordering = ["exposed_name"]
         constraints = [
-            models.UniqueConstraint(name="registry_tool_once_a_server", fields=["server", "name"])
+            models.UniqueConstraint(name="registry_tool_once_a_server", fields=["server", "name"]),
+            models.UniqueConstraint(Lower("exposed_name"), name="registry_exposed_in_any_case"),
+            # What is offered is what the server said last, and nothing held is ever offered.
+            models.CheckConstraint(
+                name="registry_published_is_latest",
+                condition=~models.Q(state="published")
+                | models.Q(published__isnull=False, published=models.F("latest")),
+            ),
         ]
         triggers = [
             *configuration(
@@ -137,7 +150,7 @@ class Definition(models.Model):
 
     tool = models.ForeignKey(Tool, models.PROTECT, related_name="definitions")
     version = models.PositiveIntegerField()
-    # SHA-256 over the canonical form of every field that reaches a model, and the server's identity.
+    # SHA-256 over the canonical form of all that reaches a model, and of the server's identity.
     digest = models.CharField(max_length=64)
     # The definition as the server wrote it, as JSON text.
     body = models.TextField()
@@ -174,10 +187,7 @@ class Definition(models.Model):
     @property
     def hints(self) -> dict[str, bool]:
         """The server's claims about the tool: readOnlyHint, destructiveHint and their like."""
-        annotations = self.content.get("annotations")
-        if not isinstance(annotations, dict):
-            return {}
-        return {k: v for k, v in annotations.items() if isinstance(v, bool)}
+        return definitions.hints(self.content)
 
 
 class Publication(models.Model):

@@ -1,0 +1,128 @@
+"""How a server is reached: plain values, its secrets opened, for those who connect."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import orjson
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from core import seal
+from core.errors import CountersignError
+from registry.models import Server
+
+PURPOSE = "server credential"
+
+
+class Unreachable(CountersignError):
+    """The server cannot be connected to as things stand here; says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`key` differs whenever anything else does: pools and processes are kept by it."""
+
+    key: str
+    transport: Literal["http", "stdio"]
+    url: str = ""
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program that the host's administrator lets servers run."""
+
+    argv: list[str]
+    env: dict[str, str] = field(repr=False)
+    title: str = ""
+
+
+class Commands:
+    """The host's catalogue of commands, read when first asked for."""
+
+    @cached_property
+    def _listed(self) -> dict[str, Command]:
+        try:
+            listed = orjson.loads(settings.STDIO_CATALOGUE.read_bytes())
+            return {name: _command(line) for name, line in listed.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Unreachable(
+                _("The host's catalogue of commands, %(file)s, cannot be read: %(why)s")
+                % {"file": settings.STDIO_CATALOGUE, "why": error}
+            ) from error
+
+    def names(self) -> list[str]:
+        return sorted(self._listed)
+
+    def get(self, name: str) -> Command | None:
+        return self._listed.get(name)
+
+
+def connection(server: Server, commands: Commands) -> Connection:
+    if server.transport == Server.Transport.STDIO:
+        return _connection(server, argv=tuple(server.argv), env=_command_of(server, commands).env)
+    headers = _opened(server, "sealed_headers")
+    return _connection(server, url=server.url, headers={**headers, **_authorization(server)})
+
+
+def place(server: Server, name: str) -> str:
+    """The one place where a sealed field opens: this row, this field, this version."""
+    return f"registry_server|{server.pk}|{name}|{server.connection_version}"
+
+
+def _connection(server: Server, **values: Any) -> Connection:
+    secret = orjson.dumps({**values, "version": server.connection_version})
+    mark = hashlib.sha256(seal.sign("connection key", secret)).hexdigest()[:12]
+    transport = cast(Literal["http", "stdio"], server.transport)
+    return Connection(f"{server.slug}:{mark}", transport, revision=server.revision, **values)
+
+
+def _command(line: Mapping[str, Any]) -> Command:
+    argv, env = line["argv"], line.get("env", {})
+    if not argv or not all(isinstance(word, str) for word in [*argv, *env.values()]):
+        raise ValueError("argv and env must be text")
+    return Command(list(argv), dict(env), str(line.get("title", "")))
+
+
+def _command_of(server: Server, commands: Commands) -> Command:
+    command = commands.get(server.command)
+    if command is None:
+        raise Unreachable(
+            _("The host's catalogue of commands no longer has “%s”.") % server.command
+        )
+    if command.argv != server.argv:
+        raise Unreachable(
+            _("The host's catalogue says something else for “%s” now: update the server.")
+            % server.command
+        )
+    return command
+
+
+def _authorization(server: Server) -> dict[str, str]:
+    credential = _opened(server, "sealed_credential")
+    return {"Authorization": f"Bearer {credential['credential']}"} if credential else {}
+
+
+def _opened(server: Server, name: str) -> dict[str, str]:
+    sealed = getattr(server, name)
+    if sealed is None:
+        return {}
+    try:
+        opened: dict[str, str] = orjson.loads(
+            seal.unseal(PURPOSE, bytes(sealed), place=place(server, name))
+        )
+    except seal.Unsealable as error:
+        raise Unreachable(
+            _("The credential of “%s” cannot be opened here: enter it again.") % server.slug
+        ) from error
+    return opened

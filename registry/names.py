@@ -1,0 +1,98 @@
+"""Names that agents and people see: short, plain, and none that could pass for another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from django.utils.translation import gettext as _
+
+from core.errors import CountersignError
+from core.text import revealed
+
+MAX_NAME = 64
+MAX_SLUG = 32
+# Ours: `countersign.await_call` and its like.
+RESERVED = "countersign"
+_slug = re.compile(r"[a-z0-9][a-z0-9_-]*").fullmatch
+_plain = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
+# Of the letters that names may have, those that pass for another in one typeface or another.
+_LOOKS = str.maketrans({"0": "O", "1": "l", "I": "l"})
+
+
+class NameRefused(CountersignError):
+    """Says what is wrong with a name and, where there is one, which would do."""
+
+    def __init__(self, sentence: str, suggestion: str = "") -> None:
+        self.suggestion = suggestion
+        offer = _("“%s” would do.") % suggestion if suggestion else ""
+        super().__init__(f"{sentence} {offer}".strip())
+
+
+class Names:
+    """Names that are taken, each with everything that it could be mistaken for."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._owners: dict[str, str] = {}
+        for name in taken:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        for look in _looks(name):
+            self._owners[look] = name
+
+    def like(self, name: str) -> str:
+        """A taken name that `name` could pass for, or nothing."""
+        return next((self._owners[look] for look in _looks(name) if look in self._owners), "")
+
+
+def check_slug(slug: str, taken: Names) -> None:
+    if not _slug(slug) or len(slug) > MAX_SLUG:
+        raise NameRefused(
+            _("“%(slug)s” is no name for a server: use 1 to %(max)d of a–z, 0–9, - and _.")
+            % {"slug": revealed(slug[:100]), "max": MAX_SLUG},
+            _free(re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-"), taken, MAX_SLUG),
+        )
+    if other := taken.like(slug):
+        raise NameRefused(
+            _("“%(slug)s” is taken by, or could pass for, the server “%(other)s”.")
+            % {"slug": slug, "other": other},
+            _free(slug, taken, MAX_SLUG),
+        )
+
+
+def exposed(slug: str, name: str, taken: Names) -> str:
+    """What agents will call the tool; raises NameRefused."""
+    whole = f"{slug}.{name}"
+    if not _plain(name):
+        raise NameRefused(
+            _("Its name has other characters than A–Z, a–z, 0–9, _ . and -: rename it there.")
+        )
+    if len(whole) > MAX_NAME:
+        raise NameRefused(
+            _("“%(name)s” has %(length)d characters, of which clients accept %(max)d.")
+            % {"name": whole, "length": len(whole), "max": MAX_NAME}
+            + " "
+            + _("Register the server under a shorter name, or rename the tool there.")
+        )
+    if name.casefold().startswith(f"{RESERVED}."):
+        raise NameRefused(_("Names that begin with “%s.” are ours.") % RESERVED)
+    if other := taken.like(whole):
+        raise NameRefused(
+            _("“%(name)s” could pass for “%(other)s”: rename it there.")
+            % {"name": whole, "other": other}
+        )
+    return whole
+
+
+def _looks(name: str) -> Iterable[str]:
+    look = name.translate(_LOOKS).replace("rn", "m").replace("vv", "w")
+    return dict.fromkeys((name.casefold(), look.casefold()))
+
+
+def _free(wanted: str, taken: Names, length: int) -> str:
+    """`wanted` itself, or with a number that makes it free."""
+    free: Callable[[str], bool] = lambda name: not taken.like(name)  # noqa: E731
+    base = wanted[:length] or "server"
+    numbered = (f"{base[: length - 3]}-{n}" for n in range(2, 100))
+    return next((name for name in (base, *numbered) if free(name)), "")

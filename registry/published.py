@@ -1,0 +1,228 @@
+"""What agents get: a picture of the published catalogue, whole and immutable, held in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema_rs
+import orjson
+from django.db.models import Model, QuerySet
+
+from registry import definitions, schemas
+from registry.connections import Commands, Connection, Unreachable, connection
+from registry.models import Definition, Server, Tool, Toolset
+from registry.violations import Violation, violations
+
+__all__ = ["Catalogue", "Connection", "PublishedTool", "PublishedToolset", "Violation"]
+
+log = logging.getLogger(__name__)
+
+
+class Shape:
+    """One definition, parsed once in the life of this process, its schema compiled when needed."""
+
+    __slots__ = ("_subschemas", "_validator", "content", "hints")
+
+    def __init__(self, body: str) -> None:
+        self.content: dict[str, Any] = orjson.loads(body)
+        self.hints = definitions.hints(self.content)
+        self._validator: jsonschema_rs.Validator | None = None
+        self._subschemas = 0
+
+    def violations(self, arguments: Any) -> list[Violation]:
+        try:
+            validator = self._compiled()
+        except (schemas.Unfit, jsonschema_rs.ValidationError, ValueError):
+            # Published under rules that have become stricter since. Unchecked is not an option.
+            return [Violation("$", "cannot be checked: the tool's schema is not accepted here")]
+        return violations(validator, arguments, subschemas=self._subschemas)
+
+    def _compiled(self) -> jsonschema_rs.Validator:
+        if self._validator is None:
+            schema = self.content["inputSchema"]
+            self._subschemas = sum(1 for _ in schemas.subschemas(schema))
+            self._validator = schemas.compiled(schema)
+        return self._validator
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTool:
+    tool_id: int
+    server_id: int
+    server_slug: str
+    name: str
+    exposed_name: str
+    definition_id: int
+    digest: str
+    mode: str
+    safe_to_repeat: bool
+    timeout_s: int
+    connection: Connection
+    shape: Shape
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The definition as its server wrote it. Shared: never change it."""
+        return self.shape.content
+
+    @property
+    def hints(self) -> dict[str, bool]:
+        return self.shape.hints
+
+    def violations(self, arguments: Any) -> list[Violation]:
+        return self.shape.violations(arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedToolset:
+    """Ordered by exposed name and by name, so that lists come out alike in every process."""
+
+    slug: str
+    agents: frozenset[int]
+    by_exposed: Mapping[str, PublishedTool]
+    by_server: Mapping[str, Mapping[str, PublishedTool]]
+
+
+class Catalogue:
+    def __init__(
+        self, tools: Mapping[int, PublishedTool], toolsets: Mapping[str, PublishedToolset]
+    ) -> None:
+        self._tools = tools
+        self._toolsets = toolsets
+
+    def tool(self, tool_id: int) -> PublishedTool | None:
+        return self._tools.get(tool_id)
+
+    def toolset(self, slug: str) -> PublishedToolset | None:
+        return self._toolsets.get(slug)
+
+
+# Definitions never change, so what was parsed stays right: keyed by id and digest.
+_shapes: dict[tuple[int, str], Shape] = {}
+
+
+def load() -> Catalogue:
+    """Everything that is published now. Later loads parse only what they have not seen."""
+    tools = {tool.tool_id: tool for tool in _tools(Tool.objects.all())}
+    _forget_all_but(tools.values())
+    return Catalogue(tools, _toolsets(tools))
+
+
+def one(tool_id: int) -> PublishedTool | None:
+    """A single tool as it is published now, for those who hold no picture."""
+    return next(_tools(Tool.objects.filter(pk=tool_id)), None)
+
+
+def _tools(candidates: QuerySet[Tool]) -> Iterator[PublishedTool]:
+    lines = list(
+        candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
+        .exclude(published=None)
+        .order_by("exposed_name")
+        .values_list(*_COLUMNS, "published__digest", named=True)
+    )
+    connections = _connections({line.server_id for line in lines})
+    shapes = _shaped({(line.published_id, line.published__digest) for line in lines})
+    for line in lines:
+        known = connections.get(line.server_id)
+        if known is not None:
+            yield _published(line, *known, shapes[line.published_id])
+
+
+_COLUMNS = (
+    "id",
+    "server_id",
+    "name",
+    "exposed_name",
+    "published_id",
+    "mode",
+    "safe_to_repeat",
+    "timeout_s",
+)
+
+
+def _published(line: Any, slug: str, connection: Connection, shape: Shape) -> PublishedTool:
+    return PublishedTool(
+        tool_id=line.id,
+        server_id=line.server_id,
+        server_slug=slug,
+        name=line.name,
+        exposed_name=line.exposed_name,
+        definition_id=line.published_id,
+        digest=line.published__digest,
+        mode=line.mode,
+        safe_to_repeat=line.safe_to_repeat,
+        timeout_s=line.timeout_s,
+        connection=connection,
+        shape=shape,
+    )
+
+
+def _connections(server_ids: set[int]) -> dict[int, tuple[str, Connection]]:
+    """Servers that cannot be connected to offer nothing; discovery tells people why."""
+    known = {}
+    commands = Commands()
+    for server in Server.objects.filter(pk__in=server_ids):
+        try:
+            known[server.pk] = (server.slug, connection(server, commands))
+        except Unreachable as error:
+            log.warning("%s is not offered: %s", server.slug, error)
+    return known
+
+
+def _shaped(wanted: set[tuple[int, str]]) -> dict[int, Shape]:
+    missing = [pk for pk, digest in wanted if (pk, digest) not in _shapes]
+    fresh = Definition.objects.filter(pk__in=missing)
+    for pk, digest, body in fresh.values_list("pk", "digest", "body"):
+        _shapes[pk, digest] = Shape(body)
+    return {pk: _shapes[pk, digest] for pk, digest in wanted}
+
+
+def _forget_all_but(tools: Iterable[PublishedTool]) -> None:
+    used = {(tool.definition_id, tool.digest) for tool in tools}
+    for key in set(_shapes) - used:
+        _shapes.pop(key, None)
+
+
+def _toolsets(tools: Mapping[int, PublishedTool]) -> dict[str, PublishedToolset]:
+    of_server: dict[int, list[PublishedTool]] = defaultdict(list)
+    for tool in tools.values():
+        of_server[tool.server_id].append(tool)
+
+    agents = _members(Toolset.agents.through, "agent_id")
+    servers = _members(Toolset.servers.through, "server_id")
+    single = _members(Toolset.tools.through, "tool_id")
+    return {
+        slug: _toolset(
+            slug,
+            agents[pk],
+            {t.tool_id: t for server_id in servers[pk] for t in of_server[server_id]}
+            | {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools},
+        )
+        for pk, slug in Toolset.objects.values_list("pk", "slug")
+    }
+
+
+def _members(through: type[Model], column: str) -> dict[int, list[int]]:
+    members: dict[int, list[int]] = defaultdict(list)
+    for toolset_id, member in through._default_manager.values_list("toolset_id", column):
+        members[toolset_id].append(member)
+    return members
+
+
+def _toolset(
+    slug: str, agents: Iterable[int], tools: Mapping[int, PublishedTool]
+) -> PublishedToolset:
+    by_server: dict[str, dict[str, PublishedTool]] = defaultdict(dict)
+    ordered = sorted(tools.values(), key=lambda tool: tool.exposed_name)
+    for tool in sorted(ordered, key=lambda tool: (tool.server_slug, tool.name)):
+        by_server[tool.server_slug][tool.name] = tool
+    return PublishedToolset(
+        slug=slug,
+        agents=frozenset(agents),
+        by_exposed={tool.exposed_name: tool for tool in ordered},
+        by_server=dict(by_server),
+    )

@@ -1,0 +1,312 @@
+"""Verbs on servers, tools and toolsets. Each writes its entry in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import connection as database
+from django.db import transaction
+from django.db.models import Model
+from django.utils.translation import gettext as _
+
+from accounts.models import Agent, User
+from accounts.services import acting
+from audit.services import Actor, record
+from core import outbound
+from core.errors import CountersignError
+from registry import definitions, names, secrets, versions
+from registry.connections import Command, Commands, Unreachable
+from registry.models import Definition, Publication, Server, Tool, Toolset
+
+MAX_TIMEOUT_S = 24 * 3600
+
+
+class RegistrationRefused(CountersignError):
+    """The server or toolset cannot be as asked; says why, and what would be right."""
+
+
+class PublicationRefused(CountersignError):
+    """The definition is not what was reviewed, or must not be offered."""
+
+
+@transaction.atomic
+def register(
+    slug: str,
+    *,
+    transport: str,
+    owner: User,
+    by: User | None,
+    url: str = "",
+    command: str = "",
+    headers: Mapping[str, str] | None = None,
+    credential: str = "",
+    title: str = "",
+    publish: bool = False,
+) -> Server:
+    _one_at_a_time()
+    taken = names.Names([names.RESERVED, *Server.objects.values_list("slug", flat=True)])
+    names.check_slug(slug, taken)
+    server = Server(
+        slug=slug, transport=transport, owner=owner, title=title, publish_on_discovery=publish
+    )
+    _set_address(server, url=url, command=command)
+    server.save()
+    # Sealed to the row's key, which it has only now.
+    secrets.put(server, headers=headers or {}, credential=credential)
+    server.save(update_fields=["sealed_headers", "sealed_credential"])
+    record("server.registered", actor=acting(by), server=slug, address=server.address)
+    return server
+
+
+@transaction.atomic
+def set_connection(
+    server: Server,
+    *,
+    by: User | None,
+    url: str = "",
+    command: str = "",
+    headers: Mapping[str, str] | None = None,
+    credential: str = "",
+) -> None:
+    """Give the server another address or other secrets. Both are set anew, always:
+    a credential that stayed while the address moves could be sent anywhere."""
+    _locked(server)
+    before = server.address
+    _set_address(server, url=url, command=command)
+    server.connection_version += 1
+    secrets.put(server, headers=headers or {}, credential=credential)
+    server.health, server.health_reason = Server.Health.UNKNOWN, ""
+    server.save()
+    record("server.connection_set", actor=acting(by), server=server.slug, address=server.address)
+    if server.address != before:
+        _hold_all(server, by=acting(by))
+
+
+@transaction.atomic
+def set_enabled(server: Server, enabled: bool, *, by: User | None) -> None:
+    if not Server.objects.filter(pk=server.pk, enabled=not enabled).update(enabled=enabled):
+        return
+    server.enabled = enabled
+    action = "server.enabled" if enabled else "server.disabled"
+    record(action, actor=acting(by), server=server.slug)
+
+
+@transaction.atomic
+def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
+    """Let agents have the definition with this digest: the one that `by` has read."""
+    definition = Definition.objects.filter(tool=tool, digest=digest).first()
+    if definition is None:
+        raise PublicationRefused(_("“%s” has no such definition.") % tool.exposed_name)
+    if problems := definitions.problems(definition.content):
+        raise PublicationRefused(
+            _("“%(tool)s” cannot be published: %(why)s")
+            % {"tool": tool.exposed_name, "why": " ".join(problems)}
+        )
+    _publish(tool, definition)
+    tool.refresh_from_db()
+    record(
+        "definition.published",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.name,
+        definition_digest=digest,
+        version=definition.version,
+    )
+    return Publication.objects.create(definition=definition, person=by)
+
+
+def _publish(tool: Tool, definition: Definition) -> None:
+    # The update decides: what was reviewed must still be what the server says.
+    moved = (
+        Tool.objects.filter(pk=tool.pk, latest=definition)
+        .exclude(state=Tool.State.RETIRED)
+        .exclude(state=Tool.State.PUBLISHED, published=definition)
+        .update(published=definition, state=Tool.State.PUBLISHED)
+    )
+    if moved:
+        return
+    tool.refresh_from_db()
+    if tool.state == Tool.State.RETIRED:
+        raise PublicationRefused(_("“%s” is gone from its server.") % tool.exposed_name)
+    if tool.published_id == definition.pk:
+        raise PublicationRefused(_("“%s” is published already.") % tool.exposed_name)
+    raise PublicationRefused(
+        _("“%s” has changed since it was reviewed: look at it again.") % tool.exposed_name
+    )
+
+
+def publish_all(
+    server: Server, *, by: User | None, digests: Mapping[int, str] | None = None
+) -> list[str]:
+    """Publish what waits: by tool id, the digests that were reviewed, or else all as it is now.
+
+    Returns why some were not published, in sentences.
+    """
+    refused = []
+    held = server.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+    for tool in held.select_related("latest", "server"):
+        digest = digests.get(tool.pk, "") if digests is not None else _latest_digest(tool)
+        if not digest:
+            continue
+        try:
+            publish(tool, digest=digest, by=by)
+        except PublicationRefused as error:
+            refused.append(str(error))
+    return refused
+
+
+@transaction.atomic
+def retire(tool: Tool, *, by: User | None) -> None:
+    """Take it from agents. If its server still offers it, it waits to be published again."""
+    moved = Tool.objects.filter(pk=tool.pk).exclude(state=Tool.State.RETIRED, published=None)
+    if not moved.update(state=Tool.State.RETIRED, published=None):
+        return
+    tool.refresh_from_db()
+    record("tool.retired", actor=acting(by), server=tool.server.slug, tool=tool.name)
+
+
+@transaction.atomic
+def set_handling(
+    tool: Tool, *, by: User | None, mode: str, timeout_s: int, safe_to_repeat: bool
+) -> None:
+    """How its calls are run: an operator's word, whatever the server claims."""
+    if mode not in Tool.Mode.values:
+        raise RegistrationRefused(
+            _("The mode is one of %s.") % ", ".join(str(value) for value in Tool.Mode.values)
+        )
+    if not 1 <= timeout_s <= MAX_TIMEOUT_S:
+        raise RegistrationRefused(_("The time limit is 1 to %d seconds.") % MAX_TIMEOUT_S)
+    asked: dict[str, Any] = {
+        "mode": mode,
+        "timeout_s": timeout_s,
+        "safe_to_repeat": safe_to_repeat,
+    }
+    if not Tool.objects.filter(pk=tool.pk).exclude(**asked).update(**asked):
+        return
+    tool.refresh_from_db()
+    record("tool.handling_set", actor=acting(by), server=tool.server.slug, tool=tool.name, **asked)
+
+
+@transaction.atomic
+def create_toolset(slug: str, *, by: User | None, title: str = "") -> Toolset:
+    toolset = Toolset(slug=slug, title=title)
+    try:
+        toolset.full_clean()
+    except ValidationError as error:
+        raise RegistrationRefused(" ".join(error.messages)) from error
+    toolset.save()
+    record("toolset.created", actor=acting(by), toolset=slug)
+    return toolset
+
+
+def add_server(toolset: Toolset, server: Server, *, by: User | None) -> None:
+    _join(toolset, Toolset.servers.through, by=by, server=server)
+
+
+def remove_server(toolset: Toolset, server: Server, *, by: User | None) -> None:
+    _part(toolset, Toolset.servers.through, by=by, server=server)
+
+
+def add_tool(toolset: Toolset, tool: Tool, *, by: User | None) -> None:
+    _join(toolset, Toolset.tools.through, by=by, tool=tool)
+
+
+def remove_tool(toolset: Toolset, tool: Tool, *, by: User | None) -> None:
+    _part(toolset, Toolset.tools.through, by=by, tool=tool)
+
+
+def assign(toolset: Toolset, agent: Agent, *, by: User | None) -> None:
+    _join(toolset, Toolset.agents.through, by=by, agent=agent)
+
+
+def unassign(toolset: Toolset, agent: Agent, *, by: User | None) -> None:
+    _part(toolset, Toolset.agents.through, by=by, agent=agent)
+
+
+@transaction.atomic
+def _join(toolset: Toolset, table: type[Model], *, by: User | None, **member: Any) -> None:
+    _link, made = table._default_manager.get_or_create(toolset=toolset, **member)
+    if made:
+        _record_member("toolset.added", toolset, acting(by), member)
+
+
+@transaction.atomic
+def _part(toolset: Toolset, table: type[Model], *, by: User | None, **member: Any) -> None:
+    gone, _each = table._default_manager.filter(toolset=toolset, **member).delete()
+    if gone:
+        _record_member("toolset.removed", toolset, acting(by), member)
+
+
+def _record_member(
+    action: str, toolset: Toolset, actor: Actor, member: Mapping[str, Model]
+) -> None:
+    named = {kind: str(thing) for kind, thing in member.items()}
+    record(action, actor=actor, toolset=toolset.slug, member=named)
+
+
+def _set_address(server: Server, *, url: str, command: str) -> None:
+    if server.transport == Server.Transport.HTTP:
+        server.url = _checked_url(url)
+    elif server.transport == Server.Transport.STDIO:
+        server.command, server.argv = command, _command(command).argv
+    else:
+        raise RegistrationRefused(_("The transport is “http” or “stdio”."))
+
+
+def _checked_url(url: str) -> str:
+    try:
+        checked = outbound.Guard(settings.UPSTREAM_NETWORKS).check_url(url)
+    except outbound.Refused as error:
+        raise RegistrationRefused(str(error)) from error
+    if checked.fragment:
+        raise RegistrationRefused(_("The URL has a part after #, which no server ever sees."))
+    if len(url) > 2000:
+        raise RegistrationRefused(_("The URL is longer than 2,000 characters."))
+    return url
+
+
+def _command(name: str) -> Command:
+    commands = Commands()
+    try:
+        command = commands.get(name)
+        known = commands.names()
+    except Unreachable as error:
+        raise RegistrationRefused(str(error)) from error
+    if command is None:
+        raise RegistrationRefused(
+            _("“%(name)s” is not in the host's catalogue of commands, which has: %(known)s.")
+            % {"name": name, "known": ", ".join(known) or _("nothing")}
+        )
+    return command
+
+
+def _hold_all(server: Server, *, by: Actor) -> None:
+    """The same words at another address are another definition."""
+    identity = identity_of(server)
+    for tool in server.tools.for_change():
+        if tool.latest is None or tool.state == Tool.State.RETIRED:
+            continue
+        digest = definitions.digest(identity, tool.latest.content)
+        versions.see(tool, digest=digest, body=tool.latest.body, by=by)
+
+
+def identity_of(server: Server) -> dict[str, Any]:
+    return definitions.identity(transport=server.transport, url=server.url, argv=server.argv)
+
+
+def _latest_digest(tool: Tool) -> str:
+    return tool.latest.digest if tool.latest else ""
+
+
+def _locked(server: Server) -> None:
+    Server.objects.select_for_update().get(pk=server.pk)
+    server.refresh_from_db()
+
+
+def _one_at_a_time() -> None:
+    """Two servers registered at once must not take names that pass for each other."""
+    with database.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('names of servers'))")

@@ -1,0 +1,162 @@
+"""What is wrong with arguments, in words that an agent can act upon."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+import orjson
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+MAX_VIOLATIONS = 20
+# All violations are found at once or only the first: a million would hold up everybody else.
+MAX_WORK = 20_000
+MAX_NODES = 2_000
+_plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+
+Path = Sequence[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`path` is a JSONPath; `expected` says what would be right there."""
+
+    path: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.expected}"
+
+
+def violations(
+    validator: jsonschema_rs.Validator, arguments: Any, *, subschemas: int
+) -> list[Violation]:
+    if validator.is_valid(arguments):
+        return []
+    errors = _errors(validator, arguments, nodes=min(MAX_NODES, MAX_WORK // max(subschemas, 1)))
+    found = (violation for error in errors for violation in _violations(error))
+    # The same may be found along several branches.
+    return list(islice(dict.fromkeys(found), MAX_VIOLATIONS))
+
+
+def _errors(
+    validator: jsonschema_rs.Validator, arguments: Any, *, nodes: int
+) -> Iterator[ValidationError]:
+    if _larger(arguments, nodes):
+        try:
+            validator.validate(arguments)
+        except ValidationError as error:
+            return iter([error])
+    return validator.iter_errors(arguments)
+
+
+def _larger(value: Any, nodes: int) -> bool:
+    level = [value]
+    while level:
+        nodes -= len(level)
+        if nodes < 0:
+            return True
+        level = [child for v in level for child in _children(v)]
+    return False
+
+
+def _children(value: Any) -> Sequence[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else ()
+
+
+def _violations(error: ValidationError) -> list[Violation]:
+    at = list(error.instance_path)
+    match error.kind:
+        case ValidationErrorKind.Required(property=name):
+            return [Violation(json_path([*at, name]), "is required")]
+        case ValidationErrorKind.AdditionalProperties(unexpected=names):
+            return [Violation(json_path([*at, name]), "is not a known property") for name in names]
+        case ValidationErrorKind.UnevaluatedProperties(unexpected=names):
+            return [Violation(json_path([*at, name]), "is not a known property") for name in names]
+        case _:
+            return [Violation(json_path(at), _expected(error))]
+
+
+def _expected(error: ValidationError) -> str:
+    """A sentence without its subject. Never repeats what was given: it may be a secret."""
+    match error.kind:
+        case ValidationErrorKind.Type(types=types):
+            return f"must be of type {' or '.join(types)}"
+        case ValidationErrorKind.Enum(options=options):
+            return f"must be one of {_json(options)}"
+        case ValidationErrorKind.Constant(expected_value=value):
+            return f"must be {_json(value)}"
+        case ValidationErrorKind.Pattern(pattern=pattern):
+            return f"must match the pattern {pattern[:200]}"
+        case ValidationErrorKind.Format(format=name):
+            return f"must have the format {name}"
+        case ValidationErrorKind.AnyOf(context=context):
+            return _alternatives("must fit at least one of", context)
+        case ValidationErrorKind.OneOfNotValid(context=context):
+            return _alternatives("must fit one of", context)
+        case ValidationErrorKind.OneOfMultipleValid():
+            return "fits more than one alternative, where it must fit exactly one"
+        case ValidationErrorKind.PropertyNames(error=inner):
+            return f"has a property whose name does not fit: it {_expected(inner)}"
+        case ValidationErrorKind.FalseSchema():
+            return "must not be there"
+        case ValidationErrorKind.Not():
+            return "must not fit the schema under “not”"
+        case kind:
+            return _limit(kind)
+
+
+_LIMITS = {
+    "minimum": "must be at least",
+    "maximum": "must be at most",
+    "exclusiveMinimum": "must be greater than",
+    "exclusiveMaximum": "must be less than",
+    "multipleOf": "must be a multiple of",
+    "minLength": "must have a length in characters of at least",
+    "maxLength": "must have a length in characters of at most",
+    "minItems": "must have a number of items of at least",
+    "maxItems": "must have a number of items of at most",
+    "minProperties": "must have a number of properties of at least",
+    "maxProperties": "must have a number of properties of at most",
+    "additionalItems": "must have a number of items of at most",
+}
+
+
+def _limit(kind: ValidationErrorKind) -> str:
+    words = _LIMITS.get(kind.name)
+    if words is None:
+        return f"does not fit the schema's “{kind.name}”"
+    limit = kind.multiple_of if isinstance(kind, ValidationErrorKind.MultipleOf) else kind.value
+    return f"{words} {limit}"
+
+
+def _alternatives(words: str, context: list[list[ValidationError]]) -> str:
+    branches = [branch[0] for branch in context if branch]
+    said = dict.fromkeys(_relative(error) for error in branches)
+    return f"{words}: {'; '.join(islice(said, 5))}"[:1000]
+
+
+def _relative(error: ValidationError) -> str:
+    violation = _violations(error)[0]
+    return f"{violation.path} {violation.expected}"
+
+
+def json_path(steps: Path) -> str:
+    return "$" + "".join(_step(step) for step in steps)
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _plain(step) else f"[{_json(step)}]"
+
+
+def _json(value: Any) -> str:
+    text = orjson.dumps(value, default=str).decode()
+    return text if len(text) <= 500 else f"{text[:499]}…"
