@@ -1,3 +1,16 @@
+"""WebSockets of the console: one a tab, which rings for the rows that this person may see."""
+
 from typing import Any
 
-websocket_urlpatterns: list[Any] = []
+from django.urls import path
+
+from calls.consumers import CallConsumer
+from core.consumers import ConsoleConsumer
+
+# Group → the permission to hear that something in it changed.
+BELLS = {"queue": "approvals.view_approval", "calls": "calls.view_call"}
+
+websocket_urlpatterns: list[Any] = [
+    path("live/", ConsoleConsumer.as_asgi(bells=BELLS)),
+    path("live/calls/<uuid:call_id>/", CallConsumer.as_asgi(bells=BELLS)),
+]

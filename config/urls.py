@@ -1,9 +1,14 @@
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 from config.health import healthz
 
 urlpatterns = [
     path("healthz", healthz),
     path("admin/", admin.site.urls),
+    path("", include("accounts.urls")),
+    path("", include("registry.urls")),
+    path("", include("approvals.urls")),
+    path("", include("calls.urls")),
+    path("", include("audit.urls")),
 ]

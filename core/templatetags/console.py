@@ -131,7 +131,7 @@ def query(context: template.Context, **changes: object) -> str:
     request: HttpRequest = context["request"]
     parameters: QueryDict = request.GET.copy()
     # A page key belongs to the filters that it was made with.
-    for key in ("before", "after", *changes):
+    for key in ("beyond", "back", *changes):
         parameters.pop(key, None)
     parameters.update({key: str(given) for key, given in changes.items() if given})
     return f"?{parameters.urlencode()}"

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from accounts.http import ConsoleRequest
+from approvals import services
+from approvals.cards import card
+from approvals.context import COUNTED, count_waiting
+from approvals.models import Approval, ApprovalQuerySet
+from approvals.services import DecisionRefused
+from calls.models import Call
+from calls.pictures import may_cancel
+from core.http import is_htmx, page
+from core.paging import paged
+
+CARDS = 25
+
+
+@page("approvals.view_approval")
+def queue(request: ConsoleRequest) -> HttpResponse:
+    found = paged(_waiting(), "call_id", request.GET, size=CARDS)
+    context = {
+        "section": "queue",
+        "page": found,
+        "cards": [card(approval, request.user) for approval in found.rows],
+    }
+    return render(request, "approvals/queue.html", context)
+
+
+@page("approvals.view_approval")
+def more(request: ConsoleRequest) -> HttpResponse:
+    """The cards that this tab does not show yet, to be put below those that it does."""
+    unseen = _waiting().exclude(pk__in=_shown(request)).order_by("call_id")[:CARDS]
+    context = {"cards": [card(approval, request.user) for approval in unseen]}
+    return render(request, "approvals/queue.html#more", context)
+
+
+@page("approvals.view_approval")
+def news(request: ConsoleRequest) -> HttpResponse:
+    """What became of the cards that this tab shows, and how many it does not show."""
+    shown = _shown(request)
+    decided = Approval.objects.for_queue().exclude(state=Approval.State.WAITING)
+    unseen = Approval.objects.waiting().exclude(pk__in=shown).values_list("pk")
+    context = {
+        "cards": [card(approval, request.user) for approval in decided.filter(pk__in=shown)],
+        "count": len(unseen[:COUNTED]),
+        "alone": "alone" in request.GET,
+    }
+    return render(request, "approvals/queue.html#news", context)
+
+
+@page("approvals.view_approval")
+def count(request: HttpRequest) -> HttpResponse:
+    return render(request, "ui/count.html", {"count": count_waiting()})
+
+
+@page("approvals.view_approval")
+def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    context = {"section": "queue", "card": card(approval, request.user), "alone": True}
+    return render(request, "approvals/detail.html", context)
+
+
+@page("approvals.decide_approval", "POST")
+def approve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    return _decide(request, call_id, approve=True)
+
+
+@page("approvals.decide_approval", "POST")
+def refuse(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    return _decide(request, call_id, approve=False)
+
+
+@page("calls.view_call", "POST")
+def cancel(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """From the call's page: takes back a held call, stops one that is queued or running."""
+    call = get_object_or_404(Call.objects.for_page(), pk=call_id)
+    if not may_cancel(call, request.user):
+        raise Http404
+    if services.cancel(call.pk, by=request.user.actor):
+        messages.success(request, _("The call is being cancelled."))
+    else:
+        messages.warning(request, _("The call had ended already: nothing was cancelled."))
+    return redirect("calls:detail", call_id)
+
+
+def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpResponse:
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    error = _vote(request, approval, approve=approve)
+    if is_htmx(request):
+        approval = Approval.objects.for_queue().get(pk=call_id)
+        decided = card(approval, request.user, error=error)
+        context = {"card": decided, "answered": True, "alone": "alone" in request.POST}
+        return render(request, "approvals/card.html", context)
+    if error:
+        messages.warning(request, error)
+    else:
+        messages.success(request, _said(approval, approve=approve))
+    return redirect("approvals:queue")
+
+
+def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:
+    """What stood in the way, as a sentence; empty when the word was taken."""
+    try:
+        services.vote(
+            approval,
+            by=request.user,
+            approve=approve,
+            seen_digest=request.POST.get("seen", ""),
+            reason=request.POST.get("reason", "").strip()[:1000],
+        )
+    except DecisionRefused as error:
+        return str(error)
+    return ""
+
+
+def _said(approval: Approval, *, approve: bool) -> str:
+    sentence = (
+        _("You approved %(tool)s for %(agent)s.")
+        if approve
+        else _("You refused %(tool)s for %(agent)s.")
+    )
+    return sentence % {"tool": approval.call.tool_name, "agent": approval.call.agent.name}
+
+
+def _waiting() -> ApprovalQuerySet:
+    return Approval.objects.waiting().for_queue()
+
+
+def _shown(request: HttpRequest) -> list[UUID]:
+    try:
+        return [UUID(text) for text in request.GET.getlist("shown")]
+    except ValueError:
+        return []

@@ -1,0 +1,66 @@
+"""One call as a page shows it: its row, its entries, and of its content what one may see."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.context_processors import PermWrapper
+from django.utils import timezone
+
+from accounts.models import User
+from audit.models import Entry
+from calls import results
+from calls.models import Call
+from calls.states import LIVE, State
+
+
+def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
+    """None when there is no such call, or it is not this person's to see."""
+    call = Call.objects.for_page().filter(pk=call_id).first()
+    if call is None or not person.has_perm("calls.view_call"):
+        return None
+    may_read = may_read_payload(call, person)
+    return {
+        "user": person,
+        "perms": PermWrapper(person),
+        "call": call,
+        "entries": list(Entry.objects.of_call(call.pk)),
+        "is_live": call.state in LIVE,
+        "progress": _progress(call) if call.state == State.RUNNING else None,
+        "took": _seconds(call),
+        "may_read": may_read,
+        "result": results.of_call(call) if may_read else None,
+    }
+
+
+def may_read_payload(call: Call, person: User) -> bool:
+    """Arguments and results are for those who decide or audit, and for whom the agent works."""
+    return call.person_id == person.pk or person.has_perm("calls.view_payload")
+
+
+def may_cancel(call: Call, person: User) -> bool:
+    return call.person_id == person.pk or person.has_perm("calls.cancel_call")
+
+
+def _seconds(call: Call) -> float | None:
+    if call.sent_at is None:
+        return None
+    return ((call.finished_at or timezone.now()) - call.sent_at).total_seconds()
+
+
+def _progress(call: Call) -> dict[str, Any]:
+    done, total = call.progress, call.progress_total
+    seconds = _seconds(call)
+    rate = done / seconds if done and seconds else None
+    known = done is not None and total is not None and total > 0
+    return {
+        "done": done,
+        "total": total,
+        "percent": min(100, int(100 * done / total))
+        if done is not None and known and total
+        else None,
+        "rate": rate,
+        "left": (total - done) / rate if rate and known and total and done is not None else None,
+        "message": call.progress_message,
+    }

@@ -1,0 +1,149 @@
+"""A result by what each piece of it is; whatever is not as expected is shown as JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from calls.models import Call, Result
+
+# What a browser may draw by itself. SVG can carry scripts and is none of them.
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+SOUNDS = (
+    "audio/mpeg",
+    "audio/mp3",
+    "audio/wav",
+    "audio/x-wav",
+    "audio/ogg",
+    "audio/webm",
+    "audio/mp4",
+    "audio/aac",
+    "audio/flac",
+)
+# More than this of one text is for downloading.
+SHOWN = 200_000
+TABLE_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One item of a result's content. `kind` names the template's branch."""
+
+    kind: str
+    number: int
+    text: str = ""
+    type: str = ""
+    name: str = ""
+    uri: str = ""
+    size: int = 0
+    content: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    is_error: bool
+    size: int
+    pieces: list[Piece]
+    structured: Any = None
+    table: list[dict[str, Any]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+
+
+def of_call(call: Call) -> Shown | None:
+    row = Result.objects.filter(pk=call.pk).first()
+    if row is None:
+        return None
+    body = bytes(row.body)
+    content = _parsed(body)
+    if row.kind == "error" or not isinstance(content, dict):
+        return Shown(True, len(body), [_json(0, body)])
+    items = content.get("content")
+    structured = content.get("structuredContent")
+    table = _table(structured)
+    return Shown(
+        is_error=content.get("isError") is True,
+        size=len(body),
+        pieces=[_piece(n, item) for n, item in enumerate(items if isinstance(items, list) else [])],
+        structured=structured,
+        table=table,
+        columns=list(dict.fromkeys(name for line in table for name in line)),
+    )
+
+
+def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
+    """An image's or a sound's bytes and type; None for anything that a browser may not open."""
+    row = Result.objects.filter(pk=call.pk, kind="result").first()
+    content = _parsed(bytes(row.body)) if row else None
+    items = content.get("content") if isinstance(content, dict) else None
+    if not isinstance(items, list) or not 0 <= number < len(items):
+        return None
+    piece = _piece(number, items[number])
+    if piece.kind not in ("image", "audio"):
+        return None
+    return base64.b64decode(items[number]["data"]), piece.type
+
+
+def _piece(number: int, item: Any) -> Piece:
+    match item:
+        case {"type": "text", "text": str(text)}:
+            return _text(number, text)
+        case {"type": "image", "data": str(data), "mimeType": str(kind)} if kind in IMAGES:
+            return _media("image", number, data, kind)
+        case {"type": "audio", "data": str(data), "mimeType": str(kind)} if kind in SOUNDS:
+            return _media("audio", number, data, kind)
+        case {"type": "resource_link", "uri": str(uri)}:
+            name = str(item.get("title") or item.get("name") or "")
+            kind = str(item.get("mimeType") or "")
+            return Piece("link", number, uri=uri, name=name, type=kind)
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+            return Piece("resource", number, text=text[:SHOWN], uri=uri, size=len(text))
+        case _:
+            return Piece("other", number, content=item, type=_named(item))
+
+
+def _text(number: int, text: str) -> Piece:
+    looks_json = text[:1] in "{[" and _parsed(text.encode(errors="replace")) is not None
+    kind = "json" if text and looks_json else "text"
+    return Piece(kind, number, text=text[:SHOWN], size=len(text))
+
+
+def _media(kind: str, number: int, data: str, media_type: str) -> Piece:
+    try:
+        size = len(base64.b64decode(data, validate=True))
+    except binascii.Error:
+        return Piece("text", number, text=data[:SHOWN], size=len(data))
+    return Piece(kind, number, type=media_type, size=size)
+
+
+def _json(number: int, body: bytes) -> Piece:
+    text = body.decode(errors="backslashreplace")
+    return Piece("json", number, text=text[:SHOWN], size=len(text))
+
+
+def _named(item: Any) -> str:
+    return str(item.get("type", ""))[:40] if isinstance(item, dict) else ""
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _table(structured: Any) -> list[dict[str, Any]]:
+    """Rows of a list of flat objects, alone or as the only member of an object."""
+    if isinstance(structured, dict) and len(structured) == 1:
+        structured = next(iter(structured.values()))
+    if not isinstance(structured, list) or not structured:
+        return []
+    flat = all(isinstance(line, dict) and _is_flat(line) for line in structured)
+    return structured[:TABLE_ROWS] if flat else []
+
+
+def _is_flat(line: dict[str, Any]) -> bool:
+    return not any(isinstance(value, dict | list) for value in line.values())

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+
+from accounts.http import ConsoleRequest
+from accounts.models import Agent
+from calls import pictures, results
+from calls.models import Call, Result
+from calls.states import LIVE, State
+from core.http import page
+from core.paging import paged
+from registry.arguments import arguments
+
+FILTERS = ("state", "agent", "tool")
+# What the state filter offers besides single states.
+GROUPS = {"live": (_("Not ended yet"), LIVE), "unknown": (_("Outcome unknown"), (State.UNKNOWN,))}
+NEWS_MAX = 100
+
+
+@page("calls.view_call")
+def call_list(request: HttpRequest) -> HttpResponse:
+    context = {
+        "section": "calls",
+        "page": paged(_filtered(request).for_page(), "-id", request.GET),
+        "filters": request.GET,
+        "filtered": any(request.GET.get(name) for name in FILTERS),
+        "groups": [(name, label) for name, (label, _states) in GROUPS.items()],
+        "states": State.choices,
+        "agents": Agent.objects.values_list("name", flat=True),
+    }
+    return render(request, "calls/list.html", context)
+
+
+@page("calls.view_call")
+def news(request: HttpRequest) -> HttpResponse:
+    """For the list: the rows that were not ended yet, as they are now, and how many are newer."""
+    shown = Call.objects.filter(pk__in=_ids(request.GET.getlist("live")))
+    newest = _ids([request.GET.get("newest", "")])
+    newer = _filtered(request).filter(pk__gt=newest[0]) if newest else _filtered(request)
+    count = len(newer.values_list("pk")[:NEWS_MAX])
+    context = {"calls": shown, "count": count, "many": count == NEWS_MAX}
+    return render(request, "calls/list.html#news", context)
+
+
+@page("calls.view_call")
+def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    context = _picture(request, call_id)
+    call: Call = context["call"]
+    schema = call.definition.content.get("inputSchema") if call.definition else None
+    context |= {
+        "section": "calls",
+        "may_cancel": pictures.may_cancel(call, request.user),
+        "arguments": arguments(schema or {}, _arguments(call)) if context["may_read"] else None,
+    }
+    return render(request, "calls/detail.html", context)
+
+
+@page("calls.view_call")
+def piece(request: ConsoleRequest, call_id: UUID, number: int) -> HttpResponse:
+    """One image or sound of a result, with a type that we chose and nothing that can run."""
+    found = results.piece_bytes(_readable(request, call_id), number)
+    if found is None:
+        raise Http404
+    content, media_type = found
+    return _strangers(content, media_type)
+
+
+@page("calls.view_call")
+def whole_result(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """The very bytes that came back, to keep."""
+    call = _readable(request, call_id)
+    row = Result.objects.filter(pk=call.pk).first()
+    if row is None:
+        raise Http404
+    response = _strangers(bytes(row.body), "application/json")
+    response["Content-Disposition"] = f'attachment; filename="result-{call.pk}.json"'
+    return response
+
+
+@page("calls.view_call")
+def sent_arguments(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """The very bytes that were asked, shown and sent, to keep."""
+    call = _readable(request, call_id)
+    response = _strangers(bytes(call.arguments), "application/json")
+    response["Content-Disposition"] = f'attachment; filename="arguments-{call.pk}.json"'
+    return response
+
+
+def _strangers(content: bytes, media_type: str) -> HttpResponse:
+    response = HttpResponse(content, content_type=media_type)
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
+
+
+def _filtered(request: HttpRequest) -> QuerySet[Call]:
+    found = Call.objects.all()
+    state = request.GET.get("state", "")
+    if state in GROUPS:
+        found = found.filter(state__in=GROUPS[state][1])
+    elif state in State.values:
+        found = found.filter(state=state)
+    if agent := request.GET.get("agent"):
+        found = found.filter(agent__name=agent)
+    if tool := request.GET.get("tool"):
+        found = found.filter(tool__exposed_name=tool)
+    return found
+
+
+def _picture(request: ConsoleRequest, call_id: UUID) -> dict[str, Any]:
+    picture = pictures.of_call(call_id, request.user)
+    if picture is None:
+        raise Http404
+    return picture
+
+
+def _readable(request: ConsoleRequest, call_id: UUID) -> Call:
+    picture = _picture(request, call_id)
+    if not picture["may_read"]:
+        raise Http404
+    call: Call = picture["call"]
+    return call
+
+
+def _arguments(call: Call) -> Any:
+    try:
+        return call.parsed_arguments
+    except ValueError:
+        return bytes(call.arguments).decode(errors="backslashreplace")
+
+
+def _ids(texts: list[str]) -> list[UUID]:
+    try:
+        return [UUID(text) for text in texts if text]
+    except ValueError:
+        return []

@@ -1,0 +1,200 @@
+"""A tool's arguments as rows for people: what a schema asks for, and what a call gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+Schema = dict[str, Any]
+
+# A schema may nest and refer to itself without end; a table may not.
+MAX_DEPTH = 4
+MAX_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One argument: what the schema says of it."""
+
+    name: str
+    depth: int
+    type: str
+    required: bool
+    constraints: list[str]
+    description: str
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One argument of a call, with what the schema says of it if it says anything."""
+
+    name: str
+    depth: int
+    type: str
+    known: bool
+    value: Any = None
+    # An object whose members follow, one deeper.
+    is_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call gave, in the schema's order, and what it left to defaults."""
+
+    given: list[Given] = field(default_factory=list)
+    left_out: list[Row] = field(default_factory=list)
+
+
+def rows(schema: Schema) -> list[Row]:
+    """The arguments that `schema` describes, nested ones one deeper than their parent."""
+    found = []
+    for row in _rows(schema, schema, depth=0):
+        found.append(row)
+        if len(found) == MAX_ROWS:
+            break
+    return found
+
+
+def arguments(schema: Schema, values: Any) -> Arguments:
+    if not isinstance(values, dict):
+        return Arguments([Given(name="", depth=0, type="", known=False, value=values)])
+    top = _properties(_resolved(schema, schema))
+    left_out = [row for row in rows(schema) if row.depth == 0 and row.name not in values]
+    known = [name for name in top if name in values]
+    names = known + [name for name in values if name not in top]
+    given = [g for name in names for g in _given(name, values[name], top.get(name), schema, 0)]
+    return Arguments(given[:MAX_ROWS], left_out)
+
+
+def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterator[Given]:
+    resolved = _resolved(part, root)
+    is_group = isinstance(value, dict) and bool(value) and depth < MAX_DEPTH
+    yield Given(
+        name=name,
+        depth=depth,
+        type=_type(resolved, root),
+        known=part is not None,
+        value=None if is_group else value,
+        is_group=is_group,
+    )
+    if is_group:
+        inner = _properties(resolved)
+        for key, member in value.items():
+            yield from _given(key, member, inner.get(key), root, depth + 1)
+
+
+def _rows(part: Any, root: Schema, *, depth: int) -> Iterator[Row]:
+    resolved = _resolved(part, root)
+    required = resolved.get("required")
+    required = required if isinstance(required, list) else []
+    for name, inner in _properties(resolved).items():
+        yield _row(name, inner, root, depth=depth, required=name in required)
+        if depth < MAX_DEPTH:
+            yield from _rows(_nested(inner, root), root, depth=depth + 1)
+
+
+def _row(name: str, part: Any, root: Schema, *, depth: int, required: bool) -> Row:
+    resolved = _resolved(part, root)
+    own = part if isinstance(part, dict) else {}
+    described = {**resolved, **own}
+    return Row(
+        name=name,
+        depth=depth,
+        type=_type(resolved, root),
+        required=required,
+        constraints=list(_constraints(resolved)),
+        description=str(described.get("description") or described.get("title") or ""),
+        has_default="default" in described,
+        default=described.get("default"),
+    )
+
+
+def _nested(part: Any, root: Schema) -> Any:
+    resolved = _resolved(part, root)
+    if isinstance(resolved.get("items"), dict):
+        return resolved["items"]
+    return resolved
+
+
+def _properties(part: Schema) -> dict[str, Any]:
+    properties = part.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _resolved(part: Any, root: Schema) -> Schema:
+    """The schema itself, or what its `$ref` within the document points to."""
+    for _hop in range(MAX_DEPTH):
+        if not isinstance(part, dict):
+            return {}
+        reference = part.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return part
+        part = _at(root, reference[1:])
+    return part if isinstance(part, dict) else {}
+
+
+def _at(root: Any, pointer: str) -> Any:
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        root = root.get(key) if isinstance(root, dict) else None
+    return root
+
+
+def _type(part: Schema, root: Schema, depth: int = 0) -> str:
+    if depth > MAX_DEPTH:
+        return _("any")
+    for union in ("anyOf", "oneOf"):
+        branches = part.get(union)
+        if isinstance(branches, list) and branches:
+            names = [_type(_resolved(branch, root), root, depth + 1) for branch in branches]
+            return _(" or ").join(dict.fromkeys(names))
+    kind = part.get("type")
+    if isinstance(kind, list):
+        return _(" or ").join(str(name) for name in kind)
+    if kind == "array" and isinstance(part.get("items"), dict):
+        items = _type(_resolved(part["items"], root), root, depth + 1)
+        return _("array of {type}").format(type=items)
+    if isinstance(kind, str):
+        return kind
+    return _("one of a list") if "enum" in part or "const" in part else _("any")
+
+
+# Sentences after the schema's words, in the order in which they are shown.
+_LIMITS = {
+    "minimum": "≥ {}",
+    "exclusiveMinimum": "> {}",
+    "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}",
+    "multipleOf": gettext_lazy("a multiple of {}"),
+    "minLength": gettext_lazy("at least {} characters"),
+    "maxLength": gettext_lazy("at most {} characters"),
+    "minItems": gettext_lazy("at least {} items"),
+    "maxItems": gettext_lazy("at most {} items"),
+    "pattern": gettext_lazy("matches {}"),
+    "format": gettext_lazy("format {}"),
+    "const": gettext_lazy("exactly {}"),
+}
+
+
+def _constraints(part: Schema) -> Iterator[str]:
+    values = part.get("enum")
+    if isinstance(values, list):
+        yield _("one of {list}").format(list=", ".join(_literal(value) for value in values))
+    for word, sentence in _LIMITS.items():
+        if word in part:
+            yield str(sentence).format(_literal(part[word]))
+    if part.get("uniqueItems") is True:
+        yield _("no two alike")
+    if part.get("additionalProperties") is False:
+        yield _("no other members")
+
+
+def _literal(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

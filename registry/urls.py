@@ -1,0 +1,13 @@
+from django.urls import path
+from django.views.generic import RedirectView
+
+from registry import views
+
+app_name = "registry"
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="registry:catalogue"), name="home"),
+    path("catalogue/", views.catalogue, name="catalogue"),
+    path("servers/<slug:slug>/", views.server, name="server"),
+    path("tools/<str:name>/", views.tool, name="tool"),
+]
