@@ -48,6 +48,8 @@ class Ask:
     request_key: str = ""
     # Set by surfaces that may not run calls themselves, such as commands that end at once.
     background: bool = False
+    # Known beforehand, so that whoever asks can cancel while it is still being answered.
+    call_id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,7 @@ def _opening(
     tool = ask.tool
     inline = state == State.RUNNING
     return Opening(
-        id=uuid7(),
+        id=ask.call_id,
         agent_id=ask.bearer.agent_id,
         agent=ask.bearer.agent_name,
         token_id=ask.bearer.token_id,
