@@ -193,8 +193,8 @@ class Toolbox:
         while time.monotonic() < give_up and (call_id := self._waits_for_a_person(result)):
             say("wait", f"{name} waits for a person to decide ({call_id}).")
             # Countersign holds this until there is news; the pause is for a server that does not.
-            result = await self.client.call_tool(AWAIT_CALL, {"call_id": call_id})
             await asyncio.sleep(0.5)
+            result = await self.client.call_tool(AWAIT_CALL, {"call_id": call_id})
         return result
 
     def _waits_for_a_person(self, result: CallToolResult) -> str | None:

@@ -68,10 +68,7 @@ async def write_report(
     year: Annotated[Literal[2025, 2026], Field(description="The year to report on.")] = 2026,
     seconds: Annotated[int, Field(ge=1, le=600, description="How long to take.")] = 30,
 ) -> Annotated[CallToolResult, Report]:
-    """Write a report on one year's passengers: routes, revenue, cancelled crossings.
-
-    Takes 30 seconds if not told otherwise.
-    """
+    """Report on a year's passengers, revenue and cancellations. Takes 30 seconds by default."""
     started = time.monotonic()
     try:
         await take_time(ctx, seconds)
