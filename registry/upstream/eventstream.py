@@ -15,13 +15,14 @@ class EventStream:
 
     def __init__(self, limit: int) -> None:
         self.last_id = ""
-        self.retry_ms: int | None = None
+        self.retry_ms = 1000
         self._limit = limit
         self._taken = 0
         self._partial = bytearray()
         self._after_cr = False
         self._data: list[bytes] = []
         self._kind = b""
+        self._id: str | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of every message that this piece completes."""
@@ -32,6 +33,16 @@ class EventStream:
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r")
         return self._take(_LINE_END.split(chunk))
+
+    def begin_again(self) -> None:
+        """A new connection continues after the last whole event."""
+        self._partial.clear()
+        self._after_cr = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._data.clear()
+        self._kind, self._id = b"", None
 
     def _take(self, lines: list[bytes]) -> list[bytes]:
         done = []
@@ -55,13 +66,14 @@ class EventStream:
         elif name == b"event":
             self._kind = value
         elif name == b"id" and b"\0" not in value:
-            self.last_id = value.decode(errors="replace")
+            self._id = value.decode(errors="replace")
         elif name == b"retry" and value.isdigit() and len(value) < 10:
             self.retry_ms = int(value)
 
     def _event(self) -> bytes | None:
         data, kind = b"\n".join(self._data), self._kind
-        self._data.clear()
-        self._kind = b""
+        if self._id is not None:
+            self.last_id = self._id
+        self._forget()
         # Others, and the empty one that only announces an id, carry no message.
         return data if data and kind in (b"", b"message") else None

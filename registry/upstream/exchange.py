@@ -1,6 +1,7 @@
 """One HTTP request to a server and the one reply to it, as JSON or as a stream of events."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class Order:
     limits: Limits
     # Takes the notifications and requests that come before the reply.
     hear: Callable[[Message], None] | None = None
-    # Headers for taking up a broken stream again, where the revision has that.
+    # Headers for taking up an ended stream again, where the revision has that.
     resume: CIMultiDict[str] | None = None
     left: bool = False
     session: str = ""
@@ -204,25 +205,61 @@ async def _said_with_error(response: aiohttp.ClientResponse) -> Message | None:
 async def _follow(links: Links, response: aiohttp.ClientResponse, order: Order) -> Message:
     """The reply from an event stream; what comes before it is heard."""
     events = EventStream(order.limits.max_bytes)
-    while chunk := await response.content.readany():
-        for data in events.feed(chunk):
-            message = wire.read(data)
-            if message.is_response:
-                links.spawn(_drain(response))
-                return _for(order, message)
-            if order.hear:
-                order.hear(message)
+    began = asyncio.get_running_loop().time()
+    if message := await _reply_in(response, events, order):
+        links.spawn(_drain(response))
+        return message
+    if order.resume is not None and events.last_id:
+        async with asyncio.timeout_at(began + order.limits.total_s):
+            return await _resume(links, events, order)
     raise Lost("The server ended its stream before the reply.")
+
+
+async def _resume(links: Links, events: EventStream, order: Order) -> Message:
+    """Source: MCP 2025-11-25, basic/transports: a server may close a stream and be polled."""
+    for _ in range(_RESUME_TIMES):
+        await asyncio.sleep(min(events.retry_ms / 1000, _RESUME_WAIT_S))
+        headers = CIMultiDict(order.resume or {})
+        headers["Accept"] = "text/event-stream"
+        headers["Last-Event-ID"] = events.last_id
+        async with links.http.get(
+            order.url, headers=headers, allow_redirects=False, timeout=_timeout(order.limits)
+        ) as response:
+            if response.status != 200 or response.content_type != "text/event-stream":
+                break
+            events.begin_again()
+            if message := await _reply_in(response, events, order):
+                return message
+    raise Lost("The server ended its stream before the reply, and does not continue it.")
+
+
+async def _reply_in(
+    response: aiohttp.ClientResponse, events: EventStream, order: Order
+) -> Message | None:
+    """The reply, or nothing where the stream ends but could be taken up again."""
+    try:
+        while chunk := await response.content.readany():
+            for data in events.feed(chunk):
+                message = wire.read(data)
+                if message.is_response:
+                    return _for(order, message)
+                if order.hear:
+                    order.hear(message)
+    except aiohttp.ClientPayloadError:
+        if order.resume is None or not events.last_id:
+            raise
+    return None
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
     """Read to the end that should follow at once, so that the connection can be used again."""
     try:
-        async with asyncio.timeout(_DRAIN_S):
-            await response.content.readany()
-    except (*_FAILURES, asyncio.CancelledError):
-        response.close()
-    response.release()
+        with contextlib.suppress(*_FAILURES):
+            async with asyncio.timeout(_DRAIN_S):
+                await response.content.readany()
+    finally:
+        # Closes the connection instead, if the end has not come.
+        response.release()
 
 
 def _closed_before_writing(error: BaseException, order: Order) -> bool:

@@ -277,6 +277,7 @@ class HttpServer:
         token = id_ if call.on_progress else None
         meta = wire.meta(agreement.modern, token, call.on_log is not None)
         order = self._order(id_, wire.call(id_, name, call.arguments, meta), headers, call.limits)
+        order.resume = None if agreement.modern else agreement.headers
         order.hear = partial(self._hear, agreement, call, id_)
         return order
 
