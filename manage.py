@@ -162,7 +162,10 @@ def pip_gives_uv() -> str | None:
 
 def run(*argv: str | Path, quiet: bool = False) -> bool:
     output = subprocess.DEVNULL if quiet else None
-    return subprocess.run(argv, cwd=ROOT, stdout=output, stderr=output, check=False).returncode == 0
+    # Like pip, uv is to trust whom the machine trusts: a company's proxy, say.
+    env = {"UV_SYSTEM_CERTS": "1", **os.environ}
+    done = subprocess.run(argv, cwd=ROOT, env=env, stdout=output, stderr=output, check=False)
+    return done.returncode == 0
 
 
 def run_up() -> NoReturn:

@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *, examples: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
-        call_command("migrate", database="owner", interactive=False, stdout=sys.stderr)
+        call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
         shown = {} if User.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
