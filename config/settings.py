@@ -198,6 +198,9 @@ CELERY_TIMEZONE = "UTC"
 # A message is only a doorbell: longer than the longest call, so that Redis never rings twice.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
+}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.AgentTokenAuthentication"],

@@ -85,7 +85,8 @@ class ToolQuerySet(models.QuerySet["Tool"]):
 
     def for_change(self) -> Self:
         """Nobody publishes them until this transaction ends."""
-        return self.for_catalogue().select_for_update(of=("self",))
+        bodies = ("published__body", "latest__body")
+        return self.for_catalogue().defer(*bodies).select_for_update(of=("self",))
 
 
 class Tool(models.Model):

@@ -105,17 +105,26 @@ def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
             _("“%(tool)s” cannot be published: %(why)s")
             % {"tool": tool.exposed_name, "why": " ".join(problems)}
         )
+    return offer(tool, definition, actor=acting(by), person=by)
+
+
+@transaction.atomic
+def offer(
+    tool: Tool, definition: Definition, *, actor: Actor, person: User | None, reason: str = ""
+) -> Publication:
+    """Publish a definition that is known to have no problem."""
     _publish(tool, definition)
     tool.refresh_from_db()
     record(
         "definition.published",
-        actor=acting(by),
+        actor=actor,
+        reason=reason,
         server=tool.server.slug,
         tool=tool.name,
-        definition_digest=digest,
+        definition_digest=definition.digest,
         version=definition.version,
     )
-    return Publication.objects.create(definition=definition, person=by)
+    return Publication.objects.create(definition=definition, person=person)
 
 
 def _publish(tool: Tool, definition: Definition) -> None:

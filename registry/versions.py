@@ -6,20 +6,20 @@ from audit.services import Actor, record
 from registry.models import Definition, Tool
 
 
-def see(tool: Tool, *, digest: str, body: str, by: Actor) -> Definition:
+def see(tool: Tool, *, digest: str, body: str, by: Actor) -> str:
     """Keep what was seen as the tool's latest definition and let its state follow.
 
-    Only the published digest serves; anything else is held until a person publishes it.
-    The caller holds the server's row.
+    Returns the entry's action, or nothing where nothing moved. Only the published digest
+    serves; anything else is held until a person publishes it. The caller holds the rows of
+    server and tool.
     """
-    latest = _kept(tool, digest, body)
     published = tool.published.digest if tool.published else ""
     state = _state(published, digest)
-    if tool.latest_id == latest.pk and tool.state == state:
-        return latest
+    if tool.latest and tool.latest.digest == digest and tool.state == state:
+        return ""
 
     action = _action(tool.state, state)
-    tool.latest, tool.state = latest, state
+    tool.latest, tool.state = _kept(tool, digest, body), state
     tool.save(update_fields=["latest", "state"])
     record(
         action,
@@ -27,9 +27,19 @@ def see(tool: Tool, *, digest: str, body: str, by: Actor) -> Definition:
         server=tool.server.slug,
         tool=tool.name,
         definition_digest=digest,
-        version=latest.version,
+        version=tool.latest.version,
     )
-    return latest
+    return action
+
+
+def miss(tool: Tool, *, by: Actor) -> str:
+    """Its server no longer lists it. What was published stays known, should it come back."""
+    if tool.state == Tool.State.RETIRED:
+        return ""
+    tool.state = Tool.State.RETIRED
+    tool.save(update_fields=["state"])
+    record("tool.vanished", actor=by, server=tool.server.slug, tool=tool.name)
+    return "tool.vanished"
 
 
 def _kept(tool: Tool, digest: str, body: str) -> Definition:

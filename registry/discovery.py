@@ -1,0 +1,206 @@
+"""Asking servers what they offer, and taking down what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from audit.services import SYSTEM, record
+from core.text import revealed
+from registry import definitions, names, services, versions
+from registry.connections import Commands, Unreachable, connection
+from registry.models import Discovery, Server, Tool
+from registry.upstream import Discovery as Found
+from registry.upstream import Limits, Target, UpstreamError, Upstreams
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LIMITS = Limits(connect_s=5, idle_s=20, total_s=60)
+KEPT = 50
+# Commands take a second or two of a processor to start; the rest of the house needs it too.
+AT_ONCE = 2
+
+
+async def look_at(server_ids: Iterable[int]) -> list[Discovery]:
+    """Discover these servers over connections and processes that end with this."""
+    upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(server_id: int) -> Discovery:
+        async with room:
+            return await discover(server_id, upstreams)
+
+    try:
+        return await asyncio.gather(*map(one, server_ids))
+    finally:
+        await upstreams.aclose()
+
+
+async def discover(server_id: int, upstreams: Upstreams) -> Discovery:
+    """Ask one server. What goes wrong there is an answer too: it is in the row."""
+    server = await _in_thread(Server.objects.get, pk=server_id)
+    if not server.enabled:
+        return await _in_thread(_noted, server, False, _("The server is disabled: not asked."))
+    try:
+        found = await upstreams.discover(_target(server), LIMITS)
+    except (UpstreamError, Unreachable) as error:
+        return await _in_thread(fail, server, str(error))
+    return await _in_thread(apply, server, found)
+
+
+async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    return await database_sync_to_async(work, thread_sensitive=False)(*arguments, **named)
+
+
+def _target(server: Server) -> Target:
+    known = connection(server, Commands())
+    return Target(
+        key=known.key,
+        transport=known.transport,
+        url=known.url,
+        argv=known.argv,
+        env=known.env,
+        headers=known.headers,
+        revision=known.revision,
+    )
+
+
+@transaction.atomic
+def fail(asked: Server, reason: str) -> Discovery:
+    """The server could not be asked. Its tools stay as they are."""
+    server = Server.objects.select_for_update().get(pk=asked.pk)
+    reason = revealed(reason)[:2000]
+    if server.connection_version == asked.connection_version:
+        _set_health(server, Server.Health.DOWN, reason)
+    return _noted(server, False, reason)
+
+
+@transaction.atomic
+def apply(asked: Server, found: Found) -> Discovery:
+    """Take down what `asked` answered, unless it is somewhere else by now."""
+    server = Server.objects.select_for_update().get(pk=asked.pk)
+    if server.connection_version != asked.connection_version:
+        return _noted(server, False, _("The server's connection was changed while it was asked."))
+
+    first = server.discovered_at is None
+    _take_down(server, found)
+    _set_health(server, Server.Health.OK, "")
+    look = _Look(server)
+    look.at(found)
+    if first and (server.publish_on_discovery or settings.PUBLISH_ON_DISCOVERY):
+        look.publish()
+    return _noted(server, True, look.summary(len(found.tools)))
+
+
+class _Look:
+    """One look at the tools of a server whose row is held."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._identity = services.identity_of(server)
+        self._known = {tool.name: tool for tool in server.tools.for_change()}
+        self._taken = names.Names(tool.exposed_name for tool in self._known.values())
+        self._moves: Counter[str] = Counter()
+        self._said: list[str] = []
+
+    def at(self, found: Found) -> None:
+        offered = set()
+        for tool in found.tools:
+            try:
+                self._see(tool)
+            except (definitions.Unreadable, names.NameRefused) as error:
+                self._leave_out(tool["name"], str(error))
+            else:
+                offered.add(tool["name"])
+        for name, why in found.left_out:
+            self._leave_out(name, why)
+        for name, known in self._known.items():
+            if name not in offered:
+                self._moves[versions.miss(known, by=SYSTEM)] += 1
+
+    def publish(self) -> None:
+        reason = _("Published on first discovery, as this installation is set up.")
+        for tool in self._server.tools.filter(state=Tool.State.NEW).select_related("latest"):
+            if tool.latest is None:
+                continue
+            if problems := definitions.problems(tool.latest.content):
+                self._said.append(f"{tool.exposed_name}: {' '.join(problems)}")
+                continue
+            services.offer(tool, tool.latest, actor=SYSTEM, person=None, reason=reason)
+            self._moves["definition.published"] += 1
+
+    def summary(self, count: int) -> str:
+        found = ngettext("Found %d tool.", "Found %d tools.", count) % count
+        moved = [_moved(action, n) for action, n in sorted(self._moves.items()) if action]
+        return revealed("\n".join([" ".join([found, *moved]), *self._said])[:20_000])
+
+    def _see(self, tool: Mapping[str, Any]) -> None:
+        body = definitions.body(tool)
+        digest = definitions.digest(self._identity, tool)
+        row = self._known.get(tool["name"]) or self._new(tool["name"])
+        self._moves[versions.see(row, digest=digest, body=body, by=SYSTEM)] += 1
+
+    def _new(self, name: str) -> Tool:
+        exposed_name = names.exposed(self._server.slug, name, self._taken)
+        self._taken.add(exposed_name)
+        return Tool.objects.create(server=self._server, name=name, exposed_name=exposed_name)
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._moves["left_out"] += 1
+        self._said.append(_("“%(name)s” is left out: %(why)s") % {"name": name[:200], "why": why})
+
+
+def _moved(action: str, count: int) -> str:
+    sentences = {
+        "definition.found": _("New, to be published: %d."),
+        "definition.changed": _("Changed and held: %d."),
+        "definition.restored": _("As published before: %d."),
+        "definition.published": _("Published: %d."),
+        "tool.returned": _("Back again, to be published: %d."),
+        "tool.vanished": _("Gone: %d."),
+        "left_out": _("Left out: %d."),
+    }
+    return sentences[action] % count
+
+
+def _take_down(server: Server, found: Found) -> None:
+    info = {
+        key: revealed(value)[:200]
+        for key in ("name", "title", "version")
+        if isinstance(value := found.server_info.get(key), str)
+    }
+    fields = {"discovered_at": timezone.now(), "server_info": info}
+    # Named only when it moved: naming it makes every process read its configuration again.
+    if server.revision != found.revision:
+        fields["revision"] = found.revision
+    for name, value in fields.items():
+        setattr(server, name, value)
+    server.save(update_fields=list(fields))
+
+
+def _set_health(server: Server, health: Server.Health, reason: str) -> None:
+    changed = server.health != health
+    if changed:
+        server.health_since = timezone.now()
+    server.health, server.health_reason = health, reason
+    server.save(update_fields=["health", "health_reason", "health_since"])
+    if changed:
+        action = "server.reached" if health == Server.Health.OK else "server.lost"
+        record(action, actor=SYSTEM, server=server.slug, reason=reason)
+
+
+def _noted(server: Server, succeeded: bool, summary: str) -> Discovery:
+    row = Discovery.objects.create(server=server, succeeded=succeeded, summary=summary)
+    old = server.discoveries.order_by("-pk").values_list("pk", flat=True)[KEPT:]
+    Discovery.objects.filter(pk__in=list(old)).delete()
+    return row
