@@ -1,0 +1,118 @@
+"""Group commit: shared transactions, separate fates."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from core.errors import RecordUnavailable
+from core.journal import Journal, Statement
+
+PUT = Statement(
+    "put",
+    """
+    INSERT INTO notes (id, text) SELECT id, text FROM json_to_recordset(%s::json)
+    AS r(id text, text text) ON CONFLICT DO NOTHING RETURNING id, text, pg_current_xact_id()::text
+    """,
+    order=1,
+)
+MARK = Statement(
+    "mark",
+    """
+    UPDATE notes SET text = r.text FROM json_to_recordset(%s::json) AS r(id text, text text)
+    WHERE notes.id = r.id RETURNING notes.id, notes.text, pg_current_xact_id()::text
+    """,
+    order=2,
+)
+
+
+@pytest.fixture
+def url(fresh_database: dict[str, str]) -> str:
+    with psycopg.connect(fresh_database["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute("CREATE TABLE notes (id text PRIMARY KEY, text text CHECK (text <> 'bad'))")
+        role = psycopg.conninfo.conninfo_to_dict(fresh_database["DATABASE_URL"])["user"]
+        owner.execute(sql.SQL("GRANT ALL ON notes TO {}").format(sql.Identifier(str(role))))
+    return fresh_database["DATABASE_URL"]
+
+
+@pytest.fixture
+async def journal(url: str) -> AsyncIterator[Journal]:
+    journal = Journal(url)
+    yield journal
+    await journal.aclose()
+
+
+def notes(url: str) -> dict[str, str]:
+    with psycopg.connect(url) as connection:
+        return dict(connection.execute("SELECT id, text FROM notes").fetchall())
+
+
+def note(number: int, text: str = "good") -> tuple[Statement, dict[str, Any]]:
+    return PUT, {"id": str(number), "text": text}
+
+
+async def test_what_arrives_together_shares_a_commit(journal: Journal, url: str) -> None:
+    await journal.write(note(0))
+
+    answers = await asyncio.gather(*(journal.write(note(n)) for n in range(1, 101)))
+
+    transactions = {row[2] for (row,) in answers if row}
+    assert len(transactions) < 10
+    assert len(notes(url)) == 101
+
+
+async def test_lines_of_one_write_stand_or_fall_together(journal: Journal, url: str) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        await journal.write(note(1), (MARK, {"id": "1", "text": "bad"}))
+
+    assert notes(url) == {}
+
+
+async def test_a_bad_line_does_not_take_its_neighbours_with_it(journal: Journal, url: str) -> None:
+    writes = [journal.write(note(n, "bad" if n == 5 else "good")) for n in range(10)]
+
+    answers = await asyncio.gather(*writes, return_exceptions=True)
+
+    failures = [n for n, answer in enumerate(answers) if isinstance(answer, Exception)]
+    assert failures == [5]
+    assert len(notes(url)) == 9
+
+
+async def test_two_writes_about_one_row_keep_their_order(journal: Journal, url: str) -> None:
+    await journal.write(note(1))
+
+    await asyncio.gather(*(journal.write((MARK, {"id": "1", "text": str(n)})) for n in range(20)))
+
+    assert notes(url) == {"1": "19"}
+
+
+async def test_a_line_that_changes_nothing_is_told_so(journal: Journal) -> None:
+    first, second = await journal.write(note(1)), await journal.write(note(1))
+
+    assert first[0] is not None
+    assert second == [None]
+
+
+async def test_it_goes_on_after_its_connection_was_cut(journal: Journal, url: str) -> None:
+    await journal.write(note(1))
+    with psycopg.connect(url, autocommit=True) as same_role:
+        same_role.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'countersign journal' AND datname = current_database()"
+        )
+
+    await journal.write(note(2), within=30)
+
+    assert set(notes(url)) == {"1", "2"}
+
+
+async def test_it_says_so_when_the_record_cannot_be_written_in_time() -> None:
+    journal = Journal("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
+
+    with pytest.raises(RecordUnavailable, match="nothing was sent"):
+        await journal.write(note(1), within=0.2)
+
+    await journal.aclose()
