@@ -78,11 +78,14 @@ def text_of(result: CallToolResult) -> str:
 
 
 @contextmanager
-def over_stdio(name: str, *options: str, mode: Mode = "auto") -> Iterator[Connection]:
-    process = StdioServerParameters(command=sys.executable, args=[*command(name)[1:], *options])
+def over_stdio(name: str, *options: str, **environment: str) -> Iterator[Connection]:
+    executable, file = command(name)
+    process = StdioServerParameters(
+        command=executable, args=[file, *options], env=environment or None
+    )
     log = Log()
     with pipe_into(log) as errlog, start_blocking_portal() as portal:
-        client = Client(stdio_client(process, errlog=errlog), mode=mode)
+        client = Client(stdio_client(process, errlog=errlog))
         with portal.wrap_async_context_manager(client):
             yield Connection(portal, client, log)
 

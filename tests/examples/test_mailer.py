@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.examples.running import Connection
+from tests.examples.running import Connection, over_stdio
 
 EXAMPLE = "mailer"
 MAIL = {"to": ["ada@example.org", "bo@example.org"], "subject": "Båten går", "body": "Kl. 6.\nHei!"}
@@ -74,6 +74,13 @@ def test_it_refuses_what_is_no_mail_and_sends_nothing(
     assert reason in server.error("send_mail", **MAIL | {argument: value})
 
     assert list(outbox.rglob("*.eml")) == []
+
+
+def test_the_environment_may_name_the_outbox_too(tmp_path: Path) -> None:
+    with over_stdio(EXAMPLE, COUNTERSIGN_OUTBOX=str(tmp_path)) as server:
+        sent: Any = server.call("send_mail", **MAIL).structured_content
+
+    assert [file.name for file in (tmp_path / "mail").iterdir()] == [sent["file"]]
 
 
 def test_it_says_what_it_destroys(server: Connection) -> None:

@@ -12,6 +12,11 @@ from examples.servers import ExampleServer, example_servers
 from tests.examples.running import EXAMPLES
 
 SERVERS = example_servers(Path("outbox"))
+README = (EXAMPLES / "README.md").read_text()
+
+
+def file_of(server: ExampleServer) -> str:
+    return Path(server.arguments[0]).name
 
 
 async def first_contact(server: ExampleServer, folder: Path) -> tuple[str, ListToolsResult]:
@@ -30,7 +35,8 @@ def test_it_starts_in_any_folder_and_describes_its_tools(
         name, listed = portal.call(first_contact, server, tmp_path)
 
     assert name == server.slug
-    assert listed.tools
+    (readme,) = [line for line in README.splitlines() if f"| [{file_of(server)}]" in line]
+    assert readme.split("|")[2].strip() == ", ".join(f"`{tool.name}`" for tool in listed.tools)
     for tool in listed.tools:
         assert tool.title
         assert tool.description
