@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import connections
 from psycopg import sql
 
-from accounts.models import User
+from accounts.models import AgentToken
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         # What these say goes to the error output: ours is read by a program.
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
-        shown = {} if User.objects.exists() else first_run(examples=examples)
+        shown = {} if AgentToken.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
         self.stdout.write(json.dumps(shown))
 
