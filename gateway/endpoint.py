@@ -1,0 +1,117 @@
+"""The agents' endpoint: a raw ASGI application, in front of everything that Django does.
+
+Thousands of requests a second pass here on one core. What is refused is refused in the order of
+what it costs us: address, origin, size, token, body, meaning.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from core.errors import RecordUnavailable
+from gateway import body, door, protocol
+from gateway.body import Disconnected
+from gateway.exchange import Exchange
+from gateway.headers import Headers
+from gateway.here import here, leave
+from gateway.refusals import CLOSE, Refusal, unavailable
+from gateway.runtime import Runtime, Snapshot
+from gateway.stream import respond
+from gateway.used import Used
+from registry.published import PublishedToolset
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._used = Used()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            # A WebSocket: refused before it is accepted.
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            if scope["path"] == "/healthz":
+                await self._health(send)
+                return
+            exchange = await self._admit(scope)
+            content = await body.read(receive, limit=door.MAX_BODY)
+            await protocol.answer(exchange, content, receive, send)
+        except Refusal as refusal:
+            await self._refuse(send, refusal)
+        except RecordUnavailable as error:
+            await self._refuse(send, unavailable(error))
+        except Disconnected:
+            return
+
+    async def _refuse(self, send: Any, refusal: Refusal) -> None:
+        await respond(send, refusal.status, refusal.body(), refusal.headers)
+
+    async def _admit(self, scope: Any) -> Exchange:
+        toolset, server = _address(scope)
+        headers = Headers(scope["headers"])
+        door.check_origin(headers)
+        door.check_size(headers)
+        runtime = self._runtime or await self._start()
+        snapshot = await runtime.fresh()
+        bearer = door.bearer_of(headers, snapshot.tokens)
+        self._used.note(bearer.token_id)
+        found = _toolset(snapshot, toolset, server, bearer.agent_id)
+        door.check_form(headers)
+        tools = found.by_server[server] if server else found.by_exposed
+        return Exchange(runtime, snapshot, bearer, found, server, tools, headers)
+
+    async def _start(self) -> Runtime:
+        self._runtime = await here()
+        return self._runtime
+
+    async def _health(self, send: Any) -> None:
+        runtime = self._runtime or await self._start()
+        await runtime.fresh()
+        await respond(send, 200, b'{"status":"ok"}')
+
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await leave()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+            await send({"type": "lifespan.startup.complete"})
+
+
+def _address(scope: Any) -> tuple[str, str]:
+    """/mcp/<toolset> or /mcp/<toolset>/<server>."""
+    parts = scope["path"].split("/")
+    if len(parts) not in (3, 4) or parts[1] != "mcp" or not all(parts[2:]):
+        raise _nothing_here()
+    if scope["method"] != "POST":
+        message = "Only POST here: there is no stream to GET, and no session to DELETE."
+        raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
+    return parts[2], parts[3] if len(parts) == 4 else ""
+
+
+def _toolset(snapshot: Snapshot, slug: str, server: str, agent_id: int) -> PublishedToolset:
+    """Somebody else's is told like one that does not exist."""
+    toolset = snapshot.catalogue.toolset(slug)
+    if toolset is None or agent_id not in toolset.agents:
+        raise _nothing_here()
+    if server and server not in toolset.by_server:
+        raise _nothing_here()
+    return toolset
+
+
+def _nothing_here() -> Refusal:
+    return Refusal(404, "There is no such toolset for this agent.", headers=(CLOSE,))
+
+
+app = Endpoint()

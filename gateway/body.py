@@ -1,0 +1,40 @@
+"""Reading a request's body: so many bytes, so many seconds, no more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from gateway.door import too_large
+from gateway.refusals import CLOSE, Refusal
+
+ARRIVE_S = 10.0
+
+
+class Disconnected(Exception):
+    """The client went away before it had asked anything."""
+
+
+async def read(receive: Any, *, limit: int) -> bytes:
+    try:
+        async with asyncio.timeout(ARRIVE_S):
+            return await _read(receive, limit)
+    except TimeoutError:
+        message = f"The body did not arrive within {ARRIVE_S:.0f} seconds."
+        raise Refusal(408, message, headers=(CLOSE,)) from None
+
+
+async def _read(receive: Any, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise too_large(limit)
+        if not message.get("more_body", False):
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)

@@ -1,0 +1,76 @@
+"""What an agent is given to come back with: task ids and request states. It cannot make them up,
+pass them on, or change what they stand for."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from hmac import compare_digest
+from uuid import UUID
+
+import orjson
+
+from core import seal
+from core.seal import Unsealable
+from gateway.refusals import invalid_params
+
+_MAC = 16
+NO_TASK = "There is no such task."
+
+
+def task_id(call_id: UUID, agent_id: int) -> str:
+    return seal.to_text(call_id.bytes + _mac(call_id, agent_id))
+
+
+def call_of_task(text: object, agent_id: int) -> UUID:
+    """The same refusal for a malformed, unknown and foreign id."""
+    try:
+        value = seal.from_text(text) if isinstance(text, str) else b""
+    except ValueError:
+        value = b""
+    if len(value) == 16 + _MAC:
+        call_id = UUID(bytes=value[:16])
+        if compare_digest(value[16:], _mac(call_id, agent_id)):
+            return call_id
+    raise invalid_params(NO_TASK)
+
+
+def _mac(call_id: UUID, agent_id: int) -> bytes:
+    return seal.sign("task id", call_id.bytes + b"%d" % agent_id)[:_MAC]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A round of waiting for a held call; travels through the client, sealed."""
+
+    call_id: UUID
+    # What was asked, so that it cannot be claimed for another request.
+    digest: str
+    round: int
+    expires_at: int
+
+
+def asked(place: str, tool: str, arguments: bytes) -> str:
+    return hashlib.sha256(b"\0".join((place.encode(), tool.encode(), arguments))).hexdigest()
+
+
+def seal_state(state: State, agent_id: int) -> str:
+    value = orjson.dumps([state.call_id, state.digest, state.round, state.expires_at])
+    return seal.to_text(seal.seal("request state", value, place=f"agent:{agent_id}"))
+
+
+def unseal_state(text: object, agent_id: int, *, digest: str) -> State:
+    """Source: MCP 2026-07-28, basic/patterns/mrtr, "Server Requirements"."""
+    if not isinstance(text, str):
+        raise invalid_params("requestState must be a string.")
+    try:
+        value = seal.unseal("request state", seal.from_text(text), place=f"agent:{agent_id}")
+    except (Unsealable, ValueError):
+        raise invalid_params("This requestState was altered, or given to another agent.") from None
+    call_id, for_digest, rounds, expires_at = orjson.loads(value)
+    if for_digest != digest:
+        raise invalid_params("This requestState belongs to another tool or other arguments.")
+    if expires_at < time.time():
+        raise invalid_params("This requestState has expired: call again without it.")
+    return State(UUID(call_id), for_digest, rounds, expires_at)

@@ -1,0 +1,149 @@
+"""What is offered here: server/discover, and tools/list in pages of bytes made once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from core import seal
+from gateway import replies
+from gateway.awaiting import AWAIT_CALL
+from gateway.exchange import Exchange, Turn
+from gateway.refusals import invalid_params
+from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
+from registry.published import PublishedTool
+
+PAGE = 500
+# How long a client may go by what it was told: nobody tells it of changes.
+TTL_MS = 5_000
+INSTRUCTIONS = (
+    "Tools of several servers behind one gateway. Some calls wait until a person has approved "
+    "them: when a result says so, wait for the outcome instead of calling again."
+)
+_CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
+# Never re-exposed: the gateway runs no tasks of 2025-11-25, and has nothing to check headers for.
+_LEFT_OUT = ("execution",)
+_HEADER = "x-mcp-header"
+
+
+async def discover(turn: Turn) -> bytes:
+    return turn.result(_DISCOVERED)
+
+
+def initialized(revision: str) -> bytes:
+    members = {
+        "protocolVersion": revision,
+        "capabilities": {"tools": {}},
+        "serverInfo": SERVER_INFO,
+        "instructions": INSTRUCTIONS,
+    }
+    return replies.own(members, modern=False)
+
+
+_DISCOVERED = replies.own(
+    {
+        "supportedVersions": list(SUPPORTED),
+        "capabilities": {"tools": {}, "extensions": {TASKS: {}}},
+        "instructions": INSTRUCTIONS,
+        **_CACHE,
+    },
+    modern=True,
+)
+
+
+class ToolList:
+    """One address's tools as one era gets them."""
+
+    def __init__(self, items: Mapping[str, bytes], *, modern: bool) -> None:
+        self._names = sorted(items)
+        self._items = [items[name] for name in self._names]
+        self._modern = modern
+        self._pages: dict[int, bytes] = {}
+
+    def page(self, after: str) -> bytes:
+        # By name, not by number: tools may come and go while a client turns pages.
+        start = bisect_right(self._names, after)
+        if start not in self._pages:
+            self._pages[start] = self._page(start)
+        return self._pages[start]
+
+    def _page(self, start: int) -> bytes:
+        end = start + PAGE
+        members: dict[str, Any] = {"tools": [orjson.Fragment(i) for i in self._items[start:end]]}
+        if end < len(self._items):
+            members["nextCursor"] = seal.to_text(self._names[end - 1].encode())
+        if self._modern:
+            members |= _CACHE
+        return replies.own(members, modern=self._modern)
+
+
+class Lists:
+    """The lists of one generation of the configuration; of an older one, none."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._lists: dict[tuple[str, bool], ToolList] = {}
+
+    def of(self, exchange: Exchange, *, modern: bool) -> ToolList:
+        if exchange.snapshot.generation != self._generation:
+            self._generation, self._lists = exchange.snapshot.generation, {}
+        key = (exchange.place, modern)
+        if key not in self._lists:
+            self._lists[key] = ToolList(_items(exchange, modern=modern), modern=modern)
+        return self._lists[key]
+
+
+_lists = Lists()
+
+
+async def tools(turn: Turn) -> bytes:
+    after = _after(turn.message.params.get("cursor", ""))
+    return turn.result(_lists.of(turn.exchange, modern=turn.client.modern).page(after))
+
+
+def _after(cursor: object) -> str:
+    try:
+        if isinstance(cursor, str):
+            return seal.from_text(cursor).decode()
+    except ValueError:
+        pass
+    raise invalid_params("This cursor is not one of ours: list again without it.")
+
+
+def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
+    items = {name: _described(name, tool, modern) for name, tool in exchange.tools.items()}
+    if not exchange.server:
+        items[AWAIT_CALL["name"]] = orjson.dumps(AWAIT_CALL)
+    return items
+
+
+def _described(name: str, tool: PublishedTool, modern: bool) -> bytes:
+    content = {key: value for key, value in tool.content.items() if key not in _LEFT_OUT}
+    content["name"] = name
+    content["inputSchema"] = _without_headers(content["inputSchema"])
+    if not modern and not _is_object(content.get("outputSchema")):
+        # Earlier revisions know no other outputs; one such schema would fail the whole list.
+        content.pop("outputSchema", None)
+    return orjson.dumps(content)
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "object"
+
+
+def _without_headers(schema: Any) -> Any:
+    """The schema without the wish to see arguments repeated in headers.
+
+    Source: MCP 2026-07-28, server/tools: it may stand only where `properties` lead.
+    """
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+        return {k: v for k, v in schema.items() if k != _HEADER} if _marked(schema) else schema
+    inner = {name: _without_headers(part) for name, part in schema["properties"].items()}
+    return {**{k: v for k, v in schema.items() if k != _HEADER}, "properties": inner}
+
+
+def _marked(schema: Any) -> bool:
+    return isinstance(schema, dict) and _HEADER in schema

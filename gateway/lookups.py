@@ -1,0 +1,58 @@
+"""Finding an agent's own calls again: for task ids, for awaited calls, for cancelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from calls.answers import Look, look
+from calls.states import LIVE
+from core.errors import RecordUnavailable
+from gateway.runtime import Runtime
+
+_OWN = """
+    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at) FROM calls_call
+    WHERE id = %s AND agent_id = %s
+"""
+_REQUESTED = """
+    SELECT id FROM calls_call
+    WHERE request_key = %s AND agent_id = %s AND state = ANY(%s) ORDER BY id DESC LIMIT 1
+"""
+_UNREADABLE = "The record cannot be read right now. Try again soon."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    call_id: UUID
+    asked_at: datetime
+    touched_at: datetime
+    seen: Look
+
+
+async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> Found | None:
+    """The call as it stands; None if it is unknown or another agent's."""
+    try:
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            cursor = await link.execute(_OWN, (call_id, agent_id))
+            row = await cursor.fetchone()
+            if row is None:
+                return None
+            seen = await look(link, [call_id])
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(_UNREADABLE) from error
+    return Found(call_id, row[0], row[1], seen[call_id])
+
+
+async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
+    """The live call that a legacy session's request became, wherever it runs."""
+    try:
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            cursor = await link.execute(_REQUESTED, (key, agent_id, list(LIVE)))
+            row = await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(_UNREADABLE) from error
+    return row[0] if row else None

@@ -1,0 +1,119 @@
+"""What stands in a body: one JSON-RPC message, or for the oldest revision a batch of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from core import strict_json
+from core.strict_json import Ambiguous
+from gateway.refusals import Refusal, invalid_params, invalid_request
+from gateway.revisions import INVALID_REQUEST, PARSE_ERROR
+
+MAX_BATCH = 50
+_skip_space = json.decoder.WHITESPACE.match  # type: ignore[attr-defined]
+_value_at = json.JSONDecoder().raw_decode
+_ARGUMENTS = '"arguments"'
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A request, a notification (no `id`) or an answer to us (no `method`)."""
+
+    # As JSON, so that 1 and "1" come back as they were sent.
+    id: bytes
+    method: str
+    params: dict[str, Any]
+    # The message as it was written.
+    text: str
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def is_request(self) -> bool:
+        return bool(self.id and self.method)
+
+
+def parse(body: bytes) -> Any:
+    try:
+        return strict_json.loads(body)
+    except Ambiguous as error:
+        raise Refusal(400, str(error), code=_code(body)) from error
+
+
+def _code(body: bytes) -> int:
+    """No JSON at all, or JSON that two parsers could read differently?"""
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return PARSE_ERROR
+    return INVALID_REQUEST
+
+
+def message(value: Any, text: str) -> Message:
+    if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
+        raise invalid_request('A message is one JSON object with "jsonrpc": "2.0".')
+    request_id = id_of(value["id"]) if "id" in value else b""
+    if "method" not in value:
+        return _posted_answer(value, request_id, text)
+    method, params = value["method"], value.get("params", {})
+    if not isinstance(method, str):
+        raise invalid_request("method must be a string.")
+    if not isinstance(params, dict):
+        raise invalid_params("params must be an object.")
+    return Message(request_id, method, params, text)
+
+
+def id_of(value: Any) -> bytes:
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        return orjson.dumps(value)
+    raise invalid_request("id must be a string or an integer.")
+
+
+def _posted_answer(value: dict[str, Any], request_id: bytes, text: str) -> Message:
+    if not request_id or ("result" in value) == ("error" in value):
+        raise invalid_request("A message needs a method.")
+    return Message(request_id, "", {}, text)
+
+
+def batch(values: list[Any], text: str) -> list[Message]:
+    if not 1 <= len(values) <= MAX_BATCH:
+        raise invalid_request(f"A batch holds 1 to {MAX_BATCH} messages.")
+    return [message(value, part) for value, part in zip(values, _items(text), strict=True)]
+
+
+def _items(text: str) -> list[str]:
+    items = []
+    at = _skip_space(text, text.index("[") + 1).end()
+    while text[at] != "]":
+        _, end = _value_at(text, at)
+        items.append(text[at:end])
+        at = _skip_space(text, end).end()
+        if text[at] == ",":
+            at = _skip_space(text, at + 1).end()
+    return items
+
+
+def raw_arguments(message: Message) -> bytes:
+    """The very characters of params.arguments, on one line: shown, hashed and sent as they are."""
+    if message.params.get("arguments") is None:
+        return b"{}"
+    start, end = _span(message.text)
+    return strict_json.one_line(message.text[start:end])
+
+
+def _span(text: str) -> tuple[int, int]:
+    # Unless it is escaped or comes again, the name stands where the arguments are: a quoted
+    # value would be a second one.
+    if text.count(_ARGUMENTS) == 1 and "\\u" not in text:
+        start = _skip_space(text, text.index(_ARGUMENTS) + len(_ARGUMENTS)).end() + 1
+        start = _skip_space(text, start).end()
+        return start, _value_at(text, start)[1]
+    params, _ = strict_json.spans(text)["params"]
+    return strict_json.spans(text, params)["arguments"]

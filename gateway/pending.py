@@ -1,0 +1,114 @@
+"""What an agent sees of a call that has no outcome yet, by what its client understands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from calls.progress import Step
+from calls.states import State
+from gateway import handles, lookups, replies, task_methods, waiting, wording
+from gateway.exchange import Turn
+
+# SDKs give up at the tenth round: the last one must be an answer.
+ROUNDS = 9
+# A waiting client's own clock begins anew with each sign of life.
+SIGN_OF_LIFE_S = 5.0
+_TINY = 1e-6
+
+
+async def answer(turn: Turn, *, call_id: UUID, state: State, digest: str) -> bytes:
+    if turn.client.takes_tasks:
+        return await task_methods.created(turn, call_id)
+    if state != State.HELD:
+        return await _until_done(turn, call_id)
+    if turn.client.modern:
+        return _input_required(turn, _first_round(call_id, digest))
+    return await _held(turn, call_id)
+
+
+async def retried(turn: Turn, *, digest: str) -> bytes:
+    """A client that was told to ask again does so, and is held while nothing happens."""
+    shown = turn.message.params["requestState"]
+    state = handles.unseal_state(shown, turn.agent_id, digest=digest)
+    turn.reply.linger()
+    answer = await waiting.wait(turn.runtime, state.call_id, seconds=settings.HOLD_S)
+    if answer is not None:
+        return turn.answered(answer)
+    if state.round >= ROUNDS:
+        return await not_yet(turn, state.call_id)
+    return _input_required(turn, replace(state, round=state.round + 1))
+
+
+def _first_round(call_id: UUID, digest: str) -> handles.State:
+    lasts = settings.DECIDE_WITHIN_S + settings.START_WITHIN_S
+    return handles.State(call_id, digest, 1, int(time.time()) + lasts)
+
+
+def _input_required(turn: Turn, state: handles.State) -> bytes:
+    members: dict[str, Any] = {
+        "resultType": "input_required",
+        "requestState": handles.seal_state(state, turn.agent_id),
+        "_meta": {replies.CALL: str(state.call_id)},
+    }
+    # Asked once: whoever opened the page, or would not, need not be asked again every round.
+    if turn.client.opens_urls and state.round == 1:
+        members["inputRequests"] = {"approval": _page(turn, state.call_id)}
+    return turn.result(orjson.dumps(members))
+
+
+def _page(turn: Turn, call_id: UUID) -> dict[str, Any]:
+    said = _("A person has to approve the call of %(tool)s before it runs.")
+    params = {
+        "mode": "url",
+        "url": wording.page_of(call_id),
+        "message": said % {"tool": turn.message.params["name"]},
+    }
+    return {"method": "elicitation/create", "params": params}
+
+
+async def _held(turn: Turn, call_id: UUID) -> bytes:
+    turn.reply.linger()
+    until = time.monotonic() + settings.HOLD_S
+    beat = 0
+    while (left := until - time.monotonic()) > 0:
+        if turn.progress is not None:
+            # So small that whatever the server says later is more.
+            beat += 1
+            turn.progress.step(Step(beat * _TINY, None, _("Waiting for a person's approval.")))
+            left = min(left, SIGN_OF_LIFE_S)
+        answer = await waiting.wait(turn.runtime, call_id, seconds=left, on_step=turn.on_step)
+        if answer is not None:
+            return turn.answered(answer)
+    return await not_yet(turn, call_id)
+
+
+async def _until_done(turn: Turn, call_id: UUID) -> bytes:
+    """Nobody has to decide: it is with a worker, whose time limit ends this."""
+
+    async def stop() -> None:
+        await waiting.cancel(turn.runtime, call_id, by=turn.exchange.actor)
+
+    turn.reply.linger(stop if turn.client.modern else None)
+    answer = None
+    while answer is None:
+        answer = await waiting.wait(turn.runtime, call_id, seconds=60, on_step=turn.on_step)
+    return turn.answered(answer)
+
+
+async def not_yet(turn: Turn, call_id: UUID) -> bytes:
+    """The end of an agent's patience, not of the call."""
+    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    assert found is not None
+    if found.seen.answer is not None:
+        return turn.answered(found.seen.answer)
+    state = found.seen.state
+    text = f"{wording.stands(state, call_id)} {wording.come_back(call_id)}"
+    executed = "unknown" if state == State.RUNNING else "no"
+    return turn.sentence(text, call=str(call_id), state=state, executed=executed)

@@ -1,0 +1,59 @@
+"""How a request ends that never becomes a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from core.errors import RecordUnavailable
+from gateway.revisions import INVALID_PARAMS, INVALID_REQUEST
+
+Header = tuple[bytes, bytes]
+
+RETRY_SOON: Header = (b"retry-after", b"1")
+# Sent where the rest of a request will not be read.
+CLOSE: Header = (b"connection", b"close")
+
+
+class Refusal(Exception):
+    """An HTTP status and a JSON-RPC error that says what was wrong and what would be right."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: int | None = None,
+        data: dict[str, Any] | None = None,
+        headers: tuple[Header, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        # Outside JSON-RPC's reserved range, the HTTP status says it best.
+        self.code = status if code is None else code
+        self.data = data
+        self.headers = headers
+        # Of the request that is refused, once one was understood.
+        self.id = b"null"
+
+    def body(self, request_id: bytes = b"") -> bytes:
+        error: dict[str, Any] = {"code": self.code, "message": str(self)}
+        if self.data is not None:
+            error["data"] = self.data
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (
+            request_id or self.id,
+            orjson.dumps(error),
+        )
+
+
+def invalid_request(message: str) -> Refusal:
+    return Refusal(400, message, code=INVALID_REQUEST)
+
+
+def invalid_params(message: str) -> Refusal:
+    return Refusal(400, message, code=INVALID_PARAMS)
+
+
+def unavailable(error: RecordUnavailable) -> Refusal:
+    return Refusal(503, str(error), headers=(RETRY_SOON,))

@@ -1,0 +1,104 @@
+"""JSON-RPC answers as bytes. What a server wrote passes through: we only add beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from calls.answers import Answer
+from core import strict_json
+from gateway.revisions import META_SERVER, SERVER_INFO
+
+# Names of ours in `_meta`.
+_OURS = "countersign/"
+CALL = _OURS + "call"
+
+_COMPLETE = b'"resultType":"complete"'
+_SERVER = orjson.dumps({META_SERVER: SERVER_INFO})
+ACKNOWLEDGED = b"{%b}" % _COMPLETE
+
+
+def result(request_id: bytes, body: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, body)
+
+
+def error(request_id: bytes, body: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, body)
+
+
+def batch(answers: list[bytes]) -> bytes:
+    return b"[%b]" % b",".join(answers)
+
+
+def own(members: dict[str, Any], *, modern: bool) -> bytes:
+    """A result of our own, not of a tool."""
+    body = orjson.dumps(members)
+    if not modern:
+        return body
+    return b'{%b,"_meta":%b,%b' % (_COMPLETE, _SERVER, body[1:])
+
+
+def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
+    if answer.error is not None:
+        return error(request_id, answer.error)
+    return result(request_id, result_of(answer, modern=modern))
+
+
+def result_of(answer: Answer, *, modern: bool) -> bytes:
+    """For an answer that is no JSON-RPC error."""
+    if answer.result is not None:
+        return spliced(answer.result, answer.call_id, modern=modern)
+    meta = {"call": str(answer.call_id), "state": answer.state, "executed": answer.executed}
+    return sentence(answer.text, meta=meta, modern=modern)
+
+
+def sentence(text: str, *, meta: Mapping[str, str], modern: bool) -> bytes:
+    """What the agent is told instead of a result. As an error, so that no client holds it against
+    the tool's outputSchema."""
+    members: dict[str, Any] = {"resultType": "complete"} if modern else {}
+    members["content"] = [{"type": "text", "text": text}]
+    members["isError"] = True
+    if meta:
+        members["_meta"] = {_OURS + name: value for name, value in meta.items()}
+    return orjson.dumps(members)
+
+
+def spliced(body: bytes, call_id: UUID, *, modern: bool) -> bytes:
+    """The server's result, byte for byte, with our members added."""
+    body = body.strip()
+    name = b'"%b":"%b"' % (CALL.encode(), str(call_id).encode())
+    if b'"_meta"' in body or b'"resultType"' in body or b"\\u" in body:
+        return _spliced_carefully(body.decode(), name.decode(), modern=modern).encode()
+    added = b'"_meta":{%b}' % name
+    if modern:
+        added = b"%b,%b" % (_COMPLETE, added)
+    return _added(body, added)
+
+
+def _added(body: bytes, members: bytes) -> bytes:
+    rest = body[1:].lstrip()
+    return b"{%b%b%b" % (members, b"" if rest == b"}" else b",", rest)
+
+
+def _spliced_carefully(text: str, name: str, *, modern: bool) -> str:
+    """The names stand somewhere in it: perhaps as members, perhaps deeper."""
+    found = strict_json.spans(text)
+    members = []
+    if modern and "resultType" not in found:
+        members.append(_COMPLETE.decode())
+    if "_meta" not in found:
+        members.append(f'"_meta":{{{name}}}')
+    elif text[found["_meta"][0]] == "{":
+        text = _into_object(text, found["_meta"][0], name)
+    if not members:
+        return text
+    return _added(text.encode(), ",".join(members).encode()).decode()
+
+
+def _into_object(text: str, start: int, member: str) -> str:
+    rest = text[start + 1 :].lstrip()
+    comma = "" if rest.startswith("}") else ","
+    return f"{text[: start + 1]}{member}{comma}{rest}"

@@ -1,0 +1,28 @@
+"""Which revisions of MCP agents may speak, and the names and numbers that MCP gives things.
+
+Source: MCP 2026-07-28, changelog and basic/index; earlier revisions' basic/lifecycle.
+"""
+
+MODERN = "2026-07-28"
+# Those that begin with a handshake, newest first: the first is offered to clients we do not know.
+LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
+# What a legacy client speaks that names no revision; the only one with batches.
+OLDEST = LEGACY[-1]
+SUPPORTED = (MODERN, *LEGACY)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+META_CLIENT = "io.modelcontextprotocol/clientInfo"
+META_SERVER = "io.modelcontextprotocol/serverInfo"
+TASKS = "io.modelcontextprotocol/tasks"
+
+SERVER_INFO = {"name": "countersign", "title": "Countersign", "version": "0.1.0"}

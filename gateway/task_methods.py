@@ -1,0 +1,102 @@
+"""The tasks extension: a call that takes long is a task that its client comes back for.
+
+Source: io.modelcontextprotocol/tasks, specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from calls.answers import Answer, Look
+from calls.states import State
+from gateway import handles, lookups, replies, waiting, wording
+from gateway.exchange import Turn
+from gateway.lookups import Found
+from gateway.refusals import Refusal, invalid_params
+from gateway.revisions import MISSING_CAPABILITY, TASKS
+
+TTL_MS = 24 * 3600 * 1000
+# A person takes seconds at best; work may be done at once.
+POLL_HELD_MS, POLL_MS = 2_000, 1_000
+
+
+async def created(turn: Turn, call_id: UUID) -> bytes:
+    """The call is durable before its agent hears of it, so the task can be asked for at once."""
+    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    assert found is not None
+    members = {"resultType": "task", **_task(turn, found, "working")}
+    members["_meta"] = {replies.CALL: str(call_id)}
+    return turn.result(orjson.dumps(members))
+
+
+async def get(turn: Turn) -> bytes:
+    found = await _asked_for(turn)
+    members = _task(turn, found, _status(found.seen)) | _ending(found.seen.answer)
+    return turn.result(replies.own(members, modern=True))
+
+
+async def update(turn: Turn) -> bytes:
+    """We never ask anything of a task's client, so whatever it answers is of no concern."""
+    await _asked_for(turn)
+    return turn.result(replies.ACKNOWLEDGED)
+
+
+async def cancel(turn: Turn) -> bytes:
+    found = await _asked_for(turn)
+    await waiting.cancel(turn.runtime, found.call_id, by=turn.exchange.actor)
+    return turn.result(replies.ACKNOWLEDGED)
+
+
+async def _asked_for(turn: Turn) -> Found:
+    if not turn.client.takes_tasks:
+        raise Refusal(
+            400,
+            "Declare the tasks extension in this request's capabilities.",
+            code=MISSING_CAPABILITY,
+            data={"requiredCapabilities": {"extensions": {TASKS: {}}}},
+        )
+    call_id = handles.call_of_task(turn.message.params.get("taskId"), turn.agent_id)
+    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    if found is None:
+        raise invalid_params(handles.NO_TASK)
+    return found
+
+
+def _task(turn: Turn, found: Found, status: str) -> dict[str, Any]:
+    answer, state = found.seen.answer, found.seen.state
+    return {
+        "taskId": handles.task_id(found.call_id, turn.agent_id),
+        "status": status,
+        "statusMessage": answer.text if answer else wording.stands(state, found.call_id),
+        "createdAt": _time(found.asked_at),
+        "lastUpdatedAt": _time(found.touched_at),
+        "ttlMs": TTL_MS,
+        "pollIntervalMs": POLL_HELD_MS if state == State.HELD else POLL_MS,
+    }
+
+
+def _status(seen: Look) -> str:
+    if seen.answer is None:
+        return "working"
+    if seen.answer.error is not None:
+        return "failed"
+    if seen.state in (State.CANCELLED, State.WITHDRAWN):
+        return "cancelled"
+    # Also where a person said no: only JSON-RPC errors are failures of a task.
+    return "completed"
+
+
+def _ending(answer: Answer | None) -> dict[str, Any]:
+    if answer is None or answer.state in (State.CANCELLED, State.WITHDRAWN):
+        return {}
+    if answer.error is not None:
+        return {"error": orjson.Fragment(answer.error)}
+    return {"result": orjson.Fragment(replies.result_of(answer, modern=True))}
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
