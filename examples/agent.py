@@ -190,15 +190,16 @@ class Toolbox:
         progress = tells_new_messages(name)
         result = await self.client.call_tool(name, arguments, progress_callback=progress)
         give_up = time.monotonic() + self.patience
-        while time.monotonic() < give_up and (call_id := self._waits_for_a_person(result)):
-            say("wait", f"{name} waits for a person to decide ({call_id}).")
+        while time.monotonic() < give_up and (call_id := self._not_decided(result)):
+            say("wait", f"{name}: {content_as_text(result)}")
             # Countersign holds this until there is news; the pause is for a server that does not.
             await asyncio.sleep(0.5)
             result = await self.client.call_tool(AWAIT_CALL, {"call_id": call_id})
         return result
 
-    def _waits_for_a_person(self, result: CallToolResult) -> str | None:
-        words = as_text(result)
+    def _not_decided(self, result: CallToolResult) -> str | None:
+        """The id of a call that has no outcome yet: its answer says how to ask for one."""
+        words = content_as_text(result)
         if AWAIT_CALL not in self.names.values() or AWAIT_CALL not in words:
             return None
         found = CALL_ID.search(words)
@@ -232,10 +233,15 @@ def as_function(alias: str, tool: Tool) -> Message:
 
 
 def as_text(result: CallToolResult) -> str:
+    words = content_as_text(result)
+    return f"Error: {words}" if result.is_error else words
+
+
+def content_as_text(result: CallToolResult) -> str:
     words = "\n".join(map(block_as_text, result.content))
     if not words and result.structured_content is not None:
         words = json.dumps(result.structured_content, ensure_ascii=False)
-    return f"Error: {words}" if result.is_error else words
+    return words
 
 
 def block_as_text(block: ContentBlock) -> str:

@@ -146,7 +146,7 @@ def test_it_asks_what_became_of_a_call_that_waits_for_a_person(
 
     assert code == 0
     assert told(chat) == [f"sent, {gateway.CALL_ID}"]
-    waiting = f"wait      mailer.send_mail waits for a person to decide ({gateway.CALL_ID})."
+    waiting = f"wait      mailer.send_mail: {gateway.HELD}"
     assert capsys.readouterr().out.splitlines().count(waiting) == 2
 
 
@@ -160,7 +160,7 @@ def test_it_leaves_the_waiting_to_the_model_when_its_patience_ends(
         options="--patience 0",
     )
 
-    assert f"call {gateway.CALL_ID} is waiting for approval" in told(chat)[0]
+    assert told(chat) == [f"Error: {gateway.HELD}"]
 
 
 def test_it_shows_the_page_where_a_person_decides(
