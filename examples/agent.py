@@ -160,16 +160,18 @@ class Toolbox:
 
     async def run(self, call: Message) -> Message:
         """Does what the model asked for; whatever goes wrong is told to the model."""
+        name = str(call.get("function", {}).get("name"))
         try:
             name, arguments = self._understand(call)
             say("call", f"{name} {json.dumps(arguments, ensure_ascii=False)}")
             words = as_text(await self._result(name, arguments))
-        except ValueError as error:
-            name, words = str(call.get("function", {}).get("name")), f"Error: {error}"
         except MCPError as error:
             words = f"Error {error.code}: {error.message}"
         except InputRequiredRoundsExceededError:
             words = "Error: nobody has decided on this call. It may still be approved later."
+        # RuntimeError: what the SDK raises for a result that does not fit its outputSchema.
+        except (ValueError, RuntimeError) as error:
+            words = f"Error: {error}"
         say("result", f"{name}: {textwrap.shorten(words, 600, placeholder=' …')}")
         return {"role": "tool", "tool_call_id": call.get("id"), "content": words[:LONGEST_RESULT]}
 

@@ -20,6 +20,7 @@ from mcp_types import (
     ImageContent,
     InputRequiredResult,
     TextContent,
+    Tool,
 )
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,8 +38,17 @@ def held() -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=HELD)], is_error=True)
 
 
+class Gateway(MCPServer):
+    async def list_tools(self) -> list[Tool]:
+        tools = await super().list_tools()
+        # The SDK's own server would not let a result out that does not fit.
+        (lie,) = [tool for tool in tools if tool.name == "camera.lie"]
+        lie.output_schema = {"type": "object", "required": ["size"]}
+        return tools
+
+
 def gateway() -> MCPServer:
-    server = MCPServer("gateway")
+    server = Gateway("gateway")
     arrived = [anyio.Event(), anyio.Event()]
     asked: list[str] = []
 
@@ -62,6 +72,10 @@ def gateway() -> MCPServer:
     @server.tool(name="camera.shoot")
     def shoot() -> ImageContent:
         return ImageContent(type="image", data="AAAA", mime_type="image/png")
+
+    @server.tool(name="camera.lie")
+    def lie() -> CallToolResult:
+        return CallToolResult(content=[], structured_content={"weight": 1})
 
     @server.tool(name="pair.meet")
     async def meet(place: int) -> str:

@@ -116,6 +116,7 @@ def test_calls_of_one_turn_run_at_the_same_time(settings: pytest.MonkeyPatch) ->
         (("calculator__add", "{a: 1}"), "Error: the arguments are not JSON"),
         (("calculator__add", "[1]"), "Error: the arguments are not a JSON object."),
         (("calculator__fail", ""), "Error: Error executing tool calculator.fail: no luck today"),
+        (("camera__lie", {}), "Error: Invalid structured content returned by tool camera.lie"),
         (("camera__shoot", {}), "[image, which cannot be shown as text]"),
     ],
 )
