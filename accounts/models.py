@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from django.contrib.auth.models import AbstractUser, UserManager
+from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -18,9 +18,7 @@ class User(AbstractUser):
 
     time_zone = models.CharField(max_length=64, default="UTC")
 
-    objects = UserManager()
-
-    class Meta(AbstractUser.Meta):  # type: ignore[name-defined,misc]
+    class Meta(AbstractUser.Meta):
         triggers = configuration("username", "is_active")
 
     @property

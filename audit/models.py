@@ -12,7 +12,7 @@ from core.triggers import append_only
 
 
 class TransactionId(models.Field):  # type: ignore[type-arg]
-    """PostgreSQL's xid8: which transaction wrote the row, so that a reader can tell what is whole."""
+    """PostgreSQL's xid8: which transaction wrote the row, so that readers know what is whole."""
 
     def db_type(self, connection: object) -> str:
         return "xid8"

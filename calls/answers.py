@@ -61,7 +61,8 @@ class Look:
 async def look(connection: AsyncConnection[Any], ids: list[UUID]) -> dict[UUID, Look]:
     async with connection.cursor(row_factory=namedtuple_row) as cursor:
         await cursor.execute(READ, [ids])
-        return {row.id: _looked(row) for row in await cursor.fetchall()}
+        rows: list[Any] = await cursor.fetchall()
+    return {row.id: _looked(row) for row in rows}
 
 
 def _looked(row: Any) -> Look:

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 def ring(call_id: UUID) -> None:
     try:
-        run_call.apply_async([str(call_id)], retry=False)
+        run_call.apply_async((str(call_id),), retry=False)
     except OperationalError as error:
         log.warning("call %s: the broker is away, the sweep will find it: %s", call_id, error)
 

@@ -56,9 +56,9 @@ class LegalBirth(StrictTrigger):
     level = pgtrigger.Statement
     when = pgtrigger.After
     operation = pgtrigger.Insert
-    referencing = pgtrigger.Referencing(new="new_rows")
+    referencing = pgtrigger.Referencing(new="new_rows")  # type: ignore[no-untyped-call]
 
-    def get_func(self, model: type[models.Model]) -> str:
+    def get_func(self, model: models.Model) -> str:
         first = ", ".join(f"'{state.value}'" for state in FIRST)
         return f"""
             IF EXISTS (SELECT FROM new_rows n WHERE n.seq <> 1 OR n.state NOT IN ({first})) THEN
@@ -82,9 +82,11 @@ class LegalMove(StrictTrigger):
     level = pgtrigger.Statement
     when = pgtrigger.After
     operation = pgtrigger.Update
-    referencing = pgtrigger.Referencing(old="old_rows", new="new_rows")
+    referencing = pgtrigger.Referencing(  # type: ignore[no-untyped-call]
+        old="old_rows", new="new_rows"
+    )
 
-    def get_func(self, model: type[models.Model]) -> str:
+    def get_func(self, model: models.Model) -> str:
         moves = ", ".join(f"('{a.value}', '{b.value}')" for a, to in MOVES.items() for b in to)
         fixed_old = ", ".join(f"o.{column}" for column in FIXED)
         fixed_new = ", ".join(f"n.{column}" for column in FIXED)

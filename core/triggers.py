@@ -11,7 +11,7 @@ from django.db import models
 from pgtrigger import compiler
 
 
-class StrictTriggerSql(compiler.UpsertTriggerSql):  # type: ignore[misc]
+class StrictTriggerSql(compiler.UpsertTriggerSql):
     def get_template(self) -> str:
         return """
             CREATE OR REPLACE FUNCTION {pgid}()
@@ -34,8 +34,8 @@ class StrictTriggerSql(compiler.UpsertTriggerSql):  # type: ignore[misc]
         """
 
 
-class StrictTrigger(pgtrigger.Trigger):  # type: ignore[misc]
-    def compile(self, model: type[models.Model]) -> compiler.Trigger:
+class StrictTrigger(pgtrigger.Trigger):
+    def compile(self, model: models.Model) -> compiler.Trigger:
         usual = super().compile(model)
         kwargs: dict[str, Any] = {**usual.sql.kwargs}
         kwargs.pop("ignore_func_name", None)
@@ -48,7 +48,7 @@ class Refuse(StrictTrigger):
     level = pgtrigger.Statement
     when = pgtrigger.Before
 
-    def get_func(self, model: type[models.Model]) -> str:
+    def get_func(self, model: models.Model) -> str:
         return f"RAISE EXCEPTION '{model._meta.db_table} rows are never changed or removed';"
 
 
@@ -70,7 +70,7 @@ def append_only() -> list[StrictTrigger]:
 
 def configuration(*columns: str) -> list[StrictTrigger]:
     """Watched for every insert and delete, and for updates of `columns` (all, if none named)."""
-    update = pgtrigger.UpdateOf(*columns) if columns else pgtrigger.Update
+    update = pgtrigger.UpdateOf(*columns) if columns else pgtrigger.Update  # type: ignore[no-untyped-call]
     change = pgtrigger.Insert | pgtrigger.Delete | update
     return [Configuration(name="configuration", operation=change)]
 

@@ -7,7 +7,7 @@ then remembered, so that the agents' path pays a dictionary look-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
 
@@ -19,7 +19,7 @@ STRICTEST_FIRST = (Effect.DENY, Effect.ASK, Effect.ALLOW)
 REMEMBERED = 100_000
 
 # What a hint means when it is absent is the worst that it could mean (MCP, tool annotations).
-SAYS = {
+SAYS: dict[Rule.Hint, Callable[[Mapping[str, bool]], bool]] = {
     Rule.Hint.ANY: lambda hints: True,
     Rule.Hint.WRITES: lambda hints: not hints.get("readOnlyHint", False),
     Rule.Hint.DESTRUCTIVE: lambda hints: (
@@ -69,7 +69,7 @@ class CompiledRule:
             and self.tool.match(subject.tool) is not None
             and (not self.agents or subject.agent_id in self.agents)
             and (not self.groups or not self.groups.isdisjoint(subject.groups))
-            and bool(SAYS[self.hint](subject.hints))
+            and SAYS[self.hint](subject.hints)
         )
 
     def decision(self) -> Decision:

@@ -24,7 +24,7 @@ class Command(BaseCommand):
     help = "Grant the application's database role its rights (as the owner, after migrate)."
 
     def handle(self, **options: Any) -> None:
-        role = settings.APP_ROLE
+        role = str(settings.APP_ROLE)
         with connections["owner"].cursor() as cursor:
             cursor.execute("SELECT current_user")
             row = cursor.fetchone()
