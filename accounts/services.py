@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -157,17 +157,18 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
 @transaction.atomic
 def redeem_sign_in_link(text: str) -> User:
     link = SignInLink.objects.filter(digest=_link_digest(text)).select_related("person").first()
-    # The update decides: of two who follow the link at once, one gets in.
-    if link is None or not _open_links().filter(pk=link.pk).update(used_at=timezone.now()):
+    if link is None or not link.person.is_active or not _use(link):
         raise LinkRefused(_("This link is unknown, was used before, or is too old."))
     record("person.signed_in", actor=link.person.actor, reason=_("By a sign-in link."))
     return link.person
 
 
-def _open_links() -> QuerySet[SignInLink]:
-    return SignInLink.objects.filter(
-        used_at=None, expires_at__gt=timezone.now(), person__is_active=True
-    )
+def _use(link: SignInLink) -> bool:
+    # The update decides: of two who follow the link at once, one gets in. It must look at this
+    # table alone: joined, PostgreSQL would not look again at what the other has just written.
+    now = timezone.now()
+    unused = SignInLink.objects.filter(pk=link.pk, used_at=None, expires_at__gt=now)
+    return bool(unused.update(used_at=now))
 
 
 def _link_digest(text: str) -> bytes:

@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import TransactionTestCase
 
+from accounts import services as accounts
+from accounts.models import Agent, User
+from accounts.roles import Role, ensure_roles
 from tests.database import Cleaner
 
 
@@ -19,3 +23,44 @@ def django_db_setup(django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda self: cleaner.clean())
         with django_db_blocker.unblock():
             yield
+
+
+def person(name: str, *roles: Role) -> User:
+    ensure_roles()
+    made = User.objects.create_user(name)
+    made.groups.set(Group.objects.filter(name__in=roles))
+    return made
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    """May approve."""
+    return person("alice", Role.APPROVER)
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    """Owns scout."""
+    return person("bob", Role.VIEWER)
+
+
+@pytest.fixture
+def olga(db: None) -> User:
+    """An operator."""
+    return person("olga", Role.OPERATOR)
+
+
+@pytest.fixture
+def mallory(db: None) -> User:
+    """May do nothing."""
+    return person("mallory")
+
+
+@pytest.fixture
+def scout(bob: User) -> Agent:
+    return accounts.create_agent("scout", owner=bob, by=bob)
+
+
+@pytest.fixture
+def scout_token(scout: Agent, bob: User) -> str:
+    return accounts.issue_token(scout, by=bob)
