@@ -40,8 +40,12 @@ class Given:
     type: str
     known: bool
     value: Any = None
-    # An object whose members follow, one deeper.
-    is_group: bool = False
+    # Of an object whose members follow, one deeper.
+    members: int = 0
+
+    @property
+    def is_group(self) -> bool:
+        return bool(self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterat
         type=_type(resolved, root),
         known=part is not None,
         value=None if is_group else value,
-        is_group=is_group,
+        members=len(value) if is_group else 0,
     )
     if is_group:
         inner = _properties(resolved)
@@ -163,7 +167,25 @@ def _type(part: Schema, root: Schema, depth: int = 0) -> str:
         return _("array of {type}").format(type=items)
     if isinstance(kind, str):
         return kind
-    return _("one of a list") if "enum" in part or "const" in part else _("any")
+    return _type_of_values(part)
+
+
+def _type_of_values(part: Schema) -> str:
+    values = part.get("enum", [part["const"]] if "const" in part else None)
+    if not isinstance(values, list) or not values:
+        return _("any")
+    return _(" or ").join(dict.fromkeys(_JSON_TYPES.get(type(value), "any") for value in values))
+
+
+_JSON_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
 # Sentences after the schema's words, in the order in which they are shown.
@@ -173,10 +195,10 @@ _LIMITS = {
     "maximum": "≤ {}",
     "exclusiveMaximum": "< {}",
     "multipleOf": gettext_lazy("a multiple of {}"),
-    "minLength": gettext_lazy("at least {} characters"),
-    "maxLength": gettext_lazy("at most {} characters"),
-    "minItems": gettext_lazy("at least {} items"),
-    "maxItems": gettext_lazy("at most {} items"),
+    "minLength": gettext_lazy("length ≥ {}"),
+    "maxLength": gettext_lazy("length ≤ {}"),
+    "minItems": gettext_lazy("items ≥ {}"),
+    "maxItems": gettext_lazy("items ≤ {}"),
     "pattern": gettext_lazy("matches {}"),
     "format": gettext_lazy("format {}"),
     "const": gettext_lazy("exactly {}"),

@@ -49,5 +49,5 @@ def _in_state(found: QuerySet[Tool], state: str) -> QuerySet[Tool]:
 def servers() -> QuerySet[Server]:
     return Server.objects.annotate(
         offered=Count("tools", filter=~Q(tools__state=Tool.State.RETIRED)),
-        published=Count("tools", filter=Q(tools__published__isnull=False)),
+        published=Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED)),
     ).order_by("slug")

@@ -10,4 +10,5 @@ urlpatterns = [
     path("catalogue/", views.catalogue, name="catalogue"),
     path("servers/<slug:slug>/", views.server, name="server"),
     path("tools/<str:name>/", views.tool, name="tool"),
+    path("tools/<str:name>/publish/", views.publish, name="publish"),
 ]

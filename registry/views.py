@@ -2,16 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext_lazy as _
 
+from accounts.http import ConsoleRequest
 from core.http import page
 from core.paging import paged
 from core.templatetags.console import pretty
 from core.text import hidden_count
 from registry import catalogue as found
+from registry import services
 from registry.arguments import rows
 from registry.models import Definition, Server, Tool
 
@@ -73,13 +76,24 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "registry/tool.html", context)
 
 
+@page("registry.operate_server", "POST")
+def publish(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
+    try:
+        services.publish(shown, digest=request.POST.get("digest", ""), by=request.user)
+    except services.PublicationRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("“%s” is published: agents get it now.") % name)
+    return redirect("registry:tool", name)
+
+
 def _definition(shown: Tool, version: str) -> Definition:
     if version.isdecimal():
         return get_object_or_404(shown.definitions, version=int(version))
-    definition = shown.published or shown.latest
-    if definition is None:
+    if shown.latest is None:
         raise Http404
-    return definition
+    return shown.latest
 
 
 def _schema(content: dict[str, Any], name: str) -> dict[str, Any]:

@@ -57,7 +57,9 @@ def json_block(content: object) -> dict[str, Any]:
 
 
 def pretty(content: object) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=2)
+    """On one line if that is short."""
+    line = json.dumps(content, ensure_ascii=False)
+    return line if len(line) <= 72 else json.dumps(content, ensure_ascii=False, indent=2)
 
 
 def _as_text(value: object) -> str:
@@ -122,6 +124,8 @@ def duration(seconds: float | None) -> str:
     if seconds < MINUTE:
         return _("{n} s").format(n=floatformat(seconds, "-1"))
     minutes, rest = divmod(round(seconds), MINUTE)
+    if not rest:
+        return span(seconds)
     return _("{m} min {s} s").format(m=minutes, s=rest)
 
 
@@ -135,6 +139,12 @@ def query(context: template.Context, **changes: object) -> str:
         parameters.pop(key, None)
     parameters.update({key: str(given) for key, given in changes.items() if given})
     return f"?{parameters.urlencode()}"
+
+
+@register.filter
+def words(action: str) -> str:
+    """ "definition.published" as people read it."""
+    return action.replace(".", " ").replace("_", " ").capitalize()
 
 
 @register.filter

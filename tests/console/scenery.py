@@ -1,0 +1,149 @@
+"""People, servers, tools and calls as pages find them, made by the product's own verbs."""
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.contrib.auth.models import Group
+from django.db import connection
+
+from accounts.models import Agent, User
+from accounts.roles import Role, ensure_roles
+from approvals.services import ASK, asking
+from audit.services import SYSTEM
+from calls.models import Call
+from calls.opening import Opening
+from calls.states import Executed, State
+from calls.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
+from core.ids import uuid7
+from registry import definitions, services, versions
+from registry.models import Server, Tool
+
+PASSWORD = "correct horse battery staple"
+
+SEND = {
+    "name": "send_mail",
+    "title": "Send a mail",
+    "description": "Sends one mail from the office's address.\nThe recipient sees it at once.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "to": {
+                "type": "array",
+                "items": {"type": "string", "format": "email"},
+                "minItems": 1,
+                "description": "Who gets it.",
+            },
+            "subject": {"type": "string", "maxLength": 200, "description": "One line."},
+            "body": {"type": "string", "description": "Plain text."},
+            "options": {
+                "type": "object",
+                "description": "How it is sent.",
+                "properties": {
+                    "priority": {"enum": ["low", "normal", "high"], "default": "normal"},
+                    "copies": {"type": "integer", "minimum": 1, "maximum": 5, "default": 1},
+                },
+            },
+        },
+        "required": ["to", "subject", "body"],
+        "additionalProperties": False,
+    },
+    "annotations": {"destructiveHint": True, "openWorldHint": True, "readOnlyHint": False},
+}
+ADD = {
+    "name": "add",
+    "description": "Adds two numbers.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+        "required": ["a", "b"],
+    },
+    "annotations": {"readOnlyHint": True, "idempotentHint": True},
+}
+MAIL = {
+    "to": ["ana@example.org"],
+    "subject": "Minutes of Tuesday",
+    "body": "Hello Ana,\n\nthe minutes are attached.",
+    "options": {"priority": "high"},
+}
+
+
+def person(name: str, *roles: Role, password: str | None = None) -> User:
+    """Without a password, which costs a tenth of a second, unless one is needed."""
+    ensure_roles()
+    made = User.objects.create_user(name, password=password)
+    made.groups.add(*Group.objects.filter(name__in=roles))
+    return made
+
+
+def server(slug: str, owner: User, *tools: dict[str, Any], publish: bool = True) -> Server:
+    made = services.register(
+        slug, transport="http", url="http://127.0.0.1:9/mcp", owner=owner, by=owner
+    )
+    for content in tools:
+        see(made, content)
+    if publish:
+        services.publish_all(made, by=owner)
+    return made
+
+
+def see(offering: Server, content: dict[str, Any]) -> Tool:
+    """What discovery does with one tool of a server's list."""
+    tool, _made = Tool.objects.get_or_create(
+        server=offering,
+        name=content["name"],
+        defaults={"exposed_name": f"{offering.slug}.{content['name']}"},
+    )
+    digest = definitions.digest(services.identity_of(offering), content)
+    versions.see(tool, digest=digest, body=definitions.body(content), by=SYSTEM)
+    tool.refresh_from_db()
+    return tool
+
+
+def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any) -> UUID:
+    """A call's first row, as the gateway writes it; a held one with its approval."""
+    values: dict[str, Any] = {
+        "id": uuid7(),
+        "agent_id": agent.pk,
+        "agent": agent.name,
+        "token_id": None,
+        "person_id": agent.owner_id,
+        "person": agent.owner.username,
+        "toolset": "office",
+        "server_id": tool.server_id,
+        "server": tool.server.slug,
+        "tool_id": tool.pk,
+        "definition_id": tool.latest_id,
+        "definition_digest": tool.latest.digest if tool.latest else "",
+        "tool_name": tool.exposed_name,
+        "arguments": orjson.dumps(arguments),
+        "origin": "mcp",
+        "mode": "background",
+        "effect": "ask" if state == State.HELD else "allow",
+        "rule_id": None,
+        "rule": "",
+        "reason": "No rule covers this tool.",
+        "state": state,
+    }
+    opening = Opening(**{**values, **changes})
+    _run(OPEN.sql, opening.line())
+    if state == State.HELD:
+        _run(ASK.sql, asking(opening.id, opening.reason))
+    return opening.id
+
+
+def run(call_id: UUID) -> None:
+    assert move_now(Move(call_id, State.QUEUED, State.RUNNING, SYSTEM))
+
+
+def finish(call_id: UUID, result: Any, state: State = State.SUCCEEDED, said: str = "") -> None:
+    """What execution writes at the end, for a call that runs."""
+    fence = Call.objects.get(pk=call_id).fence
+    outcome = Outcome(state, said, Executed.YES, orjson.dumps(result))
+    assert _run(MOVE.sql, ending(call_id, fence, outcome, SYSTEM))
+
+
+def _run(sql: str, line: dict[str, Any]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [orjson.dumps([line]).decode()])
+        return cursor.fetchone() is not None

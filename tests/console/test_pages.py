@@ -1,0 +1,79 @@
+"""Who reaches which page."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+
+PAGES = {
+    "registry:catalogue": {"alice", "bob", "olga", "vera", "ines"},
+    "approvals:queue": {"alice", "bob", "ines"},
+    "calls:list": {"alice", "bob", "olga", "vera", "ines"},
+    "audit:list": {"ines"},
+}
+CAST = ["alice", "olga", "vera", "ines", "mallory"]
+
+
+@pytest.mark.parametrize("name", CAST)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_for_those_whose_role_has_it(
+    client: Client, request: pytest.FixtureRequest, page: str, name: str
+) -> None:
+    client.force_login(request.getfixturevalue(name))
+
+    response = client.get(reverse(page))
+
+    assert response.status_code == (200 if name in PAGES[page] else 403)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.django_db
+def test_a_stranger_is_asked_to_sign_in_and_comes_back(client: Client, page: str) -> None:
+    response = client.get(reverse(page))
+
+    assert response.status_code == 302
+    assert response["Location"] == f"{reverse('accounts:sign_in')}?next={reverse(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_only_shows_takes_no_post(client: Client, ines: User, page: str) -> None:
+    client.force_login(ines)
+
+    assert client.post(reverse(page)).status_code == 405
+
+
+def test_the_navigation_offers_only_what_one_may(client: Client, vera: User) -> None:
+    client.force_login(vera)
+
+    page = client.get(reverse("registry:catalogue")).text
+
+    assert reverse("calls:list") in page
+    assert reverse("approvals:queue") not in page
+    assert reverse("audit:list") not in page
+
+
+def test_an_expired_session_sends_the_whole_page_to_sign_in(client: Client, db: None) -> None:
+    here = {"HX-Request": "true", "HX-Current-URL": "http://testserver/queue/"}
+
+    response = client.get(reverse("approvals:count"), headers=here)
+
+    assert response["HX-Redirect"] == f"{reverse('accounts:sign_in')}?next=/queue/"
+
+
+def test_no_page_allows_inline_script(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    response = client.get(reverse("registry:catalogue"))
+
+    assert "default-src 'self'" in response["Content-Security-Policy"]
+    assert "unsafe" not in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_empty_list_says_what_to_do_next(client: Client, ines: User, page: str) -> None:
+    client.force_login(ines)
+
+    text = client.get(reverse(page), {"state": "retired"} if "catalogue" in page else {}).text
+
+    assert 'class="empty"' in text or "<tbody>" in text

@@ -1,0 +1,232 @@
+"""Deciding a held call in the console."""
+
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Agent, User
+from approvals.models import Approval, Vote
+from calls.models import Call
+from calls.states import State
+from registry.models import Tool
+from tests.console import scenery
+
+
+def seen(call_id: UUID) -> str:
+    return Call.objects.get(pk=call_id).arguments_digest
+
+
+def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: str):  # type: ignore[no-untyped-def]
+    data = {"seen": seen(call_id), "reason": "", **fields}
+    headers = {"HX-Request": "true"} if htmx else {}
+    return client.post(
+        reverse(f"approvals:{verb}", args=[call_id]), data, headers=headers, follow=not htmx
+    )
+
+
+def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: UUID) -> None:
+    page = as_alice.get(reverse("approvals:queue")).text
+
+    assert "<strong>scout</strong>, for <strong>bob</strong>, wants to use" in page
+    assert "mailer.send_mail" in page
+    assert "No rule covers this tool." in page
+    assert "ana@example.org" in page
+    assert "may destroy" in page
+    assert seen(held)[:8] in page
+
+
+def test_arguments_come_in_the_schemas_order_with_what_was_left_out(
+    as_alice: Client, held: UUID
+) -> None:
+    page = as_alice.get(reverse("approvals:queue")).text
+
+    places = [page.index(f'mono">{name}</span>') for name in ("to", "subject", "body", "options")]
+    assert places == sorted(places)
+
+
+def test_hidden_characters_in_arguments_are_shown(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "in\u202evoice"}, State.HELD)
+
+    page = as_alice.get(reverse("approvals:queue")).text
+
+    assert "⟦U+202E⟧" in page
+    assert "\u202e" not in page
+
+
+def test_a_long_value_is_folded_and_counted_and_whole(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    letter = "word " * 1000 + "the very end"
+    scenery.call(scout, send_mail, {**scenery.MAIL, "body": letter}, State.HELD)
+
+    page = as_alice.get(reverse("approvals:queue")).text
+
+    assert "5012 characters" in page
+    assert "the very end" in page
+
+
+def test_approving_lets_the_call_run(as_alice: Client, alice: User, held: UUID) -> None:
+    page = press(as_alice, "approve", held, reason="Looks right.").text
+
+    approval = Approval.objects.get(pk=held)
+    assert approval.decided_by == alice
+    assert approval.call.state == State.QUEUED
+    assert Vote.objects.get().reason == "Looks right."
+    assert "You approved mailer.send_mail for scout." in page
+
+
+def test_refusing_keeps_it_from_running_and_tells_why(as_alice: Client, held: UUID) -> None:
+    press(as_alice, "refuse", held, reason="Not to that address.")
+
+    call = Call.objects.get(pk=held)
+    assert call.state == State.DENIED
+    assert "Not to that address." in call.outcome
+
+
+def test_htmx_gets_the_card_as_it_is_now(as_alice: Client, held: UUID) -> None:
+    response = press(as_alice, "approve", held, htmx=True)
+
+    assert response.status_code == 200
+    assert f'id="card-{held}"' in response.text
+    assert "Approved by <strong>alice</strong>" in response.text
+    assert "<form" not in response.text
+
+
+@pytest.mark.parametrize("htmx", [True, False])
+def test_the_second_to_decide_sees_who_was_first(
+    client: Client, alice: User, ines: User, held: UUID, htmx: bool
+) -> None:
+    client.force_login(alice)
+    press(client, "refuse", held)
+    second = scenery.person("carol", scenery.Role.APPROVER)
+    client.force_login(second)
+
+    response = press(client, "approve", held, htmx=htmx)
+
+    assert "alice answered first" in response.text
+    assert Call.objects.get(pk=held).state == State.DENIED
+    assert Vote.objects.count() == 1
+
+
+def test_pressing_twice_counts_once(as_alice: Client, held: UUID) -> None:
+    press(as_alice, "approve", held)
+    page = press(as_alice, "approve", held).text
+
+    assert "answered first" in page
+    assert Vote.objects.count() == 1
+
+
+def test_ones_own_agents_call_is_for_somebody_else(client: Client, bob: User, held: UUID) -> None:
+    client.force_login(bob)
+
+    page = client.get(reverse("approvals:queue")).text
+    said = press(client, "approve", held).text
+
+    assert "The agent is yours: somebody else has to decide." in page
+    assert reverse("approvals:approve", args=[held]) not in page
+    assert "The agent is yours" in said
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+def test_what_was_not_shown_cannot_be_approved(as_alice: Client, held: UUID) -> None:
+    page = press(as_alice, "approve", held, seen="0" * 64).text
+
+    assert "Look again." in page
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+@pytest.mark.parametrize("verb", ["approve", "refuse"])
+@pytest.mark.parametrize("name", ["olga", "vera", "ines", "mallory"])
+def test_only_approvers_decide(
+    client: Client, request: pytest.FixtureRequest, held: UUID, verb: str, name: str
+) -> None:
+    client.force_login(request.getfixturevalue(name))
+
+    response = press(client, verb, held)
+
+    assert response.status_code == 403
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+@pytest.mark.parametrize("verb", ["approve", "refuse"])
+def test_deciding_is_never_a_link(as_alice: Client, held: UUID, verb: str) -> None:
+    response = as_alice.get(reverse(f"approvals:{verb}", args=[held]))
+
+    assert response.status_code == 405
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+@pytest.mark.parametrize("verb", ["approve", "refuse"])
+def test_a_stranger_decides_nothing(client: Client, held: UUID, verb: str) -> None:
+    press(client, verb, held)
+
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+def test_a_form_of_another_site_decides_nothing(alice: User, held: UUID) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+
+    assert press(client, "approve", held).status_code == 403
+    assert Call.objects.get(pk=held).state == State.HELD
+
+
+def test_a_call_that_never_was_held_has_no_approval(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    call_id = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+
+    assert press(as_alice, "approve", call_id).status_code == 404
+    assert as_alice.get(reverse("approvals:detail", args=[call_id])).status_code == 404
+
+
+def test_news_are_counted_and_decided_cards_change_where_they_stand(
+    as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
+) -> None:
+    scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Another"}, State.HELD)
+    other = Client()
+    other.force_login(scenery.person("carol", scenery.Role.APPROVER))
+    press(other, "refuse", held)
+
+    page = as_alice.get(reverse("approvals:news"), {"shown": str(held)}).text
+
+    assert "1 new" in page
+    assert f'id="card-{held}"' in page
+    assert 'hx-swap-oob="true"' in page
+    assert "Refused by <strong>carol</strong>" in page
+
+
+def test_more_cards_come_below_those_that_are_shown(
+    as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
+) -> None:
+    newer = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Another"}, State.HELD)
+
+    page = as_alice.get(reverse("approvals:more"), {"shown": str(held)}).text
+
+    assert f'id="card-{newer}"' in page
+    assert f'id="card-{held}"' not in page
+
+
+def test_the_navigation_counts_what_waits(as_alice: Client, held: UUID) -> None:
+    assert "1<span" in as_alice.get(reverse("approvals:count")).text.replace("\n", "")
+    press(as_alice, "approve", held)
+    assert "1<span" not in as_alice.get(reverse("approvals:count")).text
+
+
+def test_an_owner_takes_back_their_agents_call(client: Client, bob: User, held: UUID) -> None:
+    client.force_login(bob)
+
+    client.post(reverse("approvals:cancel", args=[held]))
+
+    assert Call.objects.get(pk=held).state == State.WITHDRAWN
+
+
+def test_nobody_else_takes_it_back(client: Client, vera: User, held: UUID) -> None:
+    client.force_login(vera)
+
+    assert client.post(reverse("approvals:cancel", args=[held])).status_code == 404
+    assert Call.objects.get(pk=held).state == State.HELD
