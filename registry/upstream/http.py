@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import orjson
-from multidict import CIMultiDict
+from yarl import URL
 
 from core.outbound import Refused
 from registry.upstream import wire
 from registry.upstream.calling import Call, Withdrawal
-from registry.upstream.exchange import BadStatus, Order, deliver, end, exchange
+from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head
 from registry.upstream.headers import encode
 from registry.upstream.links import Links
 from registry.upstream.values import (
@@ -37,7 +37,10 @@ _COMMON = {
     "Accept-Encoding": "identity",
     "User-Agent": "countersign",
 }
-_NOT_FOR_TARGETS = {"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade"}
+_NOT_FOR_TARGETS = {
+    *("accept", "accept-encoding", "connection", "content-length", "content-type", "expect"),
+    *("host", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"),
+}
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\uffff]*")
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
@@ -65,31 +68,36 @@ class Agreement:
     """What was settled with a server; replaced, never changed, when it is settled anew."""
 
     revision: str
-    headers: CIMultiDict[str]
+    url: URL
+    headers: dict[str, str]
     # What the server said of itself; empty where a hint spared the question.
     opening: dict[str, Any] = field(default_factory=dict)
     session: str = ""
-    _prepared: dict[str, tuple[CIMultiDict[str], bytes]] = field(default_factory=dict)
+    _prepared: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
 
     @property
     def modern(self) -> bool:
         return self.revision == MODERN
 
-    def for_tool(self, name: str) -> tuple[CIMultiDict[str], bytes]:
-        """Headers and JSON name of a tool's calls, made once."""
+    def for_tool(self, name: str) -> tuple[bytes, bytes]:
+        """The head of a tool's calls and its name as JSON, made once."""
         if name not in self._prepared:
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
-            self._prepared[name] = (self.for_method("tools/call", name), orjson.dumps(name))
+            self._prepared[name] = (self.head("tools/call", name), orjson.dumps(name))
         return self._prepared[name]
 
-    def for_method(self, method: str, name: str = "") -> CIMultiDict[str]:
+    def head(self, method: str = "", name: str = "") -> bytes:
         headers = self.headers.copy()
-        if self.modern:
+        if self.modern and method:
             headers["Mcp-Method"] = method
-            if name:
-                headers["Mcp-Name"] = encode(name)
-        return headers
+        if self.modern and name:
+            headers["Mcp-Name"] = encode(name)
+        return head("POST", self.url, headers)
+
+    def resuming(self, event: str) -> bytes:
+        headers = self.headers | {"Accept": "text/event-stream", "Last-Event-ID": event}
+        return head("GET", self.url, headers)
 
 
 class HttpServer:
@@ -103,6 +111,7 @@ class HttpServer:
             self._url = links.guard.check_url(target.url)
         except Refused as error:
             raise NotSent(str(error)) from error
+        self._place = links.place(self._url)
         self._base = _base_headers(target)
 
     async def call(self, call: Call) -> Reply:
@@ -140,7 +149,8 @@ class HttpServer:
     async def close(self) -> None:
         agreement, self._agreement = self._agreement, None
         if agreement and agreement.session:
-            await end(self._links, self._order(0, b"", agreement.headers, _ERRAND))
+            ending = head("DELETE", self._url, agreement.headers)
+            await self._tell(self._order(0, b"", ending, _ERRAND))
 
     async def _prepare(self, limits: Limits, instead_of: Agreement | None = None) -> Agreement:
         try:
@@ -172,9 +182,8 @@ class HttpServer:
         return await self._probe(limits)
 
     def _modern(self, opening: dict[str, Any] | None = None) -> Agreement:
-        headers = self._base.copy()
-        headers["MCP-Protocol-Version"] = MODERN
-        return Agreement(revision=MODERN, headers=headers, opening=opening or {})
+        headers = self._base | {"MCP-Protocol-Version": MODERN}
+        return Agreement(MODERN, self._url, headers, opening or {})
 
     async def _probe(self, limits: Limits) -> Agreement:
         """Ask in the present way; whatever an older server makes of it, greet it in its own."""
@@ -197,18 +206,14 @@ class HttpServer:
     async def _initialize(self, revision: str, limits: Limits) -> Agreement:
         id_ = next(self._ids)
         body = wire.request(id_, "initialize", orjson.dumps(wire.greeting(revision))[1:-1])
-        order = self._order(id_, body, self._base, limits)
+        order = self._order(id_, body, head("POST", self._url, self._base), limits)
         try:
             message = await exchange(self._links, order)
         except BadStatus as bad:
             raise _refusal(bad, id_) from None
         agreement = self._greeted(message, order)
-        status = await deliver(
-            self._links,
-            self._order(
-                0, wire.notification("notifications/initialized"), agreement.headers, limits
-            ),
-        )
+        ready = wire.notification("notifications/initialized")
+        status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
         if status >= 300:
             raise NotSent(f"The server refused the greeting with HTTP {status}.", status=status)
         return agreement
@@ -227,7 +232,7 @@ class HttpServer:
             if not _SESSION_ID.fullmatch(order.session):
                 raise Nonsense("The server's session id is not visible ASCII.")
             headers["Mcp-Session-Id"] = order.session
-        return Agreement(revision, headers, opening, order.session)
+        return Agreement(revision, self._url, headers, opening, order.session)
 
     async def _ask(
         self, agreement: Agreement, method: str, params: bytes, limits: Limits
@@ -235,7 +240,7 @@ class HttpServer:
         id_ = next(self._ids)
         parts = [part for part in (params, wire.meta(agreement.modern)) if part]
         body = wire.request(id_, method, b",".join(parts))
-        order = self._order(id_, body, agreement.for_method(method), limits)
+        order = self._order(id_, body, agreement.head(method), limits)
         try:
             message = await exchange(self._links, order)
         except BadStatus as bad:
@@ -270,30 +275,29 @@ class HttpServer:
             raise
 
     def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
-        headers, name = agreement.for_tool(call.name)
+        head, name = agreement.for_tool(call.name)
         if call.param_headers and agreement.modern:
-            headers = headers.copy()
-            headers.update(call.param_headers)
+            head += fields(call.param_headers)
         token = id_ if call.on_progress else None
         meta = wire.meta(agreement.modern, token, call.on_log is not None)
-        order = self._order(id_, wire.call(id_, name, call.arguments, meta), headers, call.limits)
-        order.resume = None if agreement.modern else agreement.headers
+        order = self._order(id_, wire.call(id_, name, call.arguments, meta), head, call.limits)
+        order.resume = None if agreement.modern else agreement.resuming
         order.hear = partial(self._hear, agreement, call, id_)
         return order
 
-    def _order(self, id_: int, body: bytes, headers: CIMultiDict[str], limits: Limits) -> Order:
-        return Order(id=id_, url=self._url, headers=headers, body=body, limits=limits)
+    def _order(self, id_: int, body: bytes, head: bytes, limits: Limits) -> Order:
+        return Order(id=id_, place=self._place, head=head, body=body, limits=limits)
 
     def _hear(self, agreement: Agreement, call: Call, id_: int, message: Message) -> None:
         if message.id is None:
             call.hear(message, id_)
         elif not agreement.modern:
-            answer = self._order(0, wire.answer_to(message), agreement.headers, _ERRAND)
+            answer = self._order(0, wire.answer_to(message), agreement.head(), _ERRAND)
             self._links.spawn(self._tell(answer))
 
     async def _stop(self, agreement: Agreement, id_: int) -> None:
         body = wire.cancelled(id_, "The caller withdrew the call.")
-        await self._tell(self._order(0, body, agreement.headers, _ERRAND))
+        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
 
     async def _tell(self, order: Order) -> None:
         try:
@@ -302,8 +306,8 @@ class HttpServer:
             log.info("%s was not told: %s", self._url.host, error)
 
 
-def _base_headers(target: Target) -> CIMultiDict[str]:
-    headers: CIMultiDict[str] = CIMultiDict()
+def _base_headers(target: Target) -> dict[str, str]:
+    headers: dict[str, str] = {}
     for name, value in target.headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise NotSent(f"The server's header “{name[:60]}” cannot be sent in HTTP.")
