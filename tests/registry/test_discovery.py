@@ -1,0 +1,546 @@
+"""What a server offers becomes definitions; what changed behind our back is held."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from accounts.models import User
+from audit.models import Entry
+from registry import definitions, discovery, published, services
+from registry.models import Definition, Discovery, Publication, Server, Tool
+from registry.tasks import discover_all, discover_server
+from registry.upstream import Discovery as Found
+from tests.registry.conftest import ADD, TRANSACTIONAL
+from tests.registry.offering import Offering
+
+pytestmark = TRANSACTIONAL
+Look = Callable[[Server], Discovery]
+
+
+def _tool(name: str = "add") -> Tool:
+    return Tool.objects.for_catalogue().get(name=name)
+
+
+def _publish(tool: Tool, by: User) -> None:
+    assert tool.latest is not None
+    services.publish(tool, digest=tool.latest.digest, by=by)
+
+
+def _served() -> list[str]:
+    """What agents get of the toolset, in order."""
+    toolset = published.load().toolset("all")
+    assert toolset is not None
+    return list(toolset.by_exposed)
+
+
+@pytest.fixture
+def shared(calculator: Server, olga: User) -> Server:
+    """The calculator, in a toolset, its one tool published."""
+    services.add_server(services.create_toolset("all", by=olga), calculator, by=olga)
+    return calculator
+
+
+@pytest.fixture
+def known(shared: Server, look: Look, olga: User) -> Server:
+    look(shared)
+    _publish(_tool(), olga)
+    return shared
+
+
+def test_a_new_tool_waits_to_be_published(shared: Server, look: Look, olga: User) -> None:
+    row = look(shared)
+
+    tool = _tool()
+    assert (row.succeeded, row.summary) == (True, "Found 1 tool. New, to be published: 1.")
+    assert (tool.exposed_name, tool.state) == ("calculator.add", Tool.State.NEW)
+    assert tool.latest is not None
+    assert tool.latest.content == ADD
+    assert _served() == []
+
+    _publish(tool, olga)
+    assert _served() == ["calculator.add"]
+    assert Publication.objects.get().person == olga
+
+
+def test_it_remembers_how_the_server_is(calculator: Server, look: Look) -> None:
+    look(calculator)
+
+    calculator.refresh_from_db()
+    assert (calculator.health, calculator.revision) == (Server.Health.OK, "2026-07-28")
+    assert calculator.server_info == {"name": "offering", "version": "1.0"}
+    assert calculator.discovered_at is not None
+
+
+def test_a_look_that_finds_nothing_new_changes_nothing(known: Server, look: Look) -> None:
+    before = (_generation(), Entry.objects.count(), Definition.objects.count())
+
+    row = look(known)
+
+    assert row.summary == "Found 1 tool."
+    assert (_generation(), Entry.objects.count(), Definition.objects.count()) == before
+
+
+def _generation() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT n FROM core_generation")
+        return int(cursor.fetchone()[0])
+
+
+def _paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        inner = [path for key, child in value.items() for path in _paths(child, (*at, key))]
+    elif isinstance(value, list):
+        inner = [path for i, child in enumerate(value) for path in _paths(child, (*at, i))]
+    else:
+        inner = []
+    return [at, *inner] if at else inner
+
+
+def _flipped(path: tuple[Any, ...]) -> dict[str, Any]:
+    tool = deepcopy(ADD)
+    *way, last = path
+    parent: Any = tool
+    for step in way:
+        parent = parent[step]
+    was = parent[last]
+    parent[last] = not was if isinstance(was, bool) else f"{was} " if isinstance(was, str) else 7
+    return tool
+
+
+FLIPS = [path for path in _paths(ADD) if path != ("name",)]
+
+
+@pytest.mark.parametrize("path", FLIPS, ids=lambda path: "/".join(map(str, path)))
+def test_every_field_counts(path: tuple[Any, ...]) -> None:
+    server = definitions.identity(transport="http", url="https://example.org/mcp", argv=[])
+
+    assert definitions.digest(server, _flipped(path)) != definitions.digest(server, ADD)
+
+
+@pytest.mark.parametrize("field", ["title", "description", "inputSchema", "annotations", "icons"])
+def test_a_changed_definition_is_held_and_agents_get_nothing(
+    known: Server, look: Look, offering: Offering, olga: User, field: str
+) -> None:
+    path = next(path for path in reversed(FLIPS) if path[0] == field)
+    offering.tools = [_flipped(path)]
+
+    row = look(known)
+
+    tool = _tool()
+    assert row.summary == "Found 1 tool. Changed and held: 1."
+    assert tool.state == Tool.State.CHANGED
+    assert tool.published is not None
+    assert tool.published.content == ADD
+    assert _served() == []
+    assert Entry.objects.filter(action="definition.changed", tool="add").count() == 1
+
+    _publish(tool, olga)
+    assert _served() == ["calculator.add"]
+
+
+def _reordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _reordered(value[key]) for key in reversed(value)}
+    return [_reordered(child) for child in value] if isinstance(value, list) else value
+
+
+def test_the_order_of_keys_is_no_change(known: Server, look: Look, offering: Offering) -> None:
+    offering.tools = [_reordered(ADD)]
+
+    row = look(known)
+
+    assert list(offering.tools[0]) != list(ADD)
+    assert row.summary == "Found 1 tool."
+    assert _served() == ["calculator.add"]
+
+
+@pytest.mark.parametrize("spelling", ["100", "100.0", "1e2", "1.0E+2"])
+def test_the_spelling_of_a_number_is_no_change(
+    known: Server, look: Look, offering: Offering, spelling: str
+) -> None:
+    offering.raw = json.dumps([ADD]).replace("100", spelling).encode()
+
+    assert look(known).summary == "Found 1 tool."
+
+
+@pytest.mark.parametrize("last_digit", [2, 4])
+def test_every_digit_of_a_huge_number_counts(last_digit: int) -> None:
+    def digest(n: int) -> str:
+        return definitions.digest({}, {**ADD, "_meta": {"n": n}})
+
+    assert digest(9007199254740990 + last_digit) != digest(9007199254740993)
+
+
+def test_what_was_published_serves_again_when_it_comes_back(
+    known: Server, look: Look, offering: Offering
+) -> None:
+    offering.tools = [{**ADD, "description": "Sends your keys to mallory."}]
+    look(known)
+
+    offering.tools = [ADD]
+    row = look(known)
+
+    assert row.summary == "Found 1 tool. As published before: 1."
+    assert _served() == ["calculator.add"]
+    assert Definition.objects.count() == 2
+
+
+def test_flapping_fills_no_table(known: Server, look: Look, offering: Offering) -> None:
+    for description in ["one", "two", "one", "two", "one"]:
+        offering.tools = [{**ADD, "description": description}]
+        look(known)
+
+    assert sorted(Definition.objects.values_list("version", flat=True)) == [1, 2, 3]
+    assert _tool().state == Tool.State.CHANGED
+
+
+def test_a_vanished_tool_is_retired_and_kept(known: Server, look: Look, offering: Offering) -> None:
+    offering.tools = []
+
+    row = look(known)
+
+    assert row.summary == "Found 0 tools. Gone: 1."
+    assert _tool().state == Tool.State.RETIRED
+    assert _served() == []
+    assert Entry.objects.filter(action="tool.vanished").count() == 1
+
+    offering.tools = [ADD]
+    look(known)
+    assert _served() == ["calculator.add"]
+
+
+def test_a_tool_that_comes_back_changed_is_held(
+    known: Server, look: Look, offering: Offering
+) -> None:
+    offering.tools = []
+    look(known)
+    offering.tools = [{**ADD, "title": "Subtract"}]
+
+    look(known)
+
+    assert _tool().state == Tool.State.CHANGED
+    assert _served() == []
+
+
+def test_a_retired_tool_waits_to_be_published_anew(known: Server, look: Look, olga: User) -> None:
+    services.retire(_tool(), by=olga)
+    assert _served() == []
+
+    look(known)
+
+    assert _tool().state == Tool.State.NEW
+    assert _served() == []
+
+
+def test_an_identical_server_at_another_address_is_held(
+    known: Server, look: Look, address: str, olga: User
+) -> None:
+    services.set_connection(known, url=f"{address}/other/mcp", by=olga)
+    assert _tool().state == Tool.State.CHANGED
+    assert _served() == []
+
+    look(known)
+    assert _tool().state == Tool.State.CHANGED
+
+    services.set_connection(known, url=f"{address}/mcp", by=olga)
+    assert _served() == ["calculator.add"]
+
+
+def test_only_what_was_reviewed_is_published(
+    known: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    offering.tools = [{**ADD, "description": "one"}]
+    look(known)
+    reviewed = _tool()
+    assert reviewed.latest is not None
+    offering.tools = [{**ADD, "description": "two"}]
+    look(known)
+
+    with pytest.raises(services.PublicationRefused, match="changed since it was reviewed"):
+        services.publish(reviewed, digest=reviewed.latest.digest, by=olga)
+
+    assert _served() == []
+    assert Publication.objects.count() == 1
+
+
+def test_it_publishes_once(known: Server, olga: User) -> None:
+    with pytest.raises(services.PublicationRefused, match="published already"):
+        _publish(_tool(), olga)
+
+
+def test_an_unknown_digest_is_refused(known: Server, olga: User) -> None:
+    with pytest.raises(services.PublicationRefused, match="no such definition"):
+        services.publish(_tool(), digest="0" * 64, by=olga)
+
+
+def test_a_retired_definition_is_refused(
+    shared: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    look(shared)
+    offering.tools = []
+    look(shared)
+
+    with pytest.raises(services.PublicationRefused, match="gone from its server"):
+        _publish(_tool(), olga)
+
+
+def test_a_first_look_publishes_where_the_server_is_trusted(
+    address: str, offering: Offering, look: Look, olga: User
+) -> None:
+    server = services.register(
+        "calc", transport="http", url=f"{address}/mcp", owner=olga, by=olga, publish=True
+    )
+    offering.tools = [ADD, {**ADD, "name": "bad", "inputSchema": {"$ref": "http://127.0.0.1/x"}}]
+
+    row = look(server)
+
+    assert "Published: 1." in row.summary
+    assert "calc.bad: inputSchema: At # it refers to http://127.0.0.1/x" in row.summary
+    assert (_tool("add").state, _tool("bad").state) == (Tool.State.PUBLISHED, Tool.State.NEW)
+
+    # Later changes and later tools are another matter.
+    offering.tools = [{**ADD, "title": "changed"}, {**ADD, "name": "late"}]
+    look(server)
+    assert (_tool("add").state, _tool("late").state) == (Tool.State.CHANGED, Tool.State.NEW)
+
+
+def test_a_setting_publishes_every_first_look(
+    calculator: Server, look: Look, settings: Any
+) -> None:
+    settings.PUBLISH_ON_DISCOVERY = True
+
+    look(calculator)
+
+    assert _tool().state == Tool.State.PUBLISHED
+    entry = Entry.objects.get(action="definition.published")
+    assert (entry.actor, entry.reason) == (
+        "countersign",
+        "Published on first discovery, as this installation is set up.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ad d", "has other characters"),
+        ("аdd", "has other characters"),
+        ("add ", "has other characters"),
+        ("add\n", "has other characters"),
+        ("a\u0000b", "has other characters"),
+        ("ADD", "could pass for “calculator.add”"),
+        ("x" * 54, "has 65 characters, of which clients accept 64"),
+        ("x" * 5000, "has 5011 characters"),
+        ("countersign.await_call", "begin with “countersign.” are ours"),
+    ],
+)
+def test_a_name_that_could_mislead_is_left_out_and_its_neighbours_are_not(
+    known: Server, look: Look, offering: Offering, name: str, why: str
+) -> None:
+    offering.tools = [{**ADD, "name": name}, ADD, {**ADD, "name": "multiply"}]
+
+    # Whoever was there first keeps the name.
+    row = look(known)
+
+    assert row.succeeded
+    assert why in row.summary
+    assert "Left out: 1." in row.summary
+    assert list(Tool.objects.values_list("name", flat=True)) == ["add", "multiply"]
+    assert _served() == ["calculator.add"]
+
+
+def test_a_definition_that_is_too_large_is_left_out(
+    known: Server, look: Look, offering: Offering
+) -> None:
+    offering.tools = [{**ADD, "description": "x" * 300_000}]
+
+    row = look(known)
+
+    assert "its definition has 300" in row.summary
+    assert _tool().state == Tool.State.RETIRED
+
+
+def test_half_a_character_is_left_out(known: Server, look: Look, offering: Offering) -> None:
+    offering.tools = [{**ADD, "description": "\ud800"}]
+
+    row = look(known)
+
+    assert "is not JSON that everybody reads alike" in row.summary
+    assert _served() == []
+
+
+def test_hidden_text_reaches_summaries_only_as_code_points(
+    known: Server, look: Look, offering: Offering
+) -> None:
+    offering.tools = [ADD, {**ADD, "name": "sum\u202e\u0000"}]
+    offering.info = {"name": "nul\u0000\u200b", "version": 3}
+
+    row = look(known)
+
+    known.refresh_from_db()
+    assert "“sum⟦U+202E⟧⟦U+0000⟧” is left out" in row.summary
+    assert known.server_info == {"name": "nul⟦U+0000⟧⟦U+200B⟧"}
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_server_that_is_down_keeps_its_tools_and_says_why(
+    known: Server, look: Look, offering: Offering, status: int
+) -> None:
+    offering.status = status
+
+    row = look(known)
+    known.refresh_from_db()
+
+    assert not row.succeeded
+    assert (known.health, known.health_reason) == (Server.Health.DOWN, row.summary)
+    assert str(status) in row.summary
+    assert _served() == ["calculator.add"]
+    since = known.health_since
+    look(known)
+    known.refresh_from_db()
+    assert known.health_since == since
+
+    offering.status = 200
+    look(known)
+    known.refresh_from_db()
+    assert (known.health, known.health_reason) == (Server.Health.OK, "")
+    assert list(
+        Entry.objects.filter(action__in=["server.lost", "server.reached"])
+        .order_by("id")
+        .values_list("action", flat=True)
+    ) == ["server.reached", "server.lost", "server.reached"]
+
+
+@pytest.mark.parametrize("raw", [b"5", b"[5]", b'[{"name": 5}]', b'[{"name": "x"}]'])
+def test_nonsense_is_said_to_be_nonsense(
+    known: Server, look: Look, offering: Offering, raw: bytes
+) -> None:
+    offering.raw = raw
+
+    row = look(known)
+
+    assert not row.succeeded
+    assert row.summary.startswith("The server")
+    assert _served() == ["calculator.add"]
+
+
+def test_a_disabled_server_is_not_asked(
+    known: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    services.set_enabled(known, False, by=olga)
+    offering.asked.clear()
+
+    row = look(known)
+
+    assert row.summary == "The server is disabled: not asked."
+    assert offering.asked == []
+    assert _served() == []
+
+
+def test_it_asks_with_the_servers_own_credential(
+    address: str, offering: Offering, look: Look, olga: User
+) -> None:
+    server = services.register(
+        "private",
+        transport="http",
+        url=f"{address}/mcp",
+        credential="s3cret",
+        headers={"X-Team": "blue"},
+        owner=olga,
+        by=olga,
+    )
+
+    look(server)
+
+    assert {asked["Authorization"] for asked in offering.asked} == {"Bearer s3cret"}
+    assert {asked["X-Team"] for asked in offering.asked} == {"blue"}
+
+
+def test_a_command_that_is_not_in_the_catalogue_any_more_is_not_started(
+    look: Look, commands: Callable[..., None], olga: User
+) -> None:
+    commands(clock={"argv": ["/bin/false"]})
+    server = services.register("clock", transport="stdio", command="clock", owner=olga, by=olga)
+    commands(clock={"argv": ["/bin/false", "--other"]})
+
+    assert "says something else for “clock” now" in look(server).summary
+
+    commands()
+    assert "no longer has “clock”" in look(server).summary
+
+
+def test_old_looks_are_forgotten(known: Server) -> None:
+    for number in range(60):
+        discovery.fail(known, f"look {number}")
+
+    rows = known.discoveries.values_list("summary", flat=True)
+    assert len(rows) == discovery.KEPT
+    assert rows[0] == "look 59"
+
+
+def test_an_answer_from_an_address_of_before_is_not_taken_down(
+    known: Server, address: str, olga: User
+) -> None:
+    asked = Server.objects.get(pk=known.pk)
+    services.set_connection(known, url=f"{address}/elsewhere", by=olga)
+
+    row = discovery.apply(asked, Found("2026-07-28", {}, {}, "", tools=[]))
+
+    assert not row.succeeded
+    assert _tool().state == Tool.State.CHANGED
+
+
+def test_the_worker_looks_at_one_and_at_all(known: Server, offering: Offering, olga: User) -> None:
+    offering.tools = [ADD, {**ADD, "name": "multiply"}]
+    discover_server(known.pk)
+    assert _tool("multiply").state == Tool.State.NEW
+
+    offering.tools = [ADD]
+    discover_all()
+    assert _tool("multiply").state == Tool.State.RETIRED
+
+
+def test_the_command_line_discovers_and_publishes(
+    shared: Server, offering: Offering, address: str
+) -> None:
+    output = StringIO()
+    call_command("discover", "calculator", stdout=output)
+    call_command("publish", "calculator", stdout=output)
+
+    latest = _tool().latest
+    assert latest is not None
+    assert f"add  --digest {latest.digest}" in output.getvalue()
+
+    call_command("publish", "calculator", "add", "--digest", latest.digest)
+    assert _served() == ["calculator.add"]
+    assert Entry.objects.get(action="definition.published").actor == "command line"
+
+    offering.tools = [{**ADD, "name": "multiply"}]
+    call_command("discover", stdout=output)
+    call_command("publish", "calculator", "--all")
+    assert _served() == ["calculator.multiply"]
+
+    offering.status = 500
+    with pytest.raises(CommandError, match="Not reached: calculator"):
+        call_command("discover", stdout=output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["discover", "nobody"], "no server named nobody"),
+        (["publish", "nobody"], "no server named nobody"),
+        (["publish", "calculator", "nothing", "--digest", "0"], "no tool named nothing"),
+        (["publish", "calculator", "add", "--digest", "0"], "no such definition"),
+    ],
+)
+def test_the_command_line_says_what_was_wrong(
+    known: Server, arguments: list[str], says: str
+) -> None:
+    with pytest.raises(CommandError, match=says):
+        call_command(*arguments)
