@@ -9,6 +9,24 @@ from typing import Any
 
 Tool = dict[str, Any]
 
+# One honest tool, with every field that a definition has.
+ADD: Tool = {
+    "name": "add",
+    "title": "Add",
+    "description": "Adds two numbers.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"a": {"type": "number"}, "b": {"type": "number", "maximum": 100}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    },
+    "outputSchema": {"type": "object", "properties": {"sum": {"type": "number"}}},
+    "annotations": {"readOnlyHint": True, "title": "Add"},
+    "icons": [{"src": "https://example.org/add.png"}],
+    "_meta": {"org.example/class": "arithmetic"},
+    "execution": {"taskSupport": "optional"},
+}
+
 
 class Offering:
     """What it says at `/mcp` and, all alike, at every other path."""
