@@ -45,7 +45,7 @@ def main() -> None:
     if command == "test":
         run_tests(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    if command == "up" and "--help" not in sys.argv:
+    if command == "up":
         run_up()
     from django.core.management import execute_from_command_line
 
@@ -173,7 +173,9 @@ def run_up() -> NoReturn:
     # point to, and Django's own start would cost a second of the way to the greeting.
     from config.management.commands.up import Command
 
-    Command().run_from_argv(sys.argv)
+    command = Command()
+    options = command.create_parser(sys.argv[0], "up").parse_args(sys.argv[2:])
+    command.handle(**vars(options))
     sys.exit()
 
 

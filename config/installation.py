@@ -49,7 +49,7 @@ class Plan:
 class Installation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.supervisor = Supervisor()
+        self.supervisor = Supervisor(ROOT)
         self.env: dict[str, str] = {}
 
     async def run(self) -> None:
@@ -205,7 +205,6 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
         "COUNTERSIGN_DATA": str(plan.data),
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": str(ROOT),
     }
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from config.embedded import leash
 
@@ -34,7 +35,8 @@ class Child:
 
 
 class Supervisor:
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self.children: list[Child] = []
         self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -54,6 +56,7 @@ class Supervisor:
         process = await asyncio.create_subprocess_exec(
             *leash.command(argv, signal=signal.SIGKILL),
             env=env,
+            cwd=self.directory,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -108,6 +111,7 @@ class Supervisor:
         child.process = await asyncio.create_subprocess_exec(
             *argv,
             env=env,
+            cwd=self.directory,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

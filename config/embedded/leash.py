@@ -30,11 +30,13 @@ def lifelines() -> tuple[int, ...]:
     return (reading,)
 
 
-def command(argv: list[str], *, signal: int, identity: str = "self") -> list[str]:
+def command(
+    argv: list[str], *, signal: int, identity: str = "self", python: str = sys.executable
+) -> list[str]:
     """`argv`, on a leash of the process that calls this."""
     lifeline = lifelines()[0] if lifelines() else 0
     words = [str(os.getpid()), str(int(signal)), identity, str(lifeline)]
-    return [sys.executable, "-I", "-S", __file__, *words, *argv]
+    return [python, "-I", "-S", __file__, *words, *argv]
 
 
 def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:

@@ -140,8 +140,8 @@ class Postgres:
 
     def _check_version(self) -> None:
         have = (self.home / "PG_VERSION").read_text().strip()
-        share = self.programs.parent / "share"
-        ours = next(share.rglob("postgres.bki")).open().readline().split()[-1]
+        with next((self.programs.parent / "share").rglob("postgres.bki")).open() as catalogue:
+            ours = catalogue.readline().split()[-1]
         if have != ours:
             raise CannotStart(
                 f"{self.home} was made by PostgreSQL {have} and this release brings {ours}: "

@@ -1,0 +1,221 @@
+import json
+import os
+import pwd
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from config.embedded.service import wait_until
+from tests.config.up import ROOT, Up, all_gone, bare_environment, status
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with Up(roomy(tmp_path_factory.mktemp("up")) / "data") as running:
+        yield running
+
+
+def roomy(directory: Path) -> Path:
+    """pytest's directories are for their owner only; PostgreSQL may run as somebody else."""
+    for path in (directory, *directory.parents):
+        if path.stat().st_uid == os.getuid() and path.name.startswith(("pytest-", "up", "test_")):
+            path.chmod(0o755)
+    return directory
+
+
+def test_it_greets_with_a_link_a_token_and_how_to_connect(up):
+    link = up.found(r"Sign in +http://127.0.0.1:\d+(/sign-in/\S+)")
+    token = up.found(r"Token +(csa_\S+)")
+
+    assert status(up.port, link) == 200
+    assert up.found(r"(claude mcp add \S+ http countersign \S+)")
+    assert f'"Authorization: Bearer {token}"' in up.text()
+    assert up.is_healthy()
+
+
+def test_what_it_shares_only_its_owner_may_read(up):
+    for name in ("services.json", "passwords.json", "secret.key"):
+        assert stat.S_IMODE((up.data / name).stat().st_mode) == 0o600, name
+
+
+def test_the_application_role_owns_nothing(up):
+    shared = json.loads((up.data / "services.json").read_text())
+
+    with psycopg.connect(shared["DATABASE_URL"]) as connection:
+        role = connection.execute(
+            "SELECT current_user, rolsuper, rolcreatedb, rolcreaterole FROM pg_roles"
+            " WHERE rolname = current_user"
+        ).fetchone()
+        owned = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE tableowner = current_user"
+        ).fetchone()
+
+    assert role == ("countersign_app", False, False, False)
+    assert owned == (0,)
+
+
+def test_other_commands_work_beside_it(up):
+    result = subprocess.run(
+        [*manage(), "sign_in_link"],
+        cwd=ROOT,
+        env=bare_environment() | {"COUNTERSIGN_DATA": str(up.data)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert result.stdout.startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+
+
+def test_a_second_start_is_refused_with_the_address_of_the_first(up):
+    second = Up(up.data)
+    second.log = up.data.parent / "second.log"
+
+    second.launch()
+
+    assert second.ends() == os.EX_TEMPFAIL
+    assert f"already running on {up.data}, at http://127.0.0.1:{up.port}" in second.text()
+    assert up.is_healthy()
+
+
+def test_it_starts_a_killed_child_again(up):
+    for word in ("daphne", "worker"):
+        killed = up.child(word)
+
+        killed.kill()
+
+        assert up.says("ended by itself (SIGKILL); starts again in 0.5 s")
+        assert wait_until(lambda: replaced(up, word, killed.pid), seconds=30)  # noqa: B023 now
+    assert wait_until(up.is_healthy, seconds=30)
+
+
+def test_it_recovers_a_killed_database_with_what_was_committed(up):
+    url = json.loads((up.data / "services.json").read_text())["DATABASE_OWNER_URL"]
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+
+    up.child("pginstall/bin/postgres").kill()
+
+    assert wait_until(lambda: answer(url) == (42,), seconds=30)
+    assert wait_until(up.is_healthy, seconds=30)
+
+
+def test_after_kill_9_nothing_is_left_and_the_next_start_goes_on(up):
+    family = up.family()
+
+    up.process.kill()
+
+    up.ends()
+    assert all_gone(family)
+    up.start()
+    assert "Sign in " not in up.text()
+    assert up.is_healthy()
+
+
+def test_sigterm_stops_it_and_every_child(up):
+    family = up.family()
+    assert len(family) >= 6
+
+    up.process.send_signal(signal.SIGTERM)
+
+    assert up.ends() == 0
+    assert all_gone(family, seconds=0)
+    assert "killed" not in up.text()
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    up = Up(tmp_path / "data")
+    with socket.create_server(("127.0.0.1", up.agent_port)):
+        up.launch()
+
+        assert up.ends() == 1
+
+    assert f"Port {up.agent_port} on 127.0.0.1 cannot be used" in up.text()
+    assert "--agent-port" in up.text()
+    assert not (tmp_path / "data" / "postgres").exists()
+
+
+def test_it_uses_a_database_and_a_broker_that_are_given(tmp_path, fresh_database):
+    given = {**fresh_database, "REDIS_URL": os.environ["REDIS_URL"]}
+
+    with Up(tmp_path / "data", env=given) as up:
+        assert up.is_healthy()
+        assert not [child for child in up.family() if child.name() in SERVICES]
+        assert up.found(r"Token +(csa_\S+)")
+
+
+def test_a_database_that_does_not_answer_is_named_and_its_password_is_not(tmp_path):
+    nowhere = f"postgresql://countersign:hunter2@/x?host={tmp_path}"
+
+    up = Up(tmp_path / "data", env={"DATABASE_URL": nowhere, "REDIS_URL": "redis://127.0.0.1:1/0"})
+    up.launch()
+
+    assert up.ends() == 1
+    assert "The database of DATABASE_URL does not answer" in up.text()
+    assert "hunter2" not in up.text()
+
+
+SERVICES = ("postgres", "valkey-server")
+
+
+def other_ways() -> list[str]:
+    """As root there are two more: as an ordinary user, and with data that only root can reach."""
+    if os.getuid() != 0:
+        return []
+    return ["hidden data", *(["ordinary user"] if python_for_everybody() else [])]
+
+
+def python_for_everybody() -> str:
+    """Root's own Python may be out of others' reach; the system's has the same packages then."""
+    packages = Path(psycopg.__file__).parents[1]
+    if not is_public(packages) or not is_public(ROOT):
+        return ""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    candidates = [Path(sys.executable), Path("/usr/bin") / version]
+    return next((str(path) for path in candidates if is_public(path.resolve())), "")
+
+
+def is_public(path: Path) -> bool:
+    return path.exists() and all(one.stat().st_mode & 0o001 for one in (path, *path.parents))
+
+
+@pytest.mark.parametrize("way", other_ways())
+def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    user = nobody.pw_uid if way == "ordinary user" else None
+    if user is not None:
+        roomy(tmp_path)
+        os.chown(tmp_path, user, -1)
+
+    env = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(psycopg.__file__).parents[1])}
+    up = Up(tmp_path / "data", user=user, env=env)
+    up.python = python_for_everybody() if user else sys.executable
+    with up:
+        assert up.is_healthy()
+        assert up.child("pginstall/bin/postgres").uids().real == (user or 0)
+
+
+def replaced(up: Up, word: str, pid: int) -> bool:
+    try:
+        return up.child(word).pid != pid
+    except StopIteration:
+        return False
+
+
+def answer(url: str) -> tuple[object, ...] | None:
+    try:
+        with psycopg.connect(url) as connection:
+            return connection.execute("SELECT answer FROM kept").fetchone()
+    except psycopg.OperationalError:
+        return None
+
+
+def manage() -> list[str]:
+    return [sys.executable, "manage.py"]

@@ -1,0 +1,124 @@
+"""`manage.py up` as tests run it: on a data directory and ports of their own."""
+
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from config.embedded import leash
+from config.embedded.service import wait_until
+from config.embedded.valkey import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bare_environment() -> dict[str, str]:
+    """Nobody gave us anything: neither a database nor a setting."""
+    ours = re.compile("DATABASE_|REDIS_URL|COUNTERSIGN_|DJANGO_|PYTEST_")
+    env = {name: value for name, value in os.environ.items() if not ours.match(name)}
+    return env | {"COUNTERSIGN_NO_BOOTSTRAP": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class Up:
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        env: Mapping[str, str] | None = None,
+        user: int | None = None,
+        examples: bool = False,
+    ) -> None:
+        self.data = data
+        self.port, self.agent_port = free_port(), free_port()
+        self.options = [*options] if examples else ["--no-examples", *options]
+        self.env = bare_environment() | dict(env or {})
+        self.user = user
+        self.python = sys.executable
+        self.log = data.parent / f"{data.name}.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(60)
+
+    def start(self) -> None:
+        self.launch()
+        wait_until(lambda: self.process.poll() is not None or self.has_greeted(), seconds=90)
+        assert self.has_greeted(), self.text()
+
+    def launch(self) -> None:
+        ports = ["--port", str(self.port), "--agent-port", str(self.agent_port)]
+        argv = [self.python, "manage.py", "up", "--data", str(self.data), *ports]
+        identity: dict[str, Any] = {}
+        if self.user is not None:
+            identity = {"user": self.user, "group": self.user, "extra_groups": []}
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                # As itself: the death signal comes after the change of user.
+                leash.command([*argv, *self.options], signal=15, python=self.python),
+                cwd=ROOT,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=leash.lifelines(),
+                **identity,
+            )
+
+    def ends(self) -> int:
+        return self.process.wait(60)
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def says(self, sentence: str) -> bool:
+        return wait_until(lambda: sentence in self.text(), seconds=30)
+
+    def has_greeted(self) -> bool:
+        return "Countersign is running" in self.text()
+
+    def found(self, pattern: str) -> str:
+        match = re.search(pattern, self.text())
+        assert match, self.text()
+        return match[1]
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def child(self, word: str) -> psutil.Process:
+        """The child of `up` itself with this word among its arguments."""
+        own = psutil.Process(self.process.pid).children()
+        return next(child for child in own if any(word in part for part in child.cmdline()))
+
+    def is_healthy(self) -> bool:
+        return all(status(port, "/healthz") == 200 for port in (self.port, self.agent_port))
+
+
+def status(port: int, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return 0
+
+
+def all_gone(family: list[psutil.Process], *, seconds: float = 10) -> bool:
+    return wait_until(lambda: not any(alive(process) for process in family), seconds=seconds)
+
+
+def alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
