@@ -16,10 +16,9 @@ from registry import definitions, discovery, published, services
 from registry.models import Definition, Discovery, Publication, Server, Tool
 from registry.tasks import discover_all, discover_server
 from registry.upstream import Discovery as Found
-from tests.registry.conftest import ADD, TRANSACTIONAL
-from tests.registry.offering import Offering
+from tests.registry.offering import ADD, Offering
 
-pytestmark = TRANSACTIONAL
+pytestmark = pytest.mark.django_db(transaction=True)
 Look = Callable[[Server], Discovery]
 
 
@@ -103,7 +102,7 @@ def _paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def _flipped(path: tuple[Any, ...]) -> dict[str, Any]:
-    tool = deepcopy(ADD)
+    tool: dict[str, Any] = deepcopy(ADD)
     *way, last = path
     parent: Any = tool
     for step in way:
