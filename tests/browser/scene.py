@@ -106,6 +106,7 @@ SLY = {
     },
     "annotations": {"readOnlyHint": True},
 }
+ALLOWED = {"rule": "Everyday work", "reason": "Reading and reckoning change nothing."}
 DAYS = [
     {"day": "Mon", "high": 11.5, "low": 4, "sky": "cloudy"},
     {"day": "Tue", "high": 9, "low": 2.5, "sky": "rain"},
@@ -151,7 +152,7 @@ def office() -> Office:
     add, forecast = calc.tools.for_catalogue().get(), weather.tools.for_catalogue().get()
     report = reports.tools.for_catalogue().get()
 
-    added = scenery.call(scout, add, {"a": 2, "b": 40}, State.QUEUED)
+    added = scenery.call(scout, add, {"a": 2, "b": 40}, State.QUEUED, **ALLOWED)
     scenery.run(added)
     scenery.finish(added, {"content": [{"type": "text", "text": "42"}]})
     scenery.call(
@@ -163,17 +164,17 @@ def office() -> Office:
         rule="No writing above the folder",
         reason="Paths stay in the folder.",
     )
-    pictured = scenery.call(scout, forecast, {"place": "Utrecht"}, State.QUEUED)
+    pictured = scenery.call(scout, forecast, {"place": "Utrecht"}, State.QUEUED, **ALLOWED)
     scenery.run(pictured)
     scenery.finish(pictured, result())
-    failed = scenery.call(clerk, search, {"pattern": "def ("}, State.QUEUED)
+    failed = scenery.call(clerk, search, {"pattern": "def ("}, State.QUEUED, **ALLOWED)
     scenery.run(failed)
     wrong = {"content": [{"type": "text", "text": "unbalanced parenthesis"}], "isError": True}
     scenery.finish(failed, wrong, State.TOOL_ERROR)
-    lost = scenery.call(clerk, send, scenery.MAIL, State.QUEUED)
+    lost = scenery.call(clerk, send, scenery.MAIL, State.QUEUED, **ALLOWED)
     scenery.run(lost)
     scenery.finish(lost, {"content": []}, State.UNKNOWN, "The server hung up while it worked.")
-    running = scenery.call(clerk, report, {"quarter": "2026-Q3"}, State.QUEUED)
+    running = scenery.call(clerk, report, {"quarter": "2026-Q3"}, State.QUEUED, **ALLOWED)
     scenery.run(running)
     Call.objects.filter(pk=running).update(
         progress=18, progress_total=30, progress_message="Reading ledger of September"
