@@ -1,0 +1,129 @@
+"""A server that records, a toolset that scout may use, and agents of every revision."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+from asgiref.sync import sync_to_async
+
+from accounts.models import Agent as AgentRow
+from accounts.models import User
+from approvals import services as approvals
+from approvals.models import Approval
+from audit.services import SYSTEM
+from calls.models import Call
+from policies.models import Effect, Rule
+from policies.services import save_rule
+from registry import discovery, services
+from registry.models import Toolset
+from tests.gateway.agent import LEGACY, MODERN, Agent
+from tests.processes import Stack
+from tests.upstreams.recorder import Recorder
+
+Play = Callable[..., Agent]
+
+
+@pytest.fixture(scope="session")
+def running_recorder() -> Iterator[Recorder]:
+    with Recorder() as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def upstream(running_recorder: Recorder) -> Recorder:
+    running_recorder.reset()
+    return running_recorder
+
+
+@pytest.fixture
+def toolset(upstream: Recorder, scout: AgentRow, bob: User, transactional_db: None) -> Toolset:
+    """Everything that the recorder offers is allowed; what a test holds or denies, it says."""
+    made = services.create_toolset("desk", by=bob)
+    services.assign(made, scout, by=bob)
+    add_server("rec", made, upstream, by=bob)
+    add_rule(Effect.ALLOW, "*", position=900)
+    upstream.received.clear()
+    return made
+
+
+def add_server(slug: str, toolset: Toolset, upstream: Recorder, *, by: User) -> None:
+    """Another server at the recorder's address, with what it offers now."""
+    server = services.register(
+        slug, transport="http", url=upstream.url, owner=by, by=by, publish=True
+    )
+    services.add_server(toolset, server, by=by)
+    (found,) = asyncio.run(discovery.look_at([server.pk]))
+    assert found.succeeded, found.summary
+
+
+def add_rule(effect: Effect, tool: str, *, position: int = 100, reason: str = "") -> Rule:
+    made = Rule(name=f"{effect} {tool}", effect=effect, tool=tool, position=position, reason=reason)
+    return save_rule(made, by=SYSTEM)
+
+
+rule = sync_to_async(add_rule)
+server = sync_to_async(add_server)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(limit=200)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        yield session
+
+
+@pytest.fixture
+def play(stack: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_token: str) -> Play:
+    """Makes an agent that speaks a revision, with abilities, at an address below /mcp/."""
+    assert stack.agents
+
+    def play(revision: str = MODERN, *, at: str = "desk", token: str = "", **options: Any) -> Agent:
+        url = f"{stack.agents_url}/mcp/{at}"
+        return Agent(http, url, token or scout_token, revision, **options)
+
+    return play
+
+
+@pytest.fixture
+def agent(play: Play) -> Agent:
+    """Of the modern revision."""
+    return play()
+
+
+@pytest.fixture(params=[MODERN, *LEGACY])
+def any_agent(request: pytest.FixtureRequest, play: Play) -> Agent:
+    """Of every revision in turn."""
+    return play(request.param)
+
+
+@pytest.fixture(params=LEGACY)
+def legacy_agent(request: pytest.FixtureRequest, play: Play) -> Agent:
+    return play(request.param)
+
+
+async def the_call(call_id: str | None = None) -> Call:
+    """The one that there is, or that one."""
+    found = Call.objects.filter(pk=call_id) if call_id else Call.objects.all()
+    return await found.select_related("agent").aget()
+
+
+async def until(condition: Callable[[], Awaitable[Any]], *, seconds: float = 15) -> Any:
+    async with asyncio.timeout(seconds):
+        while not (found := await condition()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+@sync_to_async
+def decide(by: User, *, approve: bool = True, reason: str = "") -> None:
+    """What the person's button does, for the one call that waits."""
+    approval = Approval.objects.for_queue().get(state=Approval.State.WAITING)
+    digest = approval.call.arguments_digest
+    approvals.vote(approval, by=by, approve=approve, seen_digest=digest, reason=reason)
+
+
+async def decide_soon(by: User, *, after: float = 2.0, **decision: Any) -> None:
+    await asyncio.sleep(after)
+    await decide(by, **decision)

@@ -1,0 +1,140 @@
+"""What an agent is offered, and how: discovery, handshake, and lists in pages."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from accounts.models import User
+from registry import services
+from registry.models import Server, Toolset
+from tests.gateway.agent import LEGACY, META, MODERN, Agent
+from tests.gateway.conftest import Play, server, until
+from tests.upstreams.recorder import TOOLS, Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AWAIT = "countersign.await_call"
+
+
+async def names(agent: Agent, **params: Any) -> list[str]:
+    reply = await agent.ask("tools/list", params)
+    assert reply.status == 200, reply.body
+    return [tool["name"] for tool in reply.result["tools"]]
+
+
+async def test_discovery_says_what_there_is(agent: Agent) -> None:
+    reply = await agent.ask("server/discover")
+
+    result = reply.result
+    assert result["supportedVersions"] == [MODERN, *LEGACY]
+    assert result["capabilities"]["tools"] == {}
+    assert "io.modelcontextprotocol/tasks" in result["capabilities"]["extensions"]
+    assert (result["resultType"], result["cacheScope"]) == ("complete", "private")
+    assert isinstance(result["ttlMs"], int)
+    assert result["_meta"][f"{META}serverInfo"]["name"] == "countersign"
+
+
+async def test_all_servers_tools_are_listed_in_one_order(any_agent: Agent) -> None:
+    listed = await names(any_agent)
+
+    assert listed == sorted([AWAIT, *(f"rec.{name}" for name in TOOLS)])
+    assert await names(any_agent) == listed
+
+
+async def test_one_server_alone_lists_its_own_names(play: Play) -> None:
+    assert await names(play(at="desk/rec")) == sorted(TOOLS)
+
+
+async def test_a_definition_is_told_as_its_server_wrote_it(agent: Agent) -> None:
+    reply = await agent.ask("tools/list")
+
+    echo = next(tool for tool in reply.result["tools"] if tool["name"] == "rec.echo")
+    assert echo == {"name": "rec.echo", **TOOLS["echo"]}
+
+
+async def test_only_the_modern_list_may_be_kept(any_agent: Agent) -> None:
+    result = (await any_agent.ask("tools/list")).result
+
+    if any_agent.revision == MODERN:
+        assert result["cacheScope"] == "private"
+        assert result["ttlMs"] >= 0
+        assert result["resultType"] == "complete"
+    else:
+        assert result.keys() == {"tools"}
+
+
+async def test_many_tools_come_in_pages(
+    play: Play, toolset: Toolset, upstream: Recorder, bob: User
+) -> None:
+    upstream.tools = {f"t{n:04}": {"inputSchema": {"type": "object"}} for n in range(600)}
+    await server("many", toolset, upstream, by=bob)
+    agent = play()
+
+    first = (await agent.ask("tools/list")).result
+    second = (await agent.ask("tools/list", {"cursor": first["nextCursor"]})).result
+
+    assert len(first["tools"]) == 500
+    assert "nextCursor" not in second
+    listed = [tool["name"] for tool in first["tools"] + second["tools"]]
+    assert listed == sorted(listed)
+    assert len(set(listed)) == 600 + len(TOOLS) + 1
+
+
+async def test_an_empty_cursor_begins_at_the_beginning(agent: Agent) -> None:
+    assert await names(agent, cursor="") == await names(agent)
+
+
+@pytest.mark.parametrize("cursor", ["nonsense!", "x", 5, None, ["a"]])
+async def test_a_cursor_that_we_did_not_give_is_refused(any_agent: Agent, cursor: Any) -> None:
+    reply = await any_agent.ask("tools/list", {"cursor": cursor})
+
+    assert reply.error["code"] == -32602
+
+
+async def test_what_is_taken_away_is_gone_within_a_second(
+    agent: Agent, toolset: Toolset, bob: User
+) -> None:
+    assert len(await names(agent)) > 1
+    registered = await Server.objects.aget()
+
+    await sync_to_async(services.remove_server)(toolset, registered, by=bob)
+
+    async def only_ours() -> bool:
+        return await names(agent) == [AWAIT]
+
+    await until(only_ours, seconds=1)
+
+
+async def test_wishes_that_we_do_not_serve_are_not_passed_on(
+    play: Play, toolset: Toolset, upstream: Recorder, bob: User
+) -> None:
+    marked = {"type": "string", "x-mcp-header": "Region"}
+    inner = {"type": "object", "properties": {"region": marked}}
+    schema = {
+        "type": "object",
+        "properties": {"region": {**marked, "x-mcp-header": "R"}, "in": inner},
+    }
+    upstream.tools = {"h": {"inputSchema": schema, "execution": {"taskSupport": "optional"}}}
+    await server("headed", toolset, upstream, by=bob)
+
+    reply = await play(at="desk/headed").ask("tools/list")
+
+    plain = {"type": "string"}
+    inner = {"type": "object", "properties": {"region": plain}}
+    schema = {"type": "object", "properties": {"region": plain, "in": inner}}
+    assert reply.result["tools"] == [{"name": "h", "inputSchema": schema}]
+
+
+async def test_earlier_revisions_see_no_outputs_that_they_could_not_read(
+    play: Play, toolset: Toolset, upstream: Recorder, bob: User
+) -> None:
+    number = {"inputSchema": {"type": "object"}, "outputSchema": {"type": "number"}}
+    upstream.tools = {"count": number}
+    await server("counting", toolset, upstream, by=bob)
+
+    modern = await play(at="desk/counting").ask("tools/list")
+    legacy = await play("2025-11-25", at="desk/counting").ask("tools/list")
+
+    assert modern.result["tools"][0]["outputSchema"] == {"type": "number"}
+    assert "outputSchema" not in legacy.result["tools"][0]
