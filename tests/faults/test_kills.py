@@ -1,0 +1,169 @@
+"""Somebody is killed in the middle of fifty calls. What the record says afterwards must be true of
+what the server received, and nothing may have been sent twice."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psycopg
+import pytest
+from psycopg.rows import namedtuple_row
+
+from config.embedded.postgres import SUPERUSER, Postgres
+from tests.database import ROOT, Databases
+from tests.faults.witness import Witness
+from tests.gateway.agent import Agent, Reply
+from tests.processes import Stack
+from tests.services import running
+
+CALLS = 50
+LEASE_S = "2"
+# Written for a running call whose end nobody saw: these alone may stand beside any receipt.
+UNSURE = {"unknown"}
+SENT = {"succeeded", "tool_error"}
+# What a client may see of a process that dies under it.
+BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, json.JSONDecodeError)
+
+
+@dataclass
+class House:
+    stack: Stack
+    database: "Database"
+    witness: Witness
+    token: str
+
+    def rows(self) -> list[Any]:
+        with psycopg.connect(self.database.urls["DATABASE_URL"], row_factory=namedtuple_row) as db:
+            return db.execute(
+                "SELECT convert_from(arguments, 'UTF8')::json->>'nonce' AS nonce, state, executed,"
+                " (SELECT count(*) FROM audit_entry e WHERE e.call_id = c.id) AS entries, seq"
+                " FROM calls_call c"
+            ).fetchall()
+
+
+class Database:
+    """A PostgreSQL of this test's own, which it may kill."""
+
+    def __init__(self, home: Path, resources: ExitStack) -> None:
+        self._home, self._resources = home, resources
+        home.mkdir(mode=0o711)
+        # Killing processes, not the machine: what was written is there without waiting for disks.
+        self.postgres = Postgres(home, settings={"fsync": "off"})
+        self._start()
+        self.urls = Databases(self.postgres.url(SUPERUSER, "postgres")).clone()
+
+    def _start(self) -> None:
+        log = self._home / "postgres.log"
+        self.process = self._resources.enter_context(running(self.postgres, log))
+
+    def kill_and_restart(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._start()
+
+
+@pytest.fixture
+def house(own_stack: Stack, tmp_path: Path) -> Iterator[House]:
+    with ExitStack() as resources:
+        database = Database(tmp_path / "database", resources)
+        witness = resources.enter_context(Witness())
+        own_stack.env |= database.urls | {"COUNTERSIGN_LEASE_S": LEASE_S}
+        token = subprocess.run(
+            [sys.executable, "-m", "tests.faults.world", witness.url],
+            env={**own_stack.env, "DJANGO_SETTINGS_MODULE": "config.settings"},
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        assert own_stack.agents
+        assert own_stack.worker
+        yield House(own_stack, database, witness, token)
+        # Processes before the database that they use.
+        own_stack.__exit__()
+
+
+async def call(agent: Agent, number: int) -> Reply | None:
+    """None when the process died under the request."""
+    tool = "up.now" if number % 2 else "up.later"
+    with suppress(*BROKEN):
+        return await agent.call(tool, {"nonce": str(number)})
+    return None
+
+
+async def fifty_calls_and(house: House, fault: Any) -> dict[str, Reply | None]:
+    timeout = aiohttp.ClientTimeout(total=60)
+    async with aiohttp.ClientSession(timeout=timeout) as http:
+        agent = Agent(http, f"{house.stack.agents_url}/mcp/desk", house.token)
+        calls = [asyncio.ensure_future(call(agent, number)) for number in range(CALLS)]
+        # In the middle: some have arrived and wait for their answer, others are on their way.
+        await asyncio.to_thread(house.witness.wait_for_each, 5)
+        await asyncio.to_thread(fault)
+        house.witness.answer()
+        replies = await asyncio.gather(*calls)
+    return {str(number): reply for number, reply in enumerate(replies)}
+
+
+async def settled(house: House) -> list[Any]:
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(psycopg.OperationalError):
+                rows = house.rows()
+                if not {row.state for row in rows} & {"queued", "running", "approved", "held"}:
+                    return rows
+            await asyncio.sleep(0.1)
+
+
+def check(house: House, rows: list[Any], told: dict[str, Reply | None]) -> None:
+    receipts = house.witness.receipts
+    recorded = {row.nonce: row for row in rows}
+
+    assert len(recorded) == len(rows), "one call was opened twice"
+    assert max(receipts.values()) == 1, "one call was sent twice"
+    assert set(receipts) <= set(recorded), "a call was sent without a record"
+    for row in rows:
+        assert row.entries >= row.seq, f"a move of {row.nonce} has no entry"
+        if row.state in SENT:
+            assert receipts[row.nonce] == 1, f"{row} was never received"
+        elif row.state not in UNSURE and row.executed == "no":
+            assert receipts[row.nonce] == 0, f"{row}, and yet it was received"
+        else:
+            assert row.state in UNSURE, row
+    for nonce, reply in told.items():
+        if reply is not None and reply.status == 200 and not reply.result.get("isError"):
+            assert recorded[nonce].state == "succeeded", f"the agent was told otherwise of {nonce}"
+
+
+@pytest.mark.parametrize("victim", ["worker", "agents", "postgres"])
+async def test_the_record_stays_true(house: House, victim: str) -> None:
+    def fault() -> None:
+        if victim == "postgres":
+            house.database.kill_and_restart()
+        else:
+            getattr(house.stack, victim).restart()
+
+    told = await fifty_calls_and(house, fault)
+    rows = await settled(house)
+
+    check(house, rows, told)
+    states = [row.state for row in rows]
+    # The fault was felt, and it was not the end of everything.
+    assert victim == "postgres" or "unknown" in states
+    assert "succeeded" in states
+
+
+async def test_without_a_fault_every_call_succeeds(house: House) -> None:
+    """The other tests would pass on a house in which nothing works."""
+    told = await fifty_calls_and(house, lambda: None)
+    rows = await settled(house)
+
+    check(house, rows, told)
+    assert [row.state for row in rows] == ["succeeded"] * CALLS
+    assert house.witness.receipts.total() == CALLS
