@@ -112,6 +112,16 @@ def note_used(token_ids: Collection[int]) -> None:
 
 
 @transaction.atomic
+@transaction.atomic
+def create_person(username: str, *, roles: Collection[Role], by: User | None) -> User:
+    """Somebody who can sign in only by a link, until a password is set."""
+    ensure_roles()
+    person = User.objects.create_user(username)
+    person.groups.set(Group.objects.filter(name__in=roles))
+    record("person.created", actor=acting(by), person=username, roles=list(roles))
+    return person
+
+
 def first_administrator() -> User:
     """The person who runs a fresh installation; the one from before if there is one.
 

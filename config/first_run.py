@@ -11,6 +11,7 @@ from django.conf import settings
 
 from accounts import services as accounts
 from accounts.models import Agent, User
+from accounts.roles import Role
 from audit.services import SYSTEM
 from config.embedded.service import write_private
 from examples.servers import ExampleServer, example_servers
@@ -20,6 +21,8 @@ from registry import discovery, services
 from registry.models import Discovery, Server, Toolset
 
 AGENT, TOOLSET = "demo", "default"
+# Nobody decides on calls of an agent of their own, and the administrator is to decide on these.
+AGENT_OWNER = "demo-owner"
 # These write or send: what they do waits for a person, what they only read does not.
 WATCHED = ("file-writer", "mailer")
 log = logging.getLogger(__name__)
@@ -29,7 +32,7 @@ def first_run(*, examples: bool) -> dict[str, str]:
     """Make what is missing. Safe to repeat; what is shown once is made anew each time."""
     person = accounts.first_administrator()
     agent = Agent.objects.filter(name=AGENT).first()
-    agent = agent or accounts.create_agent(AGENT, owner=person, by=None)
+    agent = agent or accounts.create_agent(AGENT, owner=agent_owner(), by=None)
     toolset = Toolset.objects.filter(slug=TOOLSET).first()
     toolset = toolset or services.create_toolset(TOOLSET, by=None)
     services.assign(toolset, agent, by=None)
@@ -41,6 +44,11 @@ def first_run(*, examples: bool) -> dict[str, str]:
         "toolset": TOOLSET,
         "token": accounts.issue_token(agent, by=None),
     }
+
+
+def agent_owner() -> User:
+    owner = User.objects.filter(username=AGENT_OWNER).first()
+    return owner or accounts.create_person(AGENT_OWNER, roles=[Role.VIEWER], by=None)
 
 
 def add_examples(toolset: Toolset, person: User) -> None:
