@@ -60,7 +60,8 @@ _decoder = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
 )
 _scan = c_make_scanner(_decoder)
-_lenient = c_make_scanner(json.JSONDecoder())
+# Not int: more than 4,300 digits would be an error, and the value is not looked at.
+_lenient = c_make_scanner(json.JSONDecoder(parse_int=float))
 
 
 def loads(data: bytes) -> Any:

@@ -193,7 +193,10 @@ async def _follow(links: Links, arrived: Arrived, order: Order) -> Message:
     """The reply from an event stream; what comes before it is heard."""
     events = EventStream(order.limits.max_bytes)
     if message := await _reply_in(arrived, events, order):
-        links.spawn(_finish(arrived))
+        if arrived.content.at_eof():
+            arrived.release()
+        else:
+            links.spawn(_finish(arrived))
         return message
     arrived.close()
     if order.resume is not None and events.last_id:

@@ -193,10 +193,10 @@ class HttpServer:
         except NotSent as error:
             if error.status is None or error.status in (401, 402, 403, 407, 429):
                 raise
-        except Answered as error:
-            offered = error.data.get("supported") if isinstance(error.data, dict) else None
-        except (UpstreamError, Unacquainted):
-            pass
+        except Unacquainted as error:
+            offered = _supported(error.reason)
+        except UpstreamError as error:
+            offered = _supported(error)
         else:
             offered = opening.get("supportedVersions")
             if isinstance(offered, list) and MODERN in offered:
@@ -316,6 +316,11 @@ def _base_headers(target: Target) -> dict[str, str]:
         headers[name] = value
     headers.update(_COMMON)
     return headers
+
+
+def _supported(error: UpstreamError) -> Any:
+    said = error.data if isinstance(error, Answered) else None
+    return said.get("supported") if isinstance(said, dict) else None
 
 
 def _meaning(bad: BadStatus, id_: int, agreement: Agreement) -> UpstreamError | Unacquainted:

@@ -176,9 +176,16 @@ def _read_response(body: dict[str, Any], data: bytes) -> Message:
         return Message(id=_id(body), error=_error(body["error"]))
     if not isinstance(body["result"], dict):
         raise Nonsense("The server's result is not an object.")
+    return Message(id=_id(body), result=_cut_out_result(data), value=body["result"])
+
+
+def _cut_out_result(data: bytes) -> bytes:
     text = data.decode()
-    begin, end = strict_json.spans(text)["result"]
-    return Message(id=_id(body), result=text[begin:end].encode(), value=body["result"])
+    try:
+        begin, end = strict_json.spans(text)["result"]
+    except RecursionError as error:
+        raise Nonsense("The server's message is nested too deeply to be read.") from error
+    return text[begin:end].encode()
 
 
 def _id(body: dict[str, Any]) -> int | str | None:
