@@ -180,9 +180,13 @@ def run_up() -> NoReturn:
 
 
 def run_tests(arguments: list[str]) -> NoReturn:
-    from tests.clients import install_clients
+    from tests.browser.chromium import provide_chromium
+    from tests.clients import install_clients, provide_npm
 
-    install_clients(install_packages)
+    npm = provide_npm(install_packages)
+    if npm:
+        install_clients(npm)
+    provide_chromium(npm)
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])
 
 

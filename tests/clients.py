@@ -14,12 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 NODE_AT_LEAST = 20
 
 
-def install_clients(install_packages: Callable[[Path], bool]) -> None:
-    """Fill node_modules from the lock file, unless it already is what the lock file says."""
+def provide_npm(install_packages: Callable[[Path], bool]) -> list[str] | None:
     npm = find_npm() or npm_from_wheel(install_packages)
     if npm is None:
         say(f"Some tests need Node.js {NODE_AT_LEAST} or newer with npm: they will fail.")
-        return
+    return npm
+
+
+def install_clients(npm: list[str]) -> None:
+    """Fill node_modules from the lock file, unless it already is what the lock file says."""
     wanted = hashlib.sha256((ROOT / "package-lock.json").read_bytes()).hexdigest()
     note = ROOT / "node_modules" / ".countersign-lock"
     if note.exists() and note.read_text() == wanted:
