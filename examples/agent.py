@@ -264,7 +264,8 @@ def tells_new_messages(name: str) -> Callable[..., Any]:
         nonlocal told
         if message != told:
             told = message
-            say("progress", f"{name}: {message} ({progress:g} of {total or 'unknown'})")
+            of_all = f" of {total:g}" if total else ""
+            say("progress", f"{name}: {message} ({progress:g}{of_all})")
 
     return tell
 

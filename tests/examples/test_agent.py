@@ -135,8 +135,8 @@ def test_it_shows_progress_when_it_has_something_new_to_say(
     run(settings, wants(("reports__write", {})), answers("Done."))
 
     assert [line for line in capsys.readouterr().out.splitlines() if "progress" in line] == [
-        "progress  reports.write: Starting (0 of 3.0)",
-        "progress  reports.write: Halfway (1 of 3.0)",
+        "progress  reports.write: Starting (0 of 3)",
+        "progress  reports.write: Halfway (1 of 3)",
     ]
 
 
