@@ -42,7 +42,7 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()
         assert isinstance(person, User)
-        record("person.signed_in", actor=person.actor, reason=_("By password."))
+        record("person.signed_in", actor=person.actor, reason=str(_("By password.")))
         return super().form_valid(form)
 
 

@@ -32,4 +32,4 @@ class CallConsumer(ConsoleConsumer):
     def _picture(self, person: AbstractUser) -> str | None:
         assert isinstance(person, User)
         picture = pictures.of_call(self.call_id, person)
-        return picture and render_to_string("calls/live.html", picture)
+        return None if picture is None else render_to_string("calls/live.html", picture)

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
@@ -11,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from calls import pictures, results
-from calls.models import Call, Result
+from calls.models import Call, CallQuerySet, Result
 from calls.states import LIVE, State
 from core.http import page
 from core.paging import paged
@@ -99,7 +98,7 @@ def _strangers(content: bytes, media_type: str) -> HttpResponse:
     return response
 
 
-def _filtered(request: HttpRequest) -> QuerySet[Call]:
+def _filtered(request: HttpRequest) -> CallQuerySet:
     found = Call.objects.all()
     state = request.GET.get("state", "")
     if state in GROUPS:

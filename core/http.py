@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
 
 View = Callable[..., HttpResponseBase]
 
@@ -37,7 +38,7 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
 
 
 def is_htmx(request: HttpRequest) -> bool:
-    return bool(getattr(request, "htmx", False))
+    return bool(HtmxDetails(request))
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -46,5 +47,5 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
         here = request.get_full_path() if request.method in ("GET", "HEAD") else "/"
         return redirect_to_login(here)
     # A redirect would draw the sign-in page into a corner of this one.
-    there = request.htmx.current_url_abs_path or "/"
+    there = HtmxDetails(request).current_url_abs_path or "/"
     return HttpResponseClientRedirect(redirect_to_login(there).url)

@@ -63,9 +63,8 @@ _HIDDEN = re.compile(
     )
     + "]+"
 )
-_STARTS, _KINDS = zip(
-    *sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges), strict=True
-)
+_BY_START = sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges)
+_STARTS = [first for first, _ in _BY_START]
 # A page of more marked stretches than this would take seconds to draw and help nobody.
 _MARKED_LIMIT = 4000
 
@@ -102,7 +101,7 @@ def _marked(run: str) -> Iterator[Segment]:
 
 
 def _kind(character: str) -> str:
-    return _KINDS[bisect_right(_STARTS, ord(character)) - 1]
+    return _BY_START[bisect_right(_STARTS, ord(character)) - 1][1]
 
 
 def revealed(text: str) -> str:

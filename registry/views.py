@@ -7,6 +7,7 @@ from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext_lazy as _
+from kombu.exceptions import OperationalError
 
 from accounts.http import ConsoleRequest
 from core.http import page
@@ -17,6 +18,7 @@ from registry import catalogue as found
 from registry import services
 from registry.arguments import rows
 from registry.models import Definition, Server, Tool
+from registry.tasks import discover_server
 
 HINTS = [
     ("reads", _("reads only")),
@@ -86,6 +88,18 @@ def publish(request: ConsoleRequest, name: str) -> HttpResponse:
     else:
         messages.success(request, _("“%s” is published: agents get it now.") % name)
     return redirect("registry:tool", name)
+
+
+@page("registry.operate_server", "POST")
+def refresh(request: ConsoleRequest, slug: str) -> HttpResponse:
+    asked = get_object_or_404(Server, slug=slug)
+    try:
+        discover_server.apply_async((asked.pk,), retry=False)
+    except OperationalError:
+        messages.error(request, _("No worker can be reached. Try again in a minute."))
+    else:
+        messages.success(request, _("The server is being asked. Reload to read its answer."))
+    return redirect("registry:server", slug)
 
 
 def _definition(shown: Tool, version: str) -> Definition:

@@ -25,7 +25,7 @@ def main(target: Path) -> None:
         picture(target, stack.web_url, pages(office(), stack))
 
 
-def pages(office, stack):  # type: ignore[no-untyped-def]
+def pages(office, stack):
     stack.web  # noqa: B018
     return {
         "sign-in": "/sign-in/",

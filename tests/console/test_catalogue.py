@@ -31,7 +31,7 @@ def found(client: Client, **filters: str) -> set[str]:
     return {tool.exposed_name for tool in page.context["page"].rows}
 
 
-def publish(client: Client, tool: Tool, digest: str = ""):  # type: ignore[no-untyped-def]
+def publish(client: Client, tool: Tool, digest: str = ""):
     assert tool.latest
     data = {"digest": digest or tool.latest.digest}
     address = reverse("registry:publish", args=[tool.exposed_name])
@@ -192,9 +192,7 @@ def test_publishing_is_never_a_link(as_olga: Client, add: Tool) -> None:
     assert as_olga.get(address).status_code == 405
 
 
-def test_a_viewer_is_shown_no_address_and_no_button(
-    client: Client, vera: User, add: Tool
-) -> None:
+def test_a_viewer_is_shown_no_address_and_no_button(client: Client, vera: User, add: Tool) -> None:
     client.force_login(vera)
 
     server = client.get(reverse("registry:server", args=["calculator"])).text

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Agent, User
+from accounts.roles import Role
 from approvals.models import Approval, Vote
 from calls.models import Call
 from calls.states import State
@@ -18,7 +19,7 @@ def seen(call_id: UUID) -> str:
     return Call.objects.get(pk=call_id).arguments_digest
 
 
-def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: str):  # type: ignore[no-untyped-def]
+def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: str):
     data = {"seen": seen(call_id), "reason": "", **fields}
     headers = {"HX-Request": "true"} if htmx else {}
     return client.post(
@@ -102,7 +103,7 @@ def test_the_second_to_decide_sees_who_was_first(
 ) -> None:
     client.force_login(alice)
     press(client, "refuse", held)
-    second = scenery.person("carol", scenery.Role.APPROVER)
+    second = scenery.person("carol", Role.APPROVER)
     client.force_login(second)
 
     response = press(client, "approve", held, htmx=htmx)
@@ -189,7 +190,7 @@ def test_news_are_counted_and_decided_cards_change_where_they_stand(
 ) -> None:
     scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Another"}, State.HELD)
     other = Client()
-    other.force_login(scenery.person("carol", scenery.Role.APPROVER))
+    other.force_login(scenery.person("carol", Role.APPROVER))
     press(other, "refuse", held)
 
     page = as_alice.get(reverse("approvals:news"), {"shown": str(held)}).text

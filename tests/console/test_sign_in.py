@@ -19,7 +19,7 @@ def anna(db: None) -> User:
     return scenery.person("anna", Role.VIEWER, password=scenery.PASSWORD)
 
 
-def sign_in(client: Client, password: str = scenery.PASSWORD, **fields: str):  # type: ignore[no-untyped-def]
+def sign_in(client: Client, password: str = scenery.PASSWORD, **fields: str):
     return client.post(ADDRESS, {"username": "anna", "password": password, **fields})
 
 

@@ -1,0 +1,242 @@
+"""The list of calls and a call's page."""
+
+import base64
+from uuid import UUID
+
+import orjson
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Agent, User
+from calls.models import Call
+from calls.states import State
+from core.ids import uuid7
+from registry.models import Tool
+from tests.browser.scene import png
+from tests.console import scenery
+
+SECRET = "the minutes are attached"
+
+
+def ended(scout: Agent, tool: Tool, result: object, state: State = State.SUCCEEDED) -> UUID:
+    call_id = scenery.call(scout, tool, scenery.MAIL, State.QUEUED)
+    scenery.run(call_id)
+    scenery.finish(call_id, result, state)
+    return call_id
+
+
+def page(client: Client, call_id: UUID) -> str:
+    return client.get(reverse("calls:detail", args=[call_id])).text
+
+
+def test_the_page_tells_the_story_in_order(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    call_id = ended(scout, send_mail, {"content": [{"type": "text", "text": "Sent."}]})
+
+    text = page(as_alice, call_id)
+
+    story = ["asked, for bob", "Policy allowed it", "Sent to its server", "<strong>Succeeded"]
+    places = [text.index(step) for step in story]
+    assert places == sorted(places)
+    assert "Sent." in text
+
+
+def test_arguments_are_the_bytes_that_were_asked(as_alice: Client, held: UUID) -> None:
+    response = as_alice.get(reverse("calls:arguments", args=[held]))
+
+    assert response.content == bytes(Call.objects.get(pk=held).arguments)
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["alice", "ines", "bob"])
+def test_those_who_decide_audit_or_own_the_agent_read_its_content(
+    client: Client, request: pytest.FixtureRequest, held: UUID, name: str
+) -> None:
+    client.force_login(request.getfixturevalue(name))
+
+    assert SECRET in page(client, held)
+
+
+@pytest.mark.parametrize("name", ["olga", "vera"])
+def test_others_see_that_it_happened_and_not_what_is_in_it(
+    client: Client, request: pytest.FixtureRequest, scout: Agent, send_mail: Tool, name: str
+) -> None:
+    call_id = ended(scout, send_mail, {"content": [{"type": "text", "text": SECRET}]})
+    client.force_login(request.getfixturevalue(name))
+
+    text = page(client, call_id)
+
+    assert "mailer.send_mail" in text
+    assert SECRET not in text
+    assert client.get(reverse("calls:result", args=[call_id])).status_code == 404
+    assert client.get(reverse("calls:arguments", args=[call_id])).status_code == 404
+
+
+def test_mallory_sees_nothing(client: Client, mallory: User, held: UUID) -> None:
+    client.force_login(mallory)
+
+    for name in ("detail", "result", "arguments"):
+        assert client.get(reverse(f"calls:{name}", args=[held])).status_code == 403
+
+
+def test_a_call_that_never_was_is_not_found(as_alice: Client) -> None:
+    assert as_alice.get(reverse("calls:detail", args=[uuid7()])).status_code == 404
+
+
+def test_each_type_of_content_has_its_picture(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    data = base64.b64encode(png()).decode()
+    content = [
+        {"type": "text", "text": "plain words"},
+        {"type": "text", "text": '{"deep": [1, 2]}'},
+        {"type": "image", "mimeType": "image/png", "data": data},
+        {"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="},
+        {"type": "resource_link", "uri": "javascript:alert(1)", "name": "a link"},
+        {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "in the file"}},
+        {"type": "hologram", "beams": 7},
+        "no object at all",
+    ]
+    call_id = ended(scout, send_mail, {"content": content})
+
+    text = page(as_alice, call_id)
+
+    assert "plain words" in text
+    assert '<span class="key">&quot;deep&quot;</span>' in text
+    assert f'<img class="result-image" src="/calls/{call_id}/content/2/"' in text
+    assert f'src="/calls/{call_id}/content/3/"' in text
+    assert 'href="javascript' not in text
+    assert "javascript:alert(1)" in text
+    assert "in the file" in text
+    assert "hologram" in text
+    assert "no object at all" in text
+
+
+def test_structured_rows_are_a_table(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    days = [{"day": "Mon", "high": 11}, {"day": "Tue", "sky": "rain"}]
+    text = page(as_alice, ended(scout, send_mail, {"structuredContent": {"days": days}}))
+
+    assert '<th scope="col">high</th>' in text
+    assert '<td data-label="sky">' in text
+
+
+def test_an_image_comes_with_a_safe_type(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png()).decode()}
+    call_id = ended(scout, send_mail, {"content": [image]})
+
+    response = as_alice.get(reverse("calls:piece", args=[call_id, 0]))
+
+    assert response.content == png()
+    assert response["Content-Type"] == "image/png"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "image", "mimeType": "image/svg+xml", "data": "PHN2Zy8+"},
+        {"type": "image", "mimeType": "text/html", "data": "PGI+"},
+        {"type": "image", "mimeType": "image/png", "data": "not base64!"},
+        {"type": "text", "text": "<script>"},
+    ],
+)
+def test_what_a_browser_might_run_is_never_served(
+    as_alice: Client, scout: Agent, send_mail: Tool, item: object
+) -> None:
+    call_id = ended(scout, send_mail, {"content": [item]})
+
+    assert as_alice.get(reverse("calls:piece", args=[call_id, 0])).status_code == 404
+    assert as_alice.get(reverse("calls:piece", args=[call_id, 9])).status_code == 404
+    assert as_alice.get(reverse("calls:detail", args=[call_id])).status_code == 200
+
+
+@pytest.mark.parametrize("result", [[], "text", {"content": "none"}, {"content": None}, 7, {}])
+def test_an_odd_result_is_still_shown(
+    as_alice: Client, scout: Agent, send_mail: Tool, result: object
+) -> None:
+    call_id = ended(scout, send_mail, result)
+
+    assert as_alice.get(reverse("calls:detail", args=[call_id])).status_code == 200
+
+
+def test_markup_in_a_result_stays_text(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    evil = '<img src=x onerror="alert(1)">\u202e'
+    call_id = ended(scout, send_mail, {"content": [{"type": "text", "text": evil}]})
+
+    text = page(as_alice, call_id)
+
+    assert "<img src=x" not in text
+    assert "⟦U+202E⟧" in text
+
+
+def test_the_whole_result_is_for_downloading(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    long = {"content": [{"type": "text", "text": "x" * 300_000}]}
+    call_id = ended(scout, send_mail, long)
+
+    assert "Shown: 200000 of 300000 characters" in page(as_alice, call_id)
+    assert as_alice.get(reverse("calls:result", args=[call_id])).content == orjson.dumps(long)
+
+
+def test_progress_says_how_far_how_fast_and_how_long(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    call_id = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(call_id)
+    Call.objects.filter(pk=call_id).update(
+        progress=18, progress_total=30, progress_message="page 18"
+    )
+
+    text = page(as_alice, call_id)
+
+    assert 'value="60"' in text
+    assert "page 18" in text
+    assert "18 of 30" in text
+
+
+def shown(client: Client, **filters: str) -> list[UUID]:
+    response = client.get(reverse("calls:list"), filters)
+    return [call.pk for call in response.context["page"].rows]
+
+
+def test_filters_find_calls(as_alice: Client, scout: Agent, send_mail: Tool, held: UUID) -> None:
+    done = ended(scout, send_mail, {"content": []})
+
+    assert shown(as_alice) == [done, held]
+    assert shown(as_alice, state="live") == [held]
+    assert shown(as_alice, state="succeeded") == [done]
+    assert shown(as_alice, agent="scout", tool="mailer.send_mail") == [done, held]
+    assert shown(as_alice, agent="nobody") == []
+    assert shown(as_alice, state="no such state") == [done, held]
+
+
+def test_a_list_that_is_open_learns_of_changes(
+    as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
+) -> None:
+    newer = ended(scout, send_mail, {"content": []})
+
+    text = as_alice.get(reverse("calls:news"), {"live": str(held), "newest": str(held)}).text
+
+    assert f'id="state-{held}"' in text
+    assert 'hx-swap-oob="true"' in text
+    assert "1 new call" in text
+    assert str(newer) not in text
+
+
+def test_an_operator_cancels_a_queued_call(
+    client: Client, olga: User, scout: Agent, send_mail: Tool
+) -> None:
+    call_id = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    client.force_login(olga)
+    address = reverse("approvals:cancel", args=[call_id])
+
+    assert address in page(client, call_id)
+    assert client.get(address).status_code == 405
+    client.post(address)
+    again = client.post(address, follow=True).text
+
+    assert Call.objects.get(pk=call_id).state == State.CANCELLED
+    assert "nothing was cancelled" in again
