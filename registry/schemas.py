@@ -7,6 +7,7 @@ measured before it is ever compiled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import jsonschema_rs
@@ -53,7 +54,7 @@ _NAMED = (
     "patternProperties",
     "properties",
 )
-_LINEAR = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
+_LINEAR = jsonschema_rs.RegexOptions(size_limit=4 << 20, dfa_size_limit=1 << 20)
 
 
 class Unfit(Exception):
@@ -71,15 +72,15 @@ def problem(schema: object) -> str:
 
 def compiled(schema: Schema) -> jsonschema_rs.Validator:
     """For schemas without a problem. Patterns that no linear engine can run are left out."""
-    try:
-        return _compile(schema)
-    except jsonschema_rs.ValidationError:
-        return _compile(_without(schema, set(unenforced(schema))))
+    if not any(len(pattern) > MAX_PATTERN for pattern in _all_patterns(schema)):
+        with suppress(jsonschema_rs.ValidationError):
+            return _compile(schema)
+    return _compile(_without(schema, set(unenforced(schema))))
 
 
 def unenforced(schema: Schema) -> list[str]:
     """Patterns that are not checked here, because only a backtracking engine could."""
-    return sorted({p for node, _ in subschemas(schema) for p in _patterns(node) if not _runs(p)})
+    return sorted({pattern for pattern in _all_patterns(schema) if not _runs(pattern)})
 
 
 def subschemas(schema: Schema, path: str = "#") -> Iterator[Where]:
@@ -210,6 +211,10 @@ def _children(node: Schema, at: str) -> Iterator[Where]:
             for name, child in children.items():
                 if isinstance(child, dict):
                     yield child, f"{at}/{keyword}/{name}"
+
+
+def _all_patterns(schema: Schema) -> Iterator[str]:
+    return (pattern for node, _at in subschemas(schema) for pattern in _patterns(node))
 
 
 def _patterns(node: Schema) -> Iterator[str]:
