@@ -1,0 +1,120 @@
+"""A load of one request, repeated over so many connections; as lean as Python allows.
+
+`python -m benchmarks.load` reads its order as JSON from standard input and prints what it saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import cast
+
+import uvloop
+
+
+@dataclass(frozen=True)
+class Seen:
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    wrong: int
+
+    @property
+    def per_second(self) -> float:
+        return self.requests / self.seconds
+
+
+class Client(asyncio.Protocol):
+    """One keep-alive connection: asks, reads to the end of the reply, asks again."""
+
+    def __init__(self, request: bytes, expected: bytes, times: list[float]) -> None:
+        self._request, self._expected, self._times = request, expected, times
+        self._buffer, self._length = b"", -1
+        self.wrong = 0
+        self.until = 0.0
+        self.done = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def begin(self, until: float) -> None:
+        self.until = until
+        self._ask()
+
+    def _ask(self) -> None:
+        self._began = time.perf_counter()
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if self._length < 0 and not self._head():
+            return
+        if len(self._buffer) >= self._length:
+            self._replied()
+
+    def _head(self) -> bool:
+        head, end, _ = self._buffer.partition(b"\r\n\r\n")
+        if not end:
+            return False
+        _, _, length = head.lower().partition(b"content-length:")
+        self._length = len(head) + 4 + int(length.partition(b"\r")[0])
+        return True
+
+    def _replied(self) -> None:
+        now = time.perf_counter()
+        self._times.append(now - self._began)
+        self.wrong += self._expected not in self._buffer
+        self._buffer, self._length = b"", -1
+        if now < self.until:
+            self._ask()
+        elif not self.done.done():
+            self.done.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_exception(error or ConnectionError("closed in the middle"))
+
+
+async def load(
+    port: int, request: bytes, expected: bytes, *, connections: int, seconds: float
+) -> Seen:
+    times: list[float] = []
+    loop = asyncio.get_running_loop()
+    clients = [
+        (await loop.create_connection(lambda: Client(request, expected, times), "127.0.0.1", port))[
+            1
+        ]
+        for _ in range(connections)
+    ]
+    began = time.perf_counter()
+    for client in clients:
+        client.begin(began + seconds)
+    await asyncio.gather(*(client.done for client in clients))
+    took = time.perf_counter() - began
+    times.sort()
+    return Seen(
+        requests=len(times),
+        seconds=took,
+        p50_ms=1000 * times[len(times) // 2],
+        p99_ms=1000 * times[int(len(times) * 0.99)],
+        wrong=sum(client.wrong for client in clients),
+    )
+
+
+if __name__ == "__main__":
+    order = json.load(sys.stdin)
+    seen = uvloop.run(
+        load(
+            order["port"],
+            order["request"].encode(),
+            order["expected"].encode(),
+            connections=order["connections"],
+            seconds=order["seconds"],
+        )
+    )
+    json.dump(asdict(seen), sys.stdout)
