@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -80,7 +81,8 @@ class Agent:
         shown = {"Authorization": f"Bearer {self.token}", "Accept": BOTH}
         shown |= {"Content-Type": "application/json", **(headers or {})}
         shown = {name: value for name, value in shown.items() if value}
-        async with self.http.post(url or self.url, data=data, headers=shown) as response:
+        # As a file: aiohttp warns of large bytes.
+        async with self.http.post(url or self.url, data=BytesIO(data), headers=shown) as response:
             return Reply(response.status, response.headers, await response.read())
 
     async def ask(self, method: str, params: dict[str, Any] | None = None, **options: Any) -> Reply:

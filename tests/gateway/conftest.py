@@ -79,8 +79,15 @@ def play(stack: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_toke
     """Makes an agent that speaks a revision, with abilities, at an address below /mcp/."""
     assert stack.agents
 
-    def play(revision: str = MODERN, *, at: str = "desk", token: str = "", **options: Any) -> Agent:
-        url = f"{stack.agents_url}/mcp/{at}"
+    def play(
+        revision: str = MODERN,
+        *,
+        at: str = "desk",
+        token: str = "",
+        at_stack: Stack = stack,
+        **options: Any,
+    ) -> Agent:
+        url = f"{at_stack.agents_url}/mcp/{at}"
         return Agent(http, url, token or scout_token, revision, **options)
 
     return play

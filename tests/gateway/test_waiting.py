@@ -1,0 +1,341 @@
+"""What an agent sees while a person decides, by what its client understands."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from accounts import services as accounts
+from accounts.models import User
+from approvals.models import Approval
+from calls.models import Call
+from calls.states import State
+from gateway import handles
+from policies.models import Effect
+from registry import services
+from registry.models import Toolset
+from tests.gateway.agent import URLS, Agent
+from tests.gateway.conftest import Play, decide, decide_soon, rule, the_call, until
+from tests.processes import Stack
+from tests.upstreams.recorder import Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def asking(toolset: Toolset, stack: Stack) -> None:
+    """Calls of "echo" and "hang" wait for a person; a worker runs what is approved."""
+    assert stack.worker
+    await rule(Effect.ASK, "echo", reason="Echoes are loud.")
+    await rule(Effect.ASK, "hang")
+
+
+@pytest.fixture
+def agent(asking: None, play: Play) -> Agent:
+    return play()
+
+
+async def until_held() -> Call:
+    async def held() -> Call | None:
+        return await Call.objects.filter(state=State.HELD).afirst()
+
+    found: Call = await until(held)
+    return found
+
+
+async def retry(agent: Agent, reply: Any, arguments: Any = None, **more: Any) -> Any:
+    arguments = {"text": "x"} if arguments is None else arguments
+    state = {"requestState": reply.result["requestState"]}
+    return await agent.call("rec.echo", arguments, **state, **more)
+
+
+async def test_a_modern_client_is_told_to_ask_again(agent: Agent, upstream: Recorder) -> None:
+    reply = await agent.call("rec.echo", {"text": "x"})
+
+    assert reply.status == 200
+    assert reply.result.keys() == {"resultType", "requestState", "_meta"}
+    assert reply.result["resultType"] == "input_required"
+    assert (await the_call(reply.call_id)).state == State.HELD
+    assert upstream.calls == []
+
+
+async def test_asking_again_is_held_until_the_decision_and_the_result(
+    agent: Agent, alice: User, upstream: Recorder
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    deciding = asyncio.create_task(decide_soon(alice))
+
+    reply = await retry(agent, first)
+
+    await deciding
+    assert reply.text == "x"
+    assert reply.result["resultType"] == "complete"
+    assert reply.call_id == first.call_id
+    assert len(upstream.calls) == 1
+
+
+async def test_a_refusal_is_a_result_with_its_reason(
+    agent: Agent, alice: User, upstream: Recorder
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    deciding = asyncio.create_task(decide_soon(alice, approve=False, reason="Not today."))
+
+    reply = await retry(agent, first)
+
+    await deciding
+    assert reply.result["isError"] is True
+    assert "alice said no. Not today." in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "no"
+    assert upstream.calls == []
+
+
+async def test_a_client_that_opens_pages_is_given_the_page_once(
+    asking: None, play: Play, stack: Stack, alice: User
+) -> None:
+    agent = play(capabilities=URLS)
+
+    first = await agent.call("rec.echo", {"text": "x"})
+
+    request = first.result["inputRequests"]["approval"]
+    assert request["method"] == "elicitation/create"
+    assert request["params"]["mode"] == "url"
+    assert request["params"]["url"] == f"{stack.web_url}/calls/{first.call_id}/"
+    assert "rec.echo" in request["params"]["message"]
+
+    deciding = asyncio.create_task(decide_soon(alice))
+    accepted = {"inputResponses": {"approval": {"action": "accept"}}}
+    reply = await retry(agent, first, **accepted)
+    await deciding
+    assert reply.text == "x"
+
+
+async def test_to_open_the_page_is_not_to_approve(
+    asking: None, play: Play, short_hold: Stack
+) -> None:
+    agent = play(capabilities=URLS, at_stack=short_hold)
+    first = await agent.call("rec.echo", {"text": "x"})
+
+    accepted = {"inputResponses": {"approval": {"action": "accept"}}}
+    second = await retry(agent, first, **accepted)
+
+    assert second.result["resultType"] == "input_required"
+    assert "inputRequests" not in second.result
+
+
+async def test_a_legacy_client_is_held_until_the_result(
+    asking: None, legacy_agent: Agent, alice: User, upstream: Recorder
+) -> None:
+    deciding = asyncio.create_task(decide_soon(alice))
+
+    reply = await legacy_agent.call("rec.echo", {"text": "x"}, token="t")
+
+    await deciding
+    assert reply.is_stream
+    *signs, answer = reply.messages
+    assert answer["result"]["content"][0]["text"] == "x"
+    assert signs[0]["params"]["message"] == "Waiting for a person's approval."
+    progress = [sign["params"]["progress"] for sign in signs]
+    assert progress == sorted(set(progress))
+    assert len(upstream.calls) == 1
+
+
+async def test_a_legacy_client_without_a_token_gets_only_the_result(
+    asking: None, legacy_agent: Agent, alice: User
+) -> None:
+    deciding = asyncio.create_task(decide_soon(alice))
+
+    reply = await legacy_agent.call("rec.echo", {"text": "x"})
+
+    await deciding
+    assert len(reply.messages) == 1
+    assert reply.text == "x"
+
+
+@pytest.fixture
+async def short_hold(own_stack: Stack) -> Stack:
+    """Processes whose patience ends after a second instead of 45."""
+    own_stack.env["COUNTERSIGN_HOLD_S"] = "1"
+    assert own_stack.agents
+    return own_stack
+
+
+async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
+    asking: None, play: Play, short_hold: Stack, alice: User, upstream: Recorder
+) -> None:
+    agent = play("2025-06-18", at_stack=short_hold)
+
+    reply = await agent.call("rec.echo", {"text": "x"})
+
+    assert reply.result["isError"] is True
+    assert reply.text.startswith("Not executed: waiting for approval.")
+    assert f'countersign.await_call with {{"call_id": "{reply.call_id}"}}' in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "no"
+    assert upstream.calls == []
+
+    deciding = asyncio.create_task(decide_soon(alice, after=0.2))
+    awaited = await play("2025-06-18").call("countersign.await_call", {"call_id": reply.call_id})
+    await deciding
+    assert awaited.text == "x"
+    assert awaited.call_id == reply.call_id
+
+
+async def test_rounds_end_before_clients_lose_patience(
+    asking: None, play: Play, short_hold: Stack
+) -> None:
+    agent = play(at_stack=short_hold)
+    reply = await agent.call("rec.echo", {"text": "x"})
+    rounds = 0
+    while reply.result["resultType"] == "input_required":
+        rounds += 1
+        reply = await retry(agent, reply)
+
+    assert rounds == 9
+    assert reply.result["isError"] is True
+    assert "waiting for approval" in reply.text
+    assert (await the_call()).state == State.HELD
+
+
+async def test_who_asks_the_same_again_joins_what_waits(agent: Agent, alice: User) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    again = await agent.call("rec.echo", {"text": "x"})
+    other = await agent.call("rec.echo", {"text": "y"})
+
+    assert again.call_id == first.call_id
+    assert other.call_id != first.call_id
+
+
+def altered(state: str) -> str:
+    return state[:30] + ("A" if state[30] != "A" else "B") + state[31:]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        altered,
+        lambda s: s[:-4],
+        lambda s: "",
+        lambda s: s + "=",
+    ],
+)
+async def test_an_altered_state_is_refused(agent: Agent, change: Any) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    state = change(first.result["requestState"])
+
+    reply = await agent.call("rec.echo", {"text": "x"}, requestState=state)
+
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert "altered" in reply.error["message"]
+
+
+@pytest.mark.parametrize("state", [None, 5, {}])
+async def test_a_state_that_is_no_text_is_refused(agent: Agent, state: Any) -> None:
+    reply = await agent.call("rec.echo", {"text": "x"}, requestState=state)
+
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert await Call.objects.acount() == 0
+
+
+async def test_a_state_is_good_for_the_same_request_only(agent: Agent, play: Play) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    state = first.result["requestState"]
+
+    other_arguments = await agent.call("rec.echo", {"text": "y"}, requestState=state)
+    other_tool = await agent.call("rec.say", {"text": "x"}, requestState=state)
+    elsewhere = await play(at="desk/rec").call("echo", {"text": "x"}, requestState=state)
+
+    for reply in (other_arguments, other_tool, elsewhere):
+        assert (reply.status, reply.error["code"]) == (400, -32602)
+        assert "other arguments" in reply.error["message"]
+    assert await Call.objects.acount() == 1
+
+
+@sync_to_async
+def another_agent(toolset: Toolset, owner: User) -> str:
+    other = accounts.create_agent("other", owner=owner, by=owner)
+    services.assign(toolset, other, by=owner)
+    return accounts.issue_token(other, by=owner)
+
+
+async def test_another_agents_state_is_refused(
+    agent: Agent, play: Play, toolset: Toolset, bob: User
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    thief = play(token=await another_agent(toolset, bob))
+
+    reply = await retry(thief, first)
+
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+
+
+async def test_an_expired_state_is_refused(agent: Agent) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    call = await the_call(first.call_id)
+    digest = handles.asked("desk", "rec.echo", b'{"text": "x"}')
+    past = int(time.time()) - 1
+    state = handles.seal_state(handles.State(call.pk, digest, 1, past), call.agent_id)
+
+    reply = await agent.call("rec.echo", {"text": "x"}, requestState=state)
+
+    assert "expired" in reply.error["message"]
+
+
+async def test_a_held_round_that_is_left_leaves_the_call_waiting(agent: Agent, alice: User) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    params = {"name": "rec.echo", "arguments": {"text": "x"}}
+    params["requestState"] = first.result["requestState"]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.5):
+            await agent.ask("tools/call", params)
+
+    await decide(alice)
+
+    assert (await retry(agent, first)).text == "x"
+
+
+async def test_awaiting_is_only_for_ones_own_calls(
+    agent: Agent, play: Play, toolset: Toolset, bob: User
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    stranger = play(token=await another_agent(toolset, bob))
+
+    replies = [
+        await stranger.call("countersign.await_call", {"call_id": call_id})
+        for call_id in (first.call_id, "0192f000-0000-7000-8000-000000000000", "x", None, 5)
+    ]
+    replies.append(await stranger.call("countersign.await_call", {}))
+
+    assert {reply.text for reply in replies} == {
+        "No call of yours has this call_id. Give the one that the earlier answer named."
+    }
+    assert all(reply.result["isError"] for reply in replies)
+
+
+async def test_awaiting_what_has_ended_answers_at_once(play: Play) -> None:
+    agent = play()
+    done = await agent.call("rec.echo", {"text": "x"})
+
+    awaited = await agent.call("countersign.await_call", {"call_id": done.call_id})
+
+    assert awaited.text == "x"
+
+
+async def test_a_held_call_that_expires_never_runs(
+    agent: Agent, stack: Stack, upstream: Recorder
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"})
+    assert stack.worker
+
+    @sync_to_async
+    def time_passes() -> None:
+        approval = Approval.objects.get()
+        Approval.objects.update(decide_by=approval.asked_at)
+
+    await time_passes()
+
+    reply = await retry(agent, first)
+
+    assert reply.result["isError"] is True
+    assert "Nobody decided in time." in reply.text
+    assert upstream.calls == []
