@@ -141,6 +141,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             lines = self._lines.feed(data)
         except TooLarge as error:
+            self.ended = True
             self._fail_all(error)
             self._signal(signal.SIGKILL)
             return

@@ -108,13 +108,14 @@ class StdioServer:
                 return await self._initialize(child, self._revision)
             except (Answered, Nonsense):
                 log.info("%s no longer greets as %s, probing", self.target.key, self._revision)
-        self._revision = await self._probe(child)
-        if self._revision == MODERN:
+        revision = await self._probe(child)
+        if revision == MODERN:
+            self._revision = MODERN
             return child
         # Some leave when asked something that they do not know.
         if child.ended:
             child = await self._spawn()
-        return await self._initialize(child, self._revision)
+        return await self._initialize(child, revision)
 
     async def _spawn(self) -> Child:
         if self._child:

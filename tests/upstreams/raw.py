@@ -20,8 +20,8 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
-    # Whole, as it came over the socket.
-    head: bytes
+    # For what comes after it: more bytes, or the end.
+    rest: asyncio.StreamReader
 
     @property
     def json(self) -> Any:
@@ -69,7 +69,7 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     verb, path, _ = first.split(" ")
     headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(verb, path, headers, body, head)
+    return Request(verb, path, headers, body, reader)
 
 
 @asynccontextmanager
