@@ -20,11 +20,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--examples", action="store_true", help="register the example servers")
+        parser.add_argument(
+            "--only-migrate", action="store_true", help="make nobody and nothing, print nothing"
+        )
 
-    def handle(self, *, examples: bool, **options: Any) -> None:
+    def handle(self, *, examples: bool, only_migrate: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
+        call_command("ensure_roles", stdout=sys.stderr)
+        if only_migrate:
+            return
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
         self.stdout.write(json.dumps(shown))

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Run once by the postgres image on an empty volume: the two roles of docs/install.md.
+set -eu
+psql --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
+  --set owner_password="$OWNER_PASSWORD" --set app_password="$APP_PASSWORD" <<'SQL'
+CREATE ROLE countersign LOGIN PASSWORD :'owner_password';
+CREATE ROLE countersign_app LOGIN PASSWORD :'app_password';
+ALTER ROLE countersign_app SET idle_in_transaction_session_timeout = '10s';
+CREATE DATABASE countersign OWNER countersign;
+SQL

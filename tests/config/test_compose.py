@@ -1,0 +1,103 @@
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+
+from config import children
+from config.embedded.postgres import SUPERUSER, Postgres
+from tests.config.up import ROOT
+from tests.services import running
+
+OURS = ("migrate", "web", "agents", "worker", "beat")
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    text = (ROOT / "docker-compose.yml").read_text()
+    return dict(yaml.safe_load(text)["services"])
+
+
+def test_compose_runs_what_up_runs(services):
+    def plain(argv: list[str]) -> list[str]:
+        # `up` also silences a warning to those who run it as root, which nobody is here.
+        at = argv.index("-m")
+        return ["python", *argv[at:]]
+
+    assert services["web"]["command"] == plain(children.web("0.0.0.0", 8000))
+    assert services["agents"]["command"] == plain(children.agents("0.0.0.0", 8001))
+    assert services["worker"]["command"] == plain(children.worker())
+    assert services["beat"]["command"] == plain(children.beat())
+
+
+def test_the_image_starts_the_console_by_default(services):
+    command = re.search(r"^CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+    assert command
+    assert json.loads(command[1]) == services["web"]["command"]
+
+
+def test_no_password_stands_in_the_file():
+    text = (ROOT / "docker-compose.yml").read_text()
+
+    for name in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET)\w*)(?!:\?)\}", text):
+        pytest.fail(f"{name} has to be demanded with :?")
+    assert not re.search(r"://\w*:(?!\$\{)", text)
+
+
+def test_only_the_migration_knows_the_owner(services):
+    for name in OURS:
+        url = services[name]["environment"]["DATABASE_OWNER_URL"]
+        assert bool(url) == (name == "migrate"), name
+
+
+def test_our_processes_have_no_rights_and_write_to_volumes_alone(services):
+    for name in OURS:
+        assert services[name]["read_only"] is True
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert services[name]["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_only_console_and_endpoint_are_published_and_on_loopback(services):
+    published = {name: service.get("ports", []) for name, service in services.items()}
+
+    assert {name for name, ports in published.items() if ports} == {"web", "agents"}
+    for port in published["web"] + published["agents"]:
+        assert port.startswith("${LISTEN:-127.0.0.1}:")
+
+
+def test_the_roles_of_the_container_are_those_of_the_embedded_database(tmp_path: Path):
+    data = tmp_path / "data"
+    data.mkdir(mode=0o711)
+    postgres = Postgres(data, settings={"fsync": "off", "shared_buffers": "16MB"})
+    with running(postgres, data / "log"):
+        at = {"PGHOST": str(postgres.sockets), "PGPASSWORD": password_of(postgres)}
+        names = {"POSTGRES_USER": SUPERUSER, "OWNER_PASSWORD": "own'er", "APP_PASSWORD": "app"}
+        path = f"{postgres.programs}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", str(ROOT / "docker" / "roles.sh")],
+            env={**at, **names, "PATH": path},
+            check=True,
+            capture_output=True,
+        )
+
+        made = roles(postgres)
+        postgres.make_roles()
+        assert made == roles(postgres)
+
+
+def roles(postgres: Postgres) -> list[Any]:
+    with psycopg.connect(postgres.url(SUPERUSER, "postgres")) as connection:
+        return connection.execute(
+            "SELECT rolname, rolsuper, rolcreaterole, rolbypassrls, rolconfig FROM pg_roles"
+            " WHERE rolname LIKE 'countersign%' ORDER BY rolname"
+        ).fetchall()
+
+
+def password_of(postgres: Postgres) -> str:
+    return str(json.loads((postgres.data / "passwords.json").read_text())[SUPERUSER])
