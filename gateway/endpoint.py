@@ -20,10 +20,12 @@ from gateway.here import here, leave
 from gateway.refusals import CLOSE, Refusal, unavailable
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import respond
+from gateway.turnstile import Turnstile
 from gateway.used import Used
 from registry.published import PublishedToolset
 
 LOOK_AGAIN_S = 0.05
+LEAVE_S = 3.0
 
 
 class Endpoint:
@@ -31,10 +33,12 @@ class Endpoint:
         self._runtime: Runtime | None = None
         self._used = Used()
         self._looked_at = float("-inf")
+        self._turnstile = Turnstile()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            with self._turnstile:
+                await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
@@ -98,6 +102,8 @@ class Endpoint:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
+                # Calls that are cut off are written down before the record is closed.
+                await self._turnstile.empty(seconds=LEAVE_S)
                 await leave()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

@@ -23,11 +23,13 @@ async def wait(
 
 async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:
     """Withdraw, cancel or ask to stop; False if the call had ended."""
-    flight = runtime.hands.engine.flights.get(call_id)
-    if flight is not None:
-        # Ours: the server hears of it before the record does, and the record hears of it too.
-        flight.cancel.set()
-    return await asyncio.to_thread(_cancel, call_id, by)
+    try:
+        # First the record: a quick server's end of it must not hide who asked.
+        return await asyncio.to_thread(_cancel, call_id, by)
+    finally:
+        flight = runtime.hands.engine.flights.get(call_id)
+        if flight is not None:
+            flight.cancel.set()
 
 
 def _cancel(call_id: UUID, by: Actor) -> bool:

@@ -1,6 +1,7 @@
 """Progress, patience and going away: what happens between a request and its answer."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -243,8 +244,7 @@ async def test_a_gateway_that_is_told_to_stop_stops(
 
     await asyncio.to_thread(own_stack.agents.stop)
 
-    with pytest.raises((aiohttp.ClientError, AssertionError, KeyError, ValueError)):
-        reply = await asking
-        assert reply.result
-    call = await in_state(State.UNKNOWN)
-    assert call.executed == "unknown"
+    with contextlib.suppress(aiohttp.ClientError):
+        assert (await asking).body == b""
+    call = await Call.objects.aget()
+    assert (call.state, call.executed) == (State.UNKNOWN, "unknown")
