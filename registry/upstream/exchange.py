@@ -29,6 +29,7 @@ from registry.upstream.wire import Message
 _ERROR_BYTES = 64 * 1024
 # An event stream whose reply has come is usually ended by the server at once.
 _DRAIN_S = 1.0
+_STALE_TIMES = 200
 _RESUME_TIMES = 20
 _RESUME_WAIT_S = 10.0
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
@@ -103,18 +104,19 @@ async def deliver(links: Links, order: Order) -> int:
 
 async def _send(links: Links, order: Order) -> Arrived:
     data = order.head + b"\r\nContent-Length: %d\r\n\r\n" % len(order.body) + order.body
-    while True:
+    for _ in range(_STALE_TIMES):
         road = Road(await links.connect(order.place, order.limits))
         try:
             return await road.send(data, order.limits.idle_s)
         except Stale:
-            # Nothing was written, and each turn takes a connection from the pool: a new one comes.
+            # Nothing was written. There may be others like it in the pool, and then a new one.
             road.connection.close()
         except BaseException:
             road.connection.close()
             raise
         finally:
-            order.left = order.left or road.left
+            order.left = road.left
+    raise Stale("The server closes each connection at once")
 
 
 async def _finish(arrived: Arrived) -> None:

@@ -1,6 +1,7 @@
 """The HTTP connections of one event loop, and the small errands that outlive a call."""
 
 import asyncio
+import select
 from collections.abc import Coroutine
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ from registry.upstream.values import Limits
 # the closing would leave us not knowing whether it was taken.
 _KEEPALIVE_S = 4.0
 _ERRAND_ENDS_S = 2.0
+_HUNG_UP = getattr(select, "POLLRDHUP", 0)
 
 
 class Stale(aiohttp.ClientConnectionError):
@@ -62,9 +64,7 @@ class Road:
 
     async def send(self, data: bytes, idle_s: float) -> Arrived:
         protocol = self.connection.protocol
-        if protocol is None or protocol.transport is None or protocol.should_close:
-            raise Stale("closed while it was kept")
-        if protocol.transport.is_closing():
+        if protocol is None or protocol.transport is None or _is_over(protocol):
             raise Stale("closed while it was kept")
         _expect_response(protocol, idle_s)
         self.left = True
@@ -113,6 +113,17 @@ class Links:
                 keepalive_timeout=_KEEPALIVE_S,
             )
         return self._connector
+
+
+def _is_over(protocol: ResponseHandler) -> bool:
+    if protocol.should_close or not protocol.is_connected():
+        return True
+    # The server's end may have come while this loop was busy, and not been looked at yet. Found
+    # out now, it is certain that the call was not taken; found out later, it is not.
+    assert protocol.transport is not None
+    poll = select.poll()
+    poll.register(protocol.transport.get_extra_info("socket").fileno(), _HUNG_UP)
+    return bool(poll.poll(0))
 
 
 def _expect_response(protocol: ResponseHandler, idle_s: float) -> None:
