@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import orjson
@@ -91,6 +92,9 @@ def _command(line: Mapping[str, Any]) -> Command:
     argv, env = line["argv"], line.get("env", {})
     if not argv or not all(isinstance(word, str) for word in [*argv, *env.values()]):
         raise ValueError("argv and env must be text")
+    if not Path(argv[0]).is_absolute():
+        # Whoever may write to a folder of PATH would choose the program.
+        raise ValueError(f"{argv[0]} is not the full path of a program")
     return Command(list(argv), dict(env), str(line.get("title", "")))
 
 

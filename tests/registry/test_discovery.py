@@ -1,9 +1,12 @@
 """What a server offers becomes definitions; what changed behind our back is held."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -543,3 +546,19 @@ def test_the_command_line_says_what_was_wrong(
 ) -> None:
     with pytest.raises(CommandError, match=says):
         call_command(*arguments)
+
+
+def test_a_command_is_started_asked_and_ended(
+    look: Look, commands: Callable[..., None], tmp_path: Path, olga: User
+) -> None:
+    script = f'echo $$ > {tmp_path}/pid; exec "$0" "$1"'
+    example = str(Path(__file__).parents[2] / "examples" / "calculator.py")
+    commands(calc={"argv": ["/bin/sh", "-c", script, sys.executable, example]})
+    server = services.register("calc", transport="stdio", command="calc", owner=olga, by=olga)
+
+    row = look(server)
+
+    assert row.succeeded, row.summary
+    assert Tool.objects.filter(server=server, state=Tool.State.NEW).exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -184,7 +184,14 @@ def test_a_command_takes_no_credential(register: Register, commands: Callable[..
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"[]", b'{"clock": 5}', b'{"clock": {"argv": []}}', b'{"clock": {"argv": [5]}}'],
+    [
+        b"{",
+        b"[]",
+        b'{"clock": 5}',
+        b'{"clock": {"argv": []}}',
+        b'{"clock": {"argv": [5]}}',
+        b'{"clock": {"argv": ["clock"]}}',
+    ],
 )
 def test_a_broken_catalogue_is_said_to_be_broken(
     register: Register, commands: Callable[..., None], settings: Any, content: bytes
