@@ -174,11 +174,13 @@ def _connections(server_ids: set[int]) -> dict[int, tuple[str, Connection]]:
 
 
 def _shaped(wanted: set[tuple[int, str]]) -> dict[int, Shape]:
-    missing = [pk for pk, digest in wanted if (pk, digest) not in _shapes]
-    fresh = Definition.objects.filter(pk__in=missing)
+    # Another thread may forget at any moment: what this load needs, it holds itself.
+    held = {key: shape for key in wanted if (shape := _shapes.get(key))}
+    fresh = Definition.objects.filter(pk__in=[pk for pk, digest in wanted - held.keys()])
     for pk, digest, body in fresh.values_list("pk", "digest", "body"):
-        _shapes[pk, digest] = Shape(body)
-    return {pk: _shapes[pk, digest] for pk, digest in wanted}
+        held[pk, digest] = Shape(body)
+    _shapes.update(held)
+    return {pk: shape for (pk, _digest), shape in held.items()}
 
 
 def _forget_all_but(tools: Iterable[PublishedTool]) -> None:
