@@ -61,6 +61,8 @@ def environment() -> Iterator[Databases]:
             embedded_valkey(slot)
         )
         databases = Databases(admin)
+        if not given["DATABASE_URL"]:
+            databases.tidy()
         urls = databases.clone()
         resources.callback(databases.drop, urls)
         resources.callback(close_pools)
