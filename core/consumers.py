@@ -24,8 +24,10 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
     Who it is and what they may is read again at every ring: a lost permission ends it.
     """
 
-    # Group → the permission to hear it ring; config/routing.py says which there are.
-    bells: Mapping[str, str] = {}
+    def __init__(self, *, bells: Mapping[str, str]) -> None:
+        """`bells`: group → the permission to hear it ring; config/routing.py knows them all."""
+        super().__init__()
+        self.bells = bells
 
     async def connect(self) -> None:
         # A browser learns the reason of a close only of a connection that was accepted.

@@ -1,0 +1,105 @@
+"""A real Chromium before real daphne. A test fails on anything that the browser complains of."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from accounts.models import User
+from core.live import ring
+from tests.browser.scene import Office
+from tests.browser.scene import office as furnished
+from tests.processes import Stack
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+
+
+# Of the package, not of the session: while Playwright runs, its event loop is this thread's, and
+# no other test could start one.
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # That loop never runs our code, so Django need not fear to block it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        path = CHROMIUM if CHROMIUM.exists() else None
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def office(chromium: Browser, transactional_db: None) -> Office:
+    return furnished()
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(chromium: Browser, stack: Stack, office: Office) -> Iterator[Opened]:
+    """`opened(person, **options)`: a window of somebody who is signed in, or of a stranger."""
+    assert stack.web
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_window(person: User | None = None, **options: Any) -> Page:
+        context = chromium.new_context(base_url=stack.web_url, **options)
+        contexts.append(context)
+        if person is not None:
+            context.add_cookies([session_cookie(person, stack.web_url)])
+        page = context.new_page()
+        listen(page, complaints)
+        return page
+
+    yield open_window
+
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def alice(opened: Opened, office: Office) -> Page:
+    """alice's window; she approves, audits and operates."""
+    return opened(office.alice)
+
+
+def listen(page: Page, complaints: list[str]) -> None:
+    def console(message: Any) -> None:
+        # Content Security Policy complains here too.
+        if message.type in ("error", "warning"):
+            complaints.append(f"{page.url}: {message.text}")
+
+    def failed(request: Any) -> None:
+        # Leaving a page gives up what it was still loading.
+        if "ERR_ABORTED" not in request.failure:
+            complaints.append(f"{request.url}: {request.failure}")
+
+    def answered(response: Any) -> None:
+        if response.status >= 400:
+            complaints.append(f"{response.url}: {response.status}")
+
+    page.on("console", console)
+    page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+    page.on("requestfailed", failed)
+    page.on("response", answered)
+
+
+def session_cookie(person: User, url: str) -> Any:
+    client = Client()
+    client.force_login(person)
+    return {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}
+
+
+def rung(*groups: str) -> None:
+    """As a gateway or worker rings; in a thread, since this one's loop is Playwright's."""
+    with ThreadPoolExecutor(1) as thread:
+        for group in groups:
+            thread.submit(async_to_sync(ring), group).result()

@@ -1,0 +1,90 @@
+"""A call as it runs, watched."""
+
+from playwright.sync_api import Page, expect
+
+from accounts.roles import Role
+from calls.models import Call
+from calls.states import State
+from tests.browser.conftest import Opened, rung
+from tests.browser.scene import Office
+from tests.console import scenery
+
+
+def live(page: Page) -> None:
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+
+
+def test_progress_moves_and_the_result_appears(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.running}/")
+    live(alice)
+    bar = alice.get_by_role("progressbar")
+    expect(bar).to_have_attribute("value", "60")
+
+    Call.objects.filter(pk=office.running).update(progress=27, progress_message="Writing")
+    rung(f"call.{office.running}")
+    expect(bar).to_have_attribute("value", "90")
+    expect(alice.get_by_text("Writing")).to_be_visible()
+
+    result = {"content": [{"type": "text", "text": "All quarters are well."}]}
+    scenery.finish(office.running, result)
+    rung(f"call.{office.running}")
+    expect(alice.get_by_text("All quarters are well.")).to_be_visible()
+    expect(bar).to_have_count(0)
+    expect(alice.locator("#call-state")).to_contain_text("Succeeded")
+    expect(alice.get_by_role("button", name="Cancel this call")).to_be_hidden()
+
+
+def test_cancelling_asks_for_it(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.running}/")
+
+    alice.get_by_role("button", name="Cancel this call").click()
+
+    expect(alice.get_by_text("The call is being cancelled.")).to_be_visible()
+    assert Call.objects.get(pk=office.running).cancel_asked_by == "alice"
+
+
+def test_an_image_of_a_result_is_drawn(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.pictured}/")
+    image = alice.get_by_role("img", name="An image that the tool returned")
+
+    expect(image).to_be_visible()
+    assert image.evaluate("(e) => e.naturalWidth") == 240
+
+
+def test_states_in_the_list_change_where_they_stand(alice: Page, office: Office) -> None:
+    alice.goto("/calls/")
+    live(alice)
+    row = alice.locator(f"#state-{office.running}")
+    expect(row).to_contain_text("Running")
+
+    scenery.finish(office.running, {"content": []})
+    rung("calls")
+
+    expect(row).to_contain_text("Succeeded")
+
+
+def test_a_newer_call_is_announced_in_the_list(alice: Page, office: Office) -> None:
+    alice.goto("/calls/")
+    live(alice)
+    rows = alice.locator("tbody tr").count()
+
+    scenery.call(office.scout, office.search, {"pattern": "x"}, State.QUEUED)
+    rung("calls")
+
+    news = alice.get_by_role("link", name="1 new call")
+    expect(news).to_be_visible()
+    assert alice.locator("tbody tr").count() == rows
+    news.click()
+    expect(alice.locator("tbody tr")).to_have_count(rows + 1)
+
+
+def test_somebody_without_the_right_sees_no_content_live(opened: Opened, office: Office) -> None:
+    vera = opened(scenery.person("vera", Role.VIEWER))
+    vera.goto(f"/calls/{office.running}/")
+    live(vera)
+
+    scenery.finish(office.running, {"content": [{"type": "text", "text": "secret"}]})
+    rung(f"call.{office.running}")
+
+    expect(vera.locator("#call-state")).to_contain_text("Succeeded")
+    expect(vera.get_by_text("secret")).to_have_count(0)

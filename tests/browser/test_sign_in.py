@@ -1,0 +1,78 @@
+"""Getting in, as somebody who sits before it."""
+
+from playwright.sync_api import Page, expect
+
+from accounts import services
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console.scenery import PASSWORD
+from tests.processes import Stack
+
+
+def test_a_password_typed_and_sent_by_enter(opened: Opened) -> None:
+    page = opened()
+    page.goto("/calls/")
+
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/calls/")
+    expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible()
+    expect(page.get_by_text("Operator, Approver, Auditor")).to_be_visible()
+
+
+def test_a_wrong_password_is_said_where_one_looks(opened: Opened) -> None:
+    page = opened()
+    page.goto("/sign-in/")
+
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill("guess")
+    page.get_by_role("button", name="Sign in").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("No person here")
+
+
+def test_a_sign_in_link_asks_before_it_is_used(
+    opened: Opened, office: Office, stack: Stack
+) -> None:
+    page = opened()
+    page.goto("/" + services.sign_in_link(office.bob).split("/", 3)[3])
+
+    page.get_by_role("button", name="Sign in").click()
+
+    page.wait_for_url("**/catalogue/")
+    expect(page.get_by_role("banner").get_by_text("bob")).to_be_visible()
+
+
+def test_signing_out(alice: Page) -> None:
+    alice.goto("/catalogue/")
+
+    alice.get_by_role("button", name="Sign out").click()
+
+    alice.wait_for_url("**/sign-in/**")
+
+
+def test_the_theme_is_chosen_at_once_and_kept(alice: Page) -> None:
+    alice.goto("/catalogue/")
+    dark = alice.get_by_role("button", name="Dark")
+
+    dark.click()
+
+    expect(dark).to_have_attribute("aria-pressed", "true")
+    background = "getComputedStyle(document.body).backgroundColor"
+    at_once = alice.evaluate(background)
+    alice.reload()
+    assert alice.evaluate(background) == at_once
+    alice.get_by_role("button", name="Light", exact=True).click()
+    assert alice.evaluate(background) != at_once
+
+
+def test_the_theme_is_chosen_without_javascript(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, java_script_enabled=False)
+    page.goto("/calls/")
+
+    page.get_by_role("button", name="Dark").click()
+
+    page.wait_for_url("**/calls/")
+    assert 'data-theme="dark"' in page.content()
