@@ -4,19 +4,19 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import orjson
-from yarl import URL
 
 from core.outbound import Refused
 from registry.upstream import wire
+from registry.upstream.agreement import Agreement, base_headers
 from registry.upstream.calling import Call, Withdrawal
 from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head
-from registry.upstream.headers import encode
 from registry.upstream.links import Links
+from registry.upstream.statuses import Unacquainted, meaning, refusal
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
@@ -30,74 +30,11 @@ from registry.upstream.values import (
 )
 from registry.upstream.wire import LEGACY, MODERN, Message
 
-_COMMON = {
-    "Content-Type": "application/json",
-    "Accept": "application/json, text/event-stream",
-    # Nothing is decompressed: a small bomb must stay small.
-    "Accept-Encoding": "identity",
-    "User-Agent": "countersign",
-}
-_NOT_FOR_TARGETS = {
-    *("accept", "accept-encoding", "connection", "content-length", "content-type", "expect"),
-    *("host", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"),
-}
-_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\uffff]*")
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
-# A refusal with one of these is certain to come before the tool: RFC 9110, 15.5.
-_REFUSALS = {301, 302, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 411, 412, 413, 414, 415}
-_REFUSALS |= {417, 421, 426, 428, 429, 431, 451}
-_MODERN_ERRORS = {wire.HEADER_MISMATCH, wire.MISSING_CAPABILITY, wire.UNSUPPORTED_REVISION}
-_PREPARED = 1000
 _PROBE_S = 15.0
 _ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
 
 log = logging.getLogger(__name__)
-
-
-class Unacquainted(Exception):
-    """The server took nothing: it speaks another revision, or has forgotten the session."""
-
-    def __init__(self, reason: UpstreamError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-@dataclass(slots=True)
-class Agreement:
-    """What was settled with a server; replaced, never changed, when it is settled anew."""
-
-    revision: str
-    url: URL
-    headers: dict[str, str]
-    # What the server said of itself; empty where a hint spared the question.
-    opening: dict[str, Any] = field(default_factory=dict)
-    session: str = ""
-    _prepared: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
-
-    @property
-    def modern(self) -> bool:
-        return self.revision == MODERN
-
-    def for_tool(self, name: str) -> tuple[bytes, bytes]:
-        """The head of a tool's calls and its name as JSON, made once."""
-        if name not in self._prepared:
-            if len(self._prepared) >= _PREPARED:
-                self._prepared.clear()
-            self._prepared[name] = (self.head("tools/call", name), orjson.dumps(name))
-        return self._prepared[name]
-
-    def head(self, method: str = "", name: str = "") -> bytes:
-        headers = self.headers.copy()
-        if self.modern and method:
-            headers["Mcp-Method"] = method
-        if self.modern and name:
-            headers["Mcp-Name"] = encode(name)
-        return head("POST", self.url, headers)
-
-    def resuming(self, event: str) -> bytes:
-        headers = self.headers | {"Accept": "text/event-stream", "Last-Event-ID": event}
-        return head("GET", self.url, headers)
 
 
 class HttpServer:
@@ -112,7 +49,7 @@ class HttpServer:
         except Refused as error:
             raise NotSent(str(error)) from error
         self._place = links.place(self._url)
-        self._base = _base_headers(target)
+        self._base = base_headers(target)
 
     async def call(self, call: Call) -> Reply:
         agreement = self._agreement or await self._prepare(call.limits)
@@ -210,7 +147,7 @@ class HttpServer:
         try:
             message = await exchange(self._links, order)
         except BadStatus as bad:
-            raise _refusal(bad, id_) from None
+            raise refusal(bad, id_) from None
         agreement = self._greeted(message, order)
         ready = wire.notification("notifications/initialized")
         status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
@@ -244,7 +181,7 @@ class HttpServer:
         try:
             message = await exchange(self._links, order)
         except BadStatus as bad:
-            raise _meaning(bad, id_, agreement) from None
+            raise meaning(bad, id_, modern=agreement.modern) from None
         if message.error:
             raise Answered(message.error)
         return message.value or {}
@@ -268,7 +205,7 @@ class HttpServer:
         try:
             return await exchange(self._links, order)
         except BadStatus as bad:
-            raise _meaning(bad, order.id, agreement) from None
+            raise meaning(bad, order.id, modern=agreement.modern) from None
         except (TimedOut, asyncio.CancelledError):
             if order.left and not agreement.modern and not withdrawal.asked:
                 self._links.spawn(self._stop(agreement, order.id))
@@ -306,61 +243,6 @@ class HttpServer:
             log.info("%s was not told: %s", self._url.host, error)
 
 
-def _base_headers(target: Target) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in target.headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise NotSent(f"The server's header “{name[:60]}” cannot be sent in HTTP.")
-        if name.lower() in _NOT_FOR_TARGETS or name.lower().startswith("mcp-"):
-            raise NotSent(f"The server's header “{name[:60]}” is set by Countersign itself.")
-        headers[name] = value
-    headers.update(_COMMON)
-    return headers
-
-
 def _supported(error: UpstreamError) -> Any:
     said = error.data if isinstance(error, Answered) else None
     return said.get("supported") if isinstance(said, dict) else None
-
-
-def _meaning(bad: BadStatus, id_: int, agreement: Agreement) -> UpstreamError | Unacquainted:
-    """What a status other than 200 says about the request that got it."""
-    reason = _refusal(bad, id_)
-    if bad.status not in (400, 404, 405):
-        return reason
-    error = bad.message.error if bad.message else None
-    if agreement.modern:
-        return reason if _is_modern(error, bad, id_) else Unacquainted(reason)
-    # An error under our own id comes from the server behind the transport, who knows us.
-    return reason if isinstance(reason, Answered) else Unacquainted(reason)
-
-
-def _is_modern(error: dict[str, Any] | None, bad: BadStatus, id_: int) -> bool:
-    if not error or error["code"] == wire.UNSUPPORTED_REVISION:
-        return False
-    return error["code"] in _MODERN_ERRORS or (bad.message is not None and bad.message.id == id_)
-
-
-def _refusal(bad: BadStatus, id_: int) -> UpstreamError:
-    message = bad.message
-    if message and message.error and (message.id == id_ or message.error["code"] in _MODERN_ERRORS):
-        return Answered(message.error)
-    if bad.status in _REFUSALS:
-        said = f": {message.error['message'][:200]}" if message and message.error else ""
-        return NotSent(_sentence(bad.status) + said, status=bad.status)
-    return Nonsense(f"The server answered with HTTP {bad.status}.")
-
-
-def _sentence(status: int) -> str:
-    match status:
-        case 301 | 302 | 307 | 308:
-            return f"The server redirects elsewhere (HTTP {status}), which is not followed"
-        case 401:
-            return "The server did not accept our credential (HTTP 401)"
-        case 403:
-            return "The server forbids it (HTTP 403)"
-        case 404:
-            return "There is no MCP server at this URL (HTTP 404)"
-        case 429:
-            return "The server asks to slow down (HTTP 429)"
-    return f"The server refused the request with HTTP {status}"
