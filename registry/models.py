@@ -190,6 +190,16 @@ class Definition(models.Model):
         """The server's claims about the tool: readOnlyHint, destructiveHint and their like."""
         return definitions.hints(self.content)
 
+    @property
+    def problems(self) -> list[str]:
+        """Why it cannot be published, in sentences."""
+        return definitions.problems(self.content)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before publishing it."""
+        return definitions.notes(self.content)
+
 
 class Publication(models.Model):
     """Who let which definition reach agents, and when."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 import pytest
+from django.test import Client
+from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,6 +224,7 @@ def test_a_hostile_definition_is_kept_and_cannot_be_published(
     look: Callable[[Server], Discovery],
     offering: Offering,
     canary: tuple[str, Offering],
+    client: Client,
     olga: User,
 ) -> None:
     url, listening = canary
@@ -241,6 +244,12 @@ def test_a_hostile_definition_is_kept_and_cannot_be_published(
     assert [reason.split(":")[0] for reason in refused] == ["“calculator.add” cannot be published"]
     assert Tool.objects.get(name="honest").state == Tool.State.PUBLISHED
     assert listening.asked == []
+
+    client.force_login(olga)
+    page = client.get(reverse("registry:tool", args=["calculator.add"])).content.decode()
+    assert "It cannot be published:" in page
+    assert f"refers to {url}/schema.json" in page
+    assert '<button class="button primary">' not in page
 
 
 JSON = st.recursive(
