@@ -1,0 +1,26 @@
+// @modelcontextprotocol/client: node client.mjs URL TOKEN auto|legacy|opens
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { NAME, say, serve } from './serve.mjs';
+
+const [url, token, mode] = process.argv.slice(2);
+const opens = mode === 'opens';
+const client = new Client(NAME, {
+  versionNegotiation: { mode: mode === 'legacy' ? 'legacy' : 'auto' },
+  capabilities: opens ? { elicitation: { url: {} } } : {},
+});
+if (opens) {
+  client.setRequestHandler('elicitation/create', async ({ params }) => {
+    say({ asked: params });
+    return { action: 'accept' };
+  });
+}
+await client.connect(
+  new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { Authorization: `Bearer ${token}` } },
+  }),
+);
+say({ revision: client.getNegotiatedProtocolVersion() });
+await serve(client, {
+  listPage: (cursor) => client.listTools(cursor ? { cursor } : undefined),
+  callTool: (params, options) => client.callTool(params, options),
+});

@@ -1,0 +1,239 @@
+"""What a client gets through Countersign is what the server says: the same tools and answers.
+
+Asked of every client, about every server: ours, and those that others made and run on stdio and
+HTTP. What the servers say without us is read off their own wire, through no SDK.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calls.models import Call
+from calls.states import State
+from gateway.awaiting import AWAIT_CALL
+from policies.models import Effect
+from registry.models import Tool
+from registry.services import set_handling
+from tests.flows.directly import directly
+from tests.flows.house import House, commands, open_house, rule
+from tests.flows.servers import Question, Server, questions, running_servers
+from tests.flows.visitors import Json, Refused, Visitor, visiting
+from tests.gateway.conftest import until
+from tests.processes import Stack
+
+REVISIONS = {
+    "python": "2026-07-28",
+    "python-legacy": "2025-11-25",
+    "typescript": "2026-07-28",
+    "typescript-legacy": "2025-11-25",
+    "typescript-v1": "2025-11-25",
+}
+# Members of `_meta` that Countersign adds.
+OURS = ("countersign/", "io.modelcontextprotocol/serverInfo")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("flows")
+
+
+@pytest.fixture(scope="module")
+def servers(folder: Path, stack: Stack) -> Iterator[dict[str, Server]]:
+    with running_servers(folder, stack.env) as servers, commands(servers.values()):
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def asked(folder: Path) -> dict[str, list[Question]]:
+    return questions(folder)
+
+
+@pytest.fixture(scope="module")
+def truth(servers: dict[str, Server], asked: dict[str, list[Question]]) -> dict[str, Json]:
+    """By server: what it says without us."""
+
+    async def all_of_them() -> list[Json]:
+        return await asyncio.gather(*(said(servers[slug], asked[slug]) for slug in servers))
+
+    return dict(zip(servers, asyncio.run(all_of_them()), strict=True))
+
+
+async def said(server: Server, questions: list[Question]) -> Json:
+    async with directly(server) as link:
+        listed = await link.ask("tools/list", {})
+        answers = [
+            await link.ask("tools/call", {"name": tool, "arguments": arguments})
+            for tool, arguments in questions
+        ]
+    return {
+        "tools": [without_tasks(tool) for tool in listed["result"]["tools"]],
+        "answers": [answer.get("result") or answer["error"] for answer in answers],
+    }
+
+
+def without_tasks(tool: Json) -> Json:
+    """Whether it offers the tasks of 2025-11-25, which Countersign does not relay."""
+    return {key: value for key, value in tool.items() if key != "execution"}
+
+
+@pytest.fixture(scope="module")
+def house(
+    lasting_database: None, stack: Stack, servers: dict[str, Server], truth: dict[str, Json]
+) -> House:
+    house = open_house(stack, servers.values())
+    rule(Effect.ALLOW, "*", position=900)
+    # A server that is cut off cannot say how far it came; here an operator says it does not matter.
+    report = Tool.objects.get(exposed_name="reports.write_report")
+    set_handling(report, by=None, mode="auto", timeout_s=900, safe_to_repeat=True)
+    return house
+
+
+@pytest.fixture(params=REVISIONS)
+def client(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+async def answer(visitor: Visitor, tool: str, arguments: Json) -> Json:
+    """Without what is ours."""
+    try:
+        result = await visitor.call(tool, arguments)
+    except Refused as error:
+        return {"code": error.code, "message": error.message}
+    result.pop("resultType", None)
+    meta = {name: value for name, value in result.pop("_meta").items() if not name.startswith(OURS)}
+    return {**result, "_meta": meta} if meta else result
+
+
+async def test_it_lists_every_tool_as_its_server_describes_it(
+    client: str, house: House, truth: dict[str, Json]
+) -> None:
+    async with visiting(client, house.url(), house.token) as visitor:
+        listed = await visitor.tools()
+
+        assert visitor.revision == REVISIONS[client]
+
+    offered = [
+        {**tool, "name": f"{slug}.{tool['name']}"}
+        for slug in truth
+        for tool in truth[slug]["tools"]
+    ]
+    by_name = {tool["name"]: tool for tool in listed}
+    assert by_name == {tool["name"]: tool for tool in [AWAIT_CALL, *offered]}
+    assert len(by_name) == len(listed)
+
+
+async def test_it_gets_the_answers_that_the_servers_give(
+    client: str, house: House, truth: dict[str, Json], asked: dict[str, list[Question]]
+) -> None:
+    async with visiting(client, house.url(), house.token) as visitor:
+        # As hosts do it: what a tool's output must look like is known from now on.
+        await visitor.tools()
+        answers = {
+            slug: [await answer(visitor, f"{slug}.{tool}", given) for tool, given in asked[slug]]
+            for slug in truth
+        }
+
+    assert answers == {slug: truth[slug]["answers"] for slug in truth}
+
+
+async def test_one_server_alone_is_as_if_met_directly(
+    client: str, house: House, truth: dict[str, Json], asked: dict[str, list[Question]]
+) -> None:
+    async with visiting(client, house.url("weather"), house.token) as visitor:
+        listed = await visitor.tools()
+        answers = [await answer(visitor, tool, given) for tool, given in asked["weather"]]
+
+    assert [tool for tool in listed if tool["name"] != AWAIT_CALL["name"]] == sorted(
+        truth["weather"]["tools"], key=lambda tool: str(tool["name"])
+    )
+    assert answers == truth["weather"]["answers"]
+
+
+async def test_it_hears_how_far_a_call_is(client: str, house: House) -> None:
+    steps: dict[str, list[Json]] = {"ours": [], "others": []}
+
+    async with visiting(client, house.url(), house.token) as visitor:
+        await visitor.call("reports.write_report", {"seconds": 1}, steps["ours"].append)
+        await visitor.call(
+            "everything.trigger-long-running-operation",
+            {"duration": 0.4, "steps": 4},
+            steps["others"].append,
+        )
+
+    assert [(step["progress"], step["total"]) for step in steps["ours"]] == [
+        (0, 1),
+        (0.25, 1),
+        (0.5, 1),
+        (0.75, 1),
+        (1, 1),
+    ]
+    assert [step["message"] for step in steps["ours"]][-2:] == ["Writing it down", "Done"]
+    assert [(step["progress"], step["total"]) for step in steps["others"]] == [
+        (1, 4),
+        (2, 4),
+        (3, 4),
+        (4, 4),
+    ]
+
+
+async def test_it_can_change_its_mind(
+    client: str, house: House, servers: dict[str, Server]
+) -> None:
+    before = given_up(servers["reports"])
+    under_way = asyncio.Event()
+
+    async with visiting(client, house.url(), house.token) as visitor:
+        call = asyncio.create_task(
+            visitor.call("reports.write_report", {"seconds": 600}, lambda step: under_way.set())
+        )
+        async with asyncio.timeout(15):
+            await under_way.wait()
+        call.cancel()
+        await asyncio.wait([call])
+
+        async def has_ended() -> bool:
+            return (await Call.objects.alatest("asked_at")).state != State.RUNNING
+
+        async def has_given_up() -> bool:
+            return given_up(servers["reports"]) == before + 1
+
+        await until(has_ended)
+        await until(has_given_up)
+        assert (await Call.objects.alatest("asked_at")).state == State.CANCELLED
+        assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
+
+
+def given_up(reports: Server) -> int:
+    """How many reports the server stopped writing; it breaks its lines at 80 columns."""
+    assert reports.process
+    return len(re.findall(r"report\s+cancelled\s+after", reports.process.text()))
+
+
+async def test_it_hears_what_was_wrong_with_its_question(client: str, house: House) -> None:
+    async with visiting(client, house.url(), house.token) as visitor:
+        unknown = await answer(visitor, "calculator.conquer", {})
+        misfit = await answer(visitor, "calculator.add", {"a": "one"})
+
+    assert unknown["code"] == -32602
+    # One of the SDKs puts words of its own before it.
+    assert unknown["message"].endswith("Unknown tool: calculator.conquer")
+    assert misfit["isError"]
+    assert "$.a: must be of type number" in misfit["content"][0]["text"]
+
+
+async def test_every_call_is_in_the_record(
+    client: str, house: House, asked: dict[str, list[Question]]
+) -> None:
+    before = await Call.objects.acount()
+
+    async with visiting(client, house.url(), house.token) as visitor:
+        await visitor.call("time.convert_time", asked["time"][0][1])
+
+    last = await Call.objects.alatest("asked_at")
+    assert await Call.objects.acount() == before + 1
+    assert (last.tool_name, last.state) == ("time.convert_time", State.SUCCEEDED)
+    assert (last.client, last.revision) == ("flows 1", REVISIONS[client])

@@ -1,0 +1,215 @@
+"""Real clients of others, behind one face: list, call, hear progress, change one's mind.
+
+Cancelling the task that awaits `call` is what a host does whose user presses Stop.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.flows.servers import NODE
+
+SCRIPTS = Path(__file__).parent / "clients"
+OnStep = Callable[[dict[str, Any]], object]
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """The answer was a JSON-RPC error, or the client itself gave up."""
+
+    def __init__(self, code: Any, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message
+
+
+class Visitor(Protocol):
+    revision: str
+    # What it was asked to show its user.
+    asked: list[Json]
+
+    async def tools(self) -> list[Json]: ...
+
+    async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json: ...
+
+
+class PythonVisitor:
+    def __init__(self, url: str, token: str, mode: str) -> None:
+        self.url, self.token = url, token
+        self.asked: list[Json] = []
+        self.mode = "legacy" if mode == "legacy" else "auto"
+        self.opens = mode == "opens"
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator["PythonVisitor"]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        timeout = httpx2.Timeout(30, read=300)
+        async with AsyncExitStack() as resources:
+            http = await resources.enter_async_context(
+                httpx2.AsyncClient(headers=headers, timeout=timeout)
+            )
+            callback = self._opened if self.opens else None
+            client = Client(
+                streamable_http_client(self.url, http_client=http),
+                mode=self.mode,
+                elicitation_callback=callback,
+                client_info=types.Implementation(name="flows", version="1"),
+            )
+            self.client = await resources.enter_async_context(client)
+            self.revision = str(self.client.protocol_version)
+            yield self
+
+    async def _opened(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        self.asked.append(_json(params))
+        return types.ElicitResult(action="accept")
+
+    async def tools(self) -> list[Json]:
+        tools: list[Json] = []
+        cursor = None
+        while True:
+            page = await self.client.list_tools(cursor=cursor)
+            tools += map(_json, page.tools)
+            cursor = page.next_cursor
+            if cursor is None:
+                return tools
+
+    async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            assert on_step is not None
+            on_step({"progress": progress, "total": total, "message": message})
+
+        try:
+            result = await self.client.call_tool(
+                tool, arguments, progress_callback=hear if on_step else None
+            )
+        except MCPError as error:
+            raise Refused(error.code, error.message) from error
+        return _json(result)
+
+
+def _json(model: Any) -> Json:
+    """As it came, without what the SDK's types add to it."""
+    dumped: Json = model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return dumped
+
+
+class TypeScriptVisitor:
+    def __init__(self, script: str, url: str, token: str, mode: str) -> None:
+        self.argv = [str(SCRIPTS / script), url, token, mode]
+        self.asked: list[Json] = []
+        self._waiting: dict[int, tuple[asyncio.Future[Json], OnStep | None]] = {}
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator["TypeScriptVisitor"]:
+        self._process = await asyncio.create_subprocess_exec(
+            NODE,
+            *self.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=2**24,
+        )
+        assert self._process.stdout
+        assert self._process.stderr
+        complaints = asyncio.create_task(self._process.stderr.read())
+        first = await self._process.stdout.readline()
+        assert first, (await complaints).decode()
+        self.revision = json.loads(first)["revision"]
+        reader = asyncio.create_task(self._read(self._process.stdout))
+        try:
+            yield self
+        finally:
+            await self._leave(reader, complaints)
+
+    async def _leave(self, reader: asyncio.Task[None], complaints: asyncio.Task[bytes]) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(10):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            raise
+        await reader
+        said = await complaints
+        assert not said, said.decode()
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        async for line in stdout:
+            self._hear(json.loads(line))
+        for answer, _ in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ConnectionError("The client ended."))
+
+    def _hear(self, message: Json) -> None:
+        if "asked" in message:
+            self.asked.append(message["asked"])
+            return
+        answer, on_step = self._waiting[message.pop("id")]
+        if "progress" in message:
+            assert on_step is not None
+            on_step(message["progress"])
+        elif not answer.done():
+            answer.set_result(message)
+
+    async def _ask(self, request: Json, on_step: OnStep | None = None) -> Json:
+        number = len(self._waiting) + 1
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer, on_step
+        await self._write({"id": number, "progress": on_step is not None, **request})
+        try:
+            message = await answer
+        except asyncio.CancelledError:
+            await self._write({"abort": number})
+            raise
+        if "error" in message:
+            raise Refused(**message["error"])
+        return message
+
+    async def _write(self, message: Json) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def tools(self) -> list[Json]:
+        tools: list[Json] = (await self._ask({}))["tools"]
+        return tools
+
+    async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json:
+        answer = await self._ask({"name": tool, "arguments": arguments}, on_step)
+        result: Json = answer["result"]
+        return result
+
+
+CLIENTS = (
+    "python",
+    "python-legacy",
+    "python-opens",
+    "typescript",
+    "typescript-legacy",
+    "typescript-opens",
+    "typescript-v1",
+)
+
+
+@asynccontextmanager
+async def visiting(client: str, url: str, token: str) -> AsyncIterator[Visitor]:
+    """`-legacy`: with a handshake; `-opens`: can show its user a page; `-v1`: the earlier SDK."""
+    language, _, mode = client.partition("-")
+    if language == "python":
+        async with PythonVisitor(url, token, mode).connected() as visitor:
+            yield visitor
+        return
+    script = "sdk.mjs" if mode == "v1" else "client.mjs"
+    async with TypeScriptVisitor(script, url, token, mode or "auto").connected() as other:
+        yield other
