@@ -189,6 +189,25 @@ def test_the_command_line_says_what_was_wrong(bob: User, arguments: list[str], s
     assert not AgentToken.objects.exists()
 
 
+@pytest.mark.parametrize("shown", [slice(None), slice(4, 12), slice(0, 12)])
+def test_a_token_is_revoked_from_the_command_line(scout_token: str, shown: slice) -> None:
+    output = StringIO()
+
+    call_command("revoke_token", scout_token[shown], stdout=output)
+
+    assert look_up(scout_token) is None
+    assert output.getvalue() == f"{scout_token[:12]}_… of scout: revoked.\n"
+    call_command("revoke_token", scout_token[shown], stdout=output)
+    assert output.getvalue().endswith("was revoked before.\n")
+
+
+def test_the_command_line_revokes_nothing_unknown(scout_token: str) -> None:
+    with pytest.raises(CommandError, match="There is no token csa_00000000_…"):
+        call_command("revoke_token", "csa_00000000_")
+
+    assert look_up(scout_token) is not None
+
+
 def test_an_agent_is_recorded_with_its_owner(scout: Agent) -> None:
     entry = Entry.objects.get(action="agent.created")
 

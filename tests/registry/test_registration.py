@@ -483,3 +483,48 @@ def test_the_command_line_says_what_was_wrong(
 
     with pytest.raises(CommandError, match=says):
         call_command("register_server", *arguments)
+
+
+def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga: User) -> None:
+    _published(register("github"), olga)
+    _published(register("gitlab"), olga)
+    output = StringIO()
+
+    call_command(
+        "toolset",
+        "code",
+        *("--server", "github", "--tool", "gitlab.add", "--agent", "scout"),
+        stdout=output,
+    )
+
+    assert output.getvalue() == "servers: github\ntools: gitlab.add\nagents: scout\n"
+    known = published.load().toolset("code")
+    assert known is not None
+    assert (list(known.by_exposed), known.agents) == (
+        ["github.add", "gitlab.add"],
+        frozenset([scout.pk]),
+    )
+
+    call_command(
+        "toolset",
+        "code",
+        *("--without-server", "github", "--without-tool", "gitlab.add", "--without-agent", "scout"),
+        stdout=output,
+    )
+    assert output.getvalue().endswith("servers: -\ntools: -\nagents: -\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["two words"], "valid"),
+        (["code", "--server", "nothing"], "no server named nothing"),
+        (["code", "--tool", "nothing"], "no tool named nothing"),
+        (["code", "--agent", "nobody"], "no agent named nobody"),
+    ],
+)
+def test_a_toolset_that_cannot_be_is_not_begun(db: None, arguments: list[str], says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        call_command("toolset", *arguments)
+
+    assert not Toolset.objects.exists()

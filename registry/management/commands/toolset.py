@@ -1,0 +1,60 @@
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
+from django.db.models import Model
+
+from accounts.models import Agent
+from core.errors import CountersignError
+from registry import services
+from registry.models import Server, Tool, Toolset
+
+Verb = Callable[..., None]
+# Option, what it names and by which column, and what is done with it.
+PARTS: list[tuple[str, type[Model], str, Verb]] = [
+    ("server", Server, "slug", services.add_server),
+    ("tool", Tool, "exposed_name", services.add_tool),
+    ("agent", Agent, "name", services.assign),
+    ("without_server", Server, "slug", services.remove_server),
+    ("without_tool", Tool, "exposed_name", services.remove_tool),
+    ("without_agent", Agent, "name", services.unassign),
+]
+
+
+class Command(BaseCommand):
+    help = "Make a toolset, say what is in it and which agents may use it; then show it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--title", default="")
+        for option, *_ in PARTS:
+            flag = f"--{option.replace('_', '-')}"
+            parser.add_argument(flag, action="append", default=[], metavar="NAME")
+
+    @transaction.atomic
+    def handle(self, **options: Any) -> None:
+        toolset = self._toolset(options["name"], options["title"])
+        for option, model, column, verb in PARTS:
+            for name in options[option]:
+                verb(toolset, _named(model, column, name), by=None)
+        self._show(toolset)
+
+    def _toolset(self, name: str, title: str) -> Toolset:
+        known = Toolset.objects.filter(slug=name).first()
+        try:
+            return known or services.create_toolset(name, title=title, by=None)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
+
+    def _show(self, toolset: Toolset) -> None:
+        for kind in ("servers", "tools", "agents"):
+            names = ", ".join(map(str, getattr(toolset, kind).all()))
+            self.stdout.write(f"{kind}: {names or '-'}")
+
+
+def _named(model: type[Model], column: str, name: str) -> Model:
+    found = model._default_manager.filter(**{column: name}).first()
+    if found is None:
+        raise CommandError(f"There is no {model._meta.verbose_name} named {name}.")
+    return found
