@@ -134,6 +134,6 @@ def _waiting() -> ApprovalQuerySet:
 
 def _shown(request: HttpRequest) -> list[UUID]:
     try:
-        return [UUID(text) for text in request.GET.getlist("shown")]
+        return [UUID(text) for text in request.GET.getlist("shown") if text]
     except ValueError:
         return []

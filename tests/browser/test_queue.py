@@ -180,7 +180,7 @@ def test_a_lost_connection_is_shown_and_what_was_missed_is_read_again(
     page = opened(office.alice)
     sockets = []
 
-    def through(socket):  # type: ignore[no-untyped-def]
+    def through(socket):
         server = socket.connect_to_server()
         sockets.append(socket)
         socket.on_message(server.send)
