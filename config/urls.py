@@ -11,4 +11,5 @@ urlpatterns = [
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
     path("", include("audit.urls")),
+    path("api/", include("gateway.urls")),
 ]

@@ -232,7 +232,7 @@ def _opening(
         id=ask.call_id,
         agent_id=ask.bearer.agent_id,
         agent=ask.bearer.agent_name,
-        token_id=ask.bearer.token_id,
+        token_id=ask.bearer.token_id or None,
         person_id=ask.bearer.person_id,
         person=ask.bearer.person_name,
         toolset=ask.toolset.slug,

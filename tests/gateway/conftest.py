@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from asgiref.sync import sync_to_async
 
+from accounts import services as accounts
 from accounts.models import Agent as AgentRow
 from accounts.models import User
 from approvals import services as approvals
@@ -23,6 +24,8 @@ from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
 Play = Callable[..., Agent]
+AddRule = Callable[..., Awaitable[None]]
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +66,6 @@ def add_rule(effect: Effect, tool: str, *, position: int = 100, reason: str = ""
     return save_rule(made, by=SYSTEM)
 
 
-rule = sync_to_async(add_rule)
 server = sync_to_async(add_server)
 
 
@@ -72,6 +74,24 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=200)
     async with aiohttp.ClientSession(connector=connector) as session:
         yield session
+
+
+@pytest.fixture
+def rule(stack: Stack, http: aiohttp.ClientSession, scout: AgentRow, bob: User) -> AddRule:
+    """Adds a rule; by its return every running process goes by it."""
+
+    async def add(effect: Effect, tool: str, **options: Any) -> None:
+        await sync_to_async(add_rule)(effect, tool, **options)
+        # Who does not know this token looks again, and then knows the rule too.
+        token = await sync_to_async(accounts.issue_token)(scout, by=bob)
+        if "agents" in stack.started:
+            await Agent(http, f"{stack.agents_url}/mcp/desk", token).post(PING)
+        if "web" in stack.started:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with http.get(f"{stack.web_url}/api/tools", headers=headers) as response:
+                await response.read()
+
+    return add
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from calls.states import State
 from policies.models import Effect
 from tests.gateway.agent import MODERN, Agent
-from tests.gateway.conftest import Play, rule, the_call
+from tests.gateway.conftest import AddRule, Play, the_call
 from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -193,7 +193,9 @@ async def test_an_unknown_tool_is_refused_and_recorded(
     assert bytes(call.arguments) == b'{"a": 1}'
 
 
-async def test_what_policy_denies_is_said_with_its_reason(play: Play, upstream: Recorder) -> None:
+async def test_what_policy_denies_is_said_with_its_reason(
+    play: Play, upstream: Recorder, rule: AddRule
+) -> None:
     await rule(Effect.DENY, "erase", reason="Nobody erases on Fridays.")
 
     reply = await play().call("rec.erase")

@@ -18,7 +18,7 @@ from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.gateway.agent import Agent
-from tests.gateway.conftest import Play, rule, until
+from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -200,7 +200,9 @@ async def test_nobody_cancels_what_another_session_asked(
     assert (await asking).text == "done"
 
 
-async def test_cancelling_withdraws_a_held_call(play: Play, upstream: Recorder) -> None:
+async def test_cancelling_withdraws_a_held_call(
+    play: Play, upstream: Recorder, rule: AddRule
+) -> None:
     await rule(Effect.ASK, "hang")
     agent = play("2025-11-25")
     message = await agent.message("tools/call", {"name": "rec.hang", "arguments": {}}, request_id=5)

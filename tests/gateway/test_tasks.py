@@ -13,7 +13,7 @@ from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.gateway.agent import MODERN, TASKS, Agent
-from tests.gateway.conftest import Play, decide, rule, the_call, until
+from tests.gateway.conftest import AddRule, Play, decide, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-async def agent(toolset: Toolset, stack: Stack, play: Play) -> Agent:
+async def agent(toolset: Toolset, stack: Stack, play: Play, rule: AddRule) -> Agent:
     assert stack.worker
     for tool in ("echo", "fail", "hang"):
         await rule(Effect.ASK, tool)
@@ -171,7 +171,7 @@ async def test_who_does_not_declare_tasks_has_none(agent: Agent, play: Play, met
     reply = await play().ask(method, {"taskId": task["taskId"]})
 
     assert (reply.status, reply.error["code"]) == (400, -32021)
-    required = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    required: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     assert reply.error["data"] == {"requiredCapabilities": required}
 
 

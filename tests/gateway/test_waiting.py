@@ -17,7 +17,7 @@ from policies.models import Effect
 from registry import services
 from registry.models import Toolset
 from tests.gateway.agent import URLS, Agent
-from tests.gateway.conftest import Play, decide, decide_soon, rule, the_call, until
+from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-async def asking(toolset: Toolset, stack: Stack) -> None:
+async def asking(toolset: Toolset, stack: Stack, rule: AddRule) -> None:
     """Calls of "echo" and "hang" wait for a person; a worker runs what is approved."""
     assert stack.worker
     await rule(Effect.ASK, "echo", reason="Echoes are loud.")

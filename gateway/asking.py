@@ -1,0 +1,94 @@
+"""Asking for a call from where there is no event loop: REST and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accounts.tokens import Bearer
+from calls.states import State
+from core import loop
+from core.errors import CountersignError
+from gateway import waiting
+from gateway.here import here
+from gateway.runtime import Runtime
+from gateway.submit import Ask, Submitted, submit
+from registry.published import PublishedToolset
+
+# By then a call stands in the record, or it was refused because it could not.
+OPENED_S = 2.5
+# Whoever asked may have stopped waiting; what was begun goes on.
+_going_on: set[asyncio.Task[Submitted]] = set()
+
+
+class NoSuchToolset(CountersignError):
+    """Unknown, or not this agent's: the same to whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    bearer: Bearer
+    toolset: str
+    tool: str
+    arguments: bytes
+    parsed: Any
+    origin: str
+    # Commands end at once and leave the work to a worker.
+    background: bool = False
+
+
+def ask(question: Question, *, seconds: float) -> Submitted:
+    """What came of it within `seconds`; if nothing yet, the call goes on.
+
+    Raises NoSuchToolset and RecordUnavailable.
+    """
+    return loop.run(_ask(question, seconds))
+
+
+def published(slug: str) -> PublishedToolset | None:
+    return loop.run(_published(slug))
+
+
+async def _published(slug: str) -> PublishedToolset | None:
+    runtime = await here()
+    return (await runtime.newest()).catalogue.toolset(slug)
+
+
+async def _ask(question: Question, seconds: float) -> Submitted:
+    runtime = await here()
+    asked = _asked(question, await _toolset(runtime, question))
+    began = asyncio.get_running_loop().time()
+    task = asyncio.create_task(submit(runtime, asked))
+    _going_on.add(task)
+    task.add_done_callback(_going_on.discard)
+    done, _ = await asyncio.wait([task], timeout=max(seconds, OPENED_S))
+    if not done:
+        return Submitted(asked.call_id, State.RUNNING)
+    submitted = task.result()
+    left = began + seconds - asyncio.get_running_loop().time()
+    if submitted.answer is None and left > 0:
+        answer = await waiting.wait(runtime, submitted.call_id, seconds=left)
+        submitted = replace(submitted, answer=answer)
+    return submitted
+
+
+async def _toolset(runtime: Runtime, question: Question) -> PublishedToolset:
+    for snapshot in (runtime.fresh, runtime.newest):
+        toolset = (await snapshot()).catalogue.toolset(question.toolset)
+        if toolset is not None and question.bearer.agent_id in toolset.agents:
+            return toolset
+    raise NoSuchToolset("There is no such toolset for this agent.")
+
+
+def _asked(question: Question, toolset: PublishedToolset) -> Ask:
+    return Ask(
+        bearer=question.bearer,
+        toolset=toolset,
+        tool=toolset.by_exposed.get(question.tool),
+        tool_name=question.tool,
+        arguments=question.arguments,
+        parsed=question.parsed,
+        origin=question.origin,
+        background=question.background,
+    )

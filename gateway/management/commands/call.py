@@ -1,0 +1,106 @@
+"""Ask for a call in an agent's name, from the host's command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.models import Agent
+from accounts.tokens import Bearer
+from calls.answers import Answer
+from calls.models import Call
+from calls.states import State
+from core import strict_json
+from core.errors import CountersignError
+from core.strict_json import Ambiguous
+from gateway import asking, wording
+from gateway.asking import Question
+from gateway.submit import Submitted
+
+EXITS = """\
+exit codes:
+  0  the tool answered
+  1  the call could not be asked for, or did not succeed
+  2  the arguments of this command are wrong
+  3  refused: by policy, by the tool's schema, or because there is no such tool
+  4  no outcome yet: it waits for a person or for a worker, and goes on
+"""
+
+
+class Command(BaseCommand):
+    help = "Call a tool in an agent's name; a worker runs it, so one must be running."
+
+    def create_parser(self, *args: Any, **options: Any) -> CommandParser:
+        parser = super().create_parser(*args, **options)
+        parser.epilog = EXITS
+        return parser
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("agent", help="the agent's name")
+        parser.add_argument("toolset")
+        parser.add_argument("tool", help="as agents see it: server.tool")
+        parser.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
+        parser.add_argument("--wait", type=float, default=30, help="seconds (default: 30)")
+
+    def handle(
+        self, *, agent: str, toolset: str, tool: str, arguments: str, wait: float, **options: Any
+    ) -> None:
+        question = Question(
+            bearer=_bearer(agent),
+            toolset=toolset,
+            tool=tool,
+            arguments=strict_json.one_line(arguments),
+            parsed=_parsed(arguments),
+            origin=Call.Origin.COMMAND,
+            background=True,
+        )
+        try:
+            submitted = asking.ask(question, seconds=wait)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
+        sys.exit(self._said(submitted))
+
+    def _said(self, submitted: Submitted) -> int:
+        self.stderr.write(f"call {submitted.call_id}")
+        if submitted.refusal:
+            lines = [submitted.reason, *map(str, submitted.violations)]
+            self.stderr.write("\n".join(lines))
+            return 3
+        if submitted.answer is None:
+            self.stderr.write(wording.stands(submitted.state, submitted.call_id))
+            return 4
+        return self._told(submitted.answer)
+
+    def _told(self, answer: Answer) -> int:
+        written = answer.result or answer.error
+        if written is None:
+            self.stderr.write(answer.text)
+        else:
+            self.stdout.write(written.decode())
+        return 0 if answer.state == State.SUCCEEDED else 1
+
+
+def _bearer(name: str) -> Bearer:
+    """Whoever may run commands on the host needs no token."""
+    enabled = Agent.objects.select_related("owner").filter(enabled=True, owner__is_active=True)
+    agent = enabled.filter(name=name).first()
+    if agent is None:
+        raise CommandError(f"There is no enabled agent “{name}”.")
+    return Bearer(
+        token_id=0,
+        agent_id=agent.pk,
+        agent_name=agent.name,
+        person_id=agent.owner_id,
+        person_name=agent.owner.username,
+        groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
+        expires_at=float("inf"),
+    )
+
+
+def _parsed(arguments: str) -> Any:
+    try:
+        return strict_json.loads(arguments.encode())
+    except Ambiguous as error:
+        raise CommandError(f"The arguments: {error}", returncode=2) from error
