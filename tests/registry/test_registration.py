@@ -528,3 +528,63 @@ def test_a_toolset_that_cannot_be_is_not_begun(db: None, arguments: list[str], s
         call_command("toolset", *arguments)
 
     assert not Toolset.objects.exists()
+
+
+def test_the_command_line_takes_up_a_changed_command(
+    register: Register, commands: Callable[..., None], olga: User
+) -> None:
+    commands(clock={"argv": ["/usr/bin/clock"]})
+    tool = _published(register("clock", transport="stdio", command="clock"), olga)
+    commands(clock={"argv": ["/usr/bin/clock", "--utc"]})
+    assert published.one(tool.pk) is None
+    output = StringIO()
+
+    call_command("update_server", "clock", stdout=output)
+
+    tool.refresh_from_db()
+    assert output.getvalue() == "clock: /usr/bin/clock --utc\n"
+    assert tool.state == Tool.State.CHANGED
+
+
+def test_the_command_line_moves_a_server_and_its_secrets_stay_behind(
+    register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register("github", credential="one")
+    other = "http://127.0.0.1:10/mcp"
+    with pytest.raises(CommandError, match="secrets, which never move along"):
+        call_command("update_server", "github", "--url", other)
+    assert Server.objects.get().url == URL
+
+    call_command("update_server", "github", "--url", other, "--without-secrets", "--disable")
+
+    server = Server.objects.get()
+    assert (server.url, server.enabled) == (other, False)
+    assert reached.connection(server, Commands()).headers == {}
+
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'{"credential": "two"}')))
+    call_command("update_server", "github", "--secrets")
+    call_command("update_server", "github", "--enable")
+
+    server = Server.objects.get()
+    assert (server.url, server.enabled) == (other, True)
+    assert reached.connection(server, Commands()).headers == {"Authorization": "Bearer two"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nobody"], "no server named nobody"),
+        (["github", "--url", "ftp://x"], "must begin with https"),
+        (["github", "--secrets"], "not a JSON object"),
+    ],
+)
+def test_the_command_line_says_why_a_server_stays_as_it_is(
+    register: Register, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    register("github")
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"s3cret")))
+
+    with pytest.raises(CommandError, match=says):
+        call_command("update_server", *arguments)
+
+    assert Server.objects.get().connection_version == 1

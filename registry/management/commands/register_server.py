@@ -41,14 +41,14 @@ class Command(BaseCommand):
                 publish=options["publish"],
                 owner=owner,
                 by=None,
-                **(_secrets() if options["secrets"] else {}),
+                **(given_secrets() if options["secrets"] else {}),
             )
         except CountersignError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Registered {server}: {server.address}")
 
 
-def _secrets() -> dict[str, Any]:
+def given_secrets() -> dict[str, Any]:
     try:
         given = orjson.loads(sys.stdin.buffer.read())
         return {
