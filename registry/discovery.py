@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -22,6 +23,8 @@ from registry.models import Discovery, Server, Tool
 from registry.upstream import Discovery as Found
 from registry.upstream import Limits, Target, UpstreamError, Upstreams
 
+log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -38,7 +41,13 @@ async def look_at(server_ids: Iterable[int]) -> list[Discovery]:
 
     async def one(server_id: int) -> Discovery:
         async with room:
-            return await discover(server_id, upstreams)
+            try:
+                return await discover(server_id, upstreams)
+            except Exception:
+                # A mistake of ours about one server must not keep the others from being asked.
+                log.exception("server %d could not be looked at", server_id)
+                server = await _in_thread(Server.objects.get, pk=server_id)
+                return await _in_thread(_noted, server, False, _("This look failed: see the log."))
 
     try:
         return await asyncio.gather(*map(one, server_ids))

@@ -367,6 +367,21 @@ def test_a_definition_that_is_too_large_is_left_out(
     assert _tool().state == Tool.State.RETIRED
 
 
+@pytest.mark.parametrize("depth", [200, 600])
+def test_what_is_nested_without_end_breaks_nothing(
+    shared: Server, look: Look, offering: Offering, depth: int
+) -> None:
+    deep = b'{"items":' * depth + b"{}" + b"}" * depth
+    offering.raw = b'[{"name": "deep", "inputSchema": %s}]' % deep
+
+    row = look(shared)
+
+    if depth == 600:
+        assert "“deep” is left out: it is not JSON that everybody reads alike" in row.summary
+    else:
+        assert "nested deeper than 16" in " ".join(Definition.objects.get().problems)
+
+
 def test_half_a_character_is_left_out(known: Server, look: Look, offering: Offering) -> None:
     offering.tools = [{**ADD, "description": "\ud800"}]
 
@@ -562,3 +577,18 @@ def test_a_command_is_started_asked_and_ended(
     assert Tool.objects.filter(server=server, state=Tool.State.NEW).exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_look_that_fails_here_keeps_no_other_server_from_being_asked(
+    calculator: Server, address: str, olga: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = services.register("other", transport="http", url=f"{address}/", owner=olga, by=olga)
+    # No verb of ours makes such a row; the database refuses a second of the name.
+    Tool.objects.create(server=other, name="x", exposed_name="calculator.add")
+
+    discover_all()
+
+    assert Tool.objects.filter(exposed_name="other.add").exists()
+    (row,) = calculator.discoveries.all()
+    assert (row.succeeded, row.summary) == (False, "This look failed: see the log.")
+    assert "registry_exposed_in_any_case" in caplog.text or "exposed_name" in caplog.text
