@@ -43,6 +43,10 @@ def may_cancel(call: Call, person: User) -> bool:
     return call.person_id == person.pk or person.has_perm("calls.cancel_call")
 
 
+def may_resolve(call: Call, person: User) -> bool:
+    return call.state in (*LIVE, State.UNKNOWN) and person.has_perm("calls.cancel_call")
+
+
 def _seconds(call: Call) -> float | None:
     if call.sent_at is None:
         return None
@@ -61,6 +65,6 @@ def _progress(call: Call) -> dict[str, Any]:
         if done is not None and known and total
         else None,
         "rate": rate,
-        "left": (total - done) / rate if rate and known and total and done is not None else None,
+        "left": round((total - done) / rate) if rate and known and total and done else None,
         "message": call.progress_message,
     }

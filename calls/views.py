@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
-from calls import pictures, results
+from calls import pictures, results, services
 from calls.models import Call, CallQuerySet, Result
-from calls.states import LIVE, State
+from calls.states import LIVE, Executed, State
 from core.http import page
 from core.paging import paged
 from registry.arguments import arguments
@@ -55,6 +56,8 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     context |= {
         "section": "calls",
         "may_cancel": pictures.may_cancel(call, request.user),
+        "may_resolve": pictures.may_resolve(call, request.user),
+        "executed": Executed.choices,
         "arguments": arguments(schema or {}, _arguments(call)) if context["may_read"] else None,
     }
     return render(request, "calls/detail.html", context)
@@ -89,6 +92,21 @@ def sent_arguments(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     response = _strangers(bytes(call.arguments), "application/json")
     response["Content-Disposition"] = f'attachment; filename="arguments-{call.pk}.json"'
     return response
+
+
+@page("calls.cancel_call", "POST")
+def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """Somebody looked at the server and knows what became of the call."""
+    call: Call = _picture(request, call_id)["call"]
+    executed, note = request.POST.get("executed", ""), request.POST.get("note", "").strip()
+    if executed not in Executed.values or not note:
+        messages.error(request, _("Say whether it was executed, and how you found out."))
+        return redirect("calls:detail", call_id)
+    try:
+        services.resolve(call.pk, by=request.user, executed=Executed(executed), note=note[:1000])
+    except services.NotResolvable as error:
+        messages.warning(request, str(error))
+    return redirect("calls:detail", call_id)
 
 
 def _strangers(content: bytes, media_type: str) -> HttpResponse:

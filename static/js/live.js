@@ -25,13 +25,21 @@
     }, QUIET));
   }
 
+  // "Just now" has become "12 s ago" here by itself: that alone is no new picture.
+  function keepTimes(old, part) {
+    const shown = old.querySelectorAll("time");
+    part.querySelectorAll("time").forEach((time, n) => {
+      if (shown[n]?.dateTime === time.dateTime) time.textContent = shown[n].textContent;
+    });
+  }
+
   function draw(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body;
     for (const part of [...fresh.children]) {
       const old = part.id && document.getElementById(part.id);
-      if (!old || old.isEqualNode(part)) continue;
-      // What a person is about to press or is writing in stays; the next picture may replace it.
-      if (old.contains(document.activeElement) && part.dataset.keep !== undefined) continue;
+      if (!old) continue;
+      keepTimes(old, part);
+      if (old.isEqualNode(part)) continue;
       const node = document.adoptNode(part);
       old.replaceWith(node);
       window.htmx?.process(node);

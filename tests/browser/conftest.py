@@ -49,13 +49,16 @@ def opened(chromium: Browser, stack: Stack, office: Office) -> Iterator[Opened]:
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
-    def open_window(person: User | None = None, **options: Any) -> Page:
+    def open_window(
+        person: User | None = None, *, may_complain: bool = False, **options: Any
+    ) -> Page:
         context = chromium.new_context(base_url=stack.web_url, **options)
         contexts.append(context)
         if person is not None:
             context.add_cookies([session_cookie(person, stack.web_url)])
         page = context.new_page()
-        listen(page, complaints)
+        if not may_complain:
+            listen(page, complaints)
         return page
 
     yield open_window

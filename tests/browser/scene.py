@@ -126,6 +126,7 @@ class Office:
     held: UUID
     running: UUID
     pictured: UUID
+    lost: UUID
 
 
 def office() -> Office:
@@ -189,7 +190,7 @@ def office() -> Office:
         rule="Changes to the shared folder",
         reason="Changes to the shared folder are read first.",
     )
-    return Office(alice, bob, scout, send, search, write, sly, held, running, pictured)
+    return Office(alice, bob, scout, send, search, write, sly, held, running, pictured, lost)
 
 
 LETTER = (

@@ -4,9 +4,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.plugin import environment
 from tests.processes import Stack
+
+if TYPE_CHECKING:
+    from tests.browser.scene import Office
 
 SIZES = {"1280": (1280, 860), "360": (360, 780)}
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -22,11 +26,15 @@ def main(target: Path) -> None:
         django.setup()
         from tests.browser.scene import office
 
-        picture(target, stack.web_url, pages(office(), stack))
+        assert stack.web
+        picture(target, stack.web_url, pages(office()))
 
 
-def pages(office, stack):
-    stack.web  # noqa: B018
+def pages(office: "Office") -> dict[str, str]:
+    from audit.models import Entry
+
+    last = Entry.objects.of_call(office.pictured).last()
+    assert last
     return {
         "sign-in": "/sign-in/",
         "catalogue": "/catalogue/",
@@ -36,9 +44,10 @@ def pages(office, stack):
         "queue": "/queue/",
         "call-running": f"/calls/{office.running}/",
         "call-result": f"/calls/{office.pictured}/",
+        "call-unknown": f"/calls/{office.lost}/",
         "calls": "/calls/",
         "audit": "/audit/",
-        "entry": "/audit/20/",
+        "entry": f"/audit/{last.pk}/",
         "missing": "/nowhere/",
     }
 

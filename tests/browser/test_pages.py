@@ -23,6 +23,7 @@ def addresses(office: Office) -> list[str]:
         "/calls/",
         f"/calls/{office.running}/",
         f"/calls/{office.pictured}/",
+        f"/calls/{office.lost}/",
         "/audit/",
         "/audit/?state=held&range=24h",
     ]

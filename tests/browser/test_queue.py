@@ -206,3 +206,15 @@ def test_whoever_is_signed_out_elsewhere_is_signed_out_here(alice: Page, office:
     rung("queue")
 
     alice.wait_for_url("**/sign-in/?next=/queue/")
+
+
+def test_a_button_that_comes_to_nothing_says_so(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, may_complain=True)
+    page.goto("/queue/")
+    page.route("**/approve/", lambda route: route.abort())
+
+    card(page, office).get_by_role("button", name="Approve").click()
+
+    expect(page.get_by_text("nothing was done")).to_be_visible()
+    expect(card(page, office).get_by_role("button", name="Approve")).to_be_enabled()
+    assert state(office) == State.HELD

@@ -9,8 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Agent, User
+from audit.services import SYSTEM
 from calls.models import Call
 from calls.states import State
+from calls.transitions import Move, move_now
 from core.ids import uuid7
 from registry.models import Tool
 from tests.browser.scene import png
@@ -240,3 +242,48 @@ def test_an_operator_cancels_a_queued_call(
 
     assert Call.objects.get(pk=call_id).state == State.CANCELLED
     assert "nothing was cancelled" in again
+
+
+@pytest.fixture
+def lost(scout: Agent, send_mail: Tool) -> UUID:
+    """Sent, and nobody knows how it ended."""
+    call_id = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(call_id)
+    assert move_now(Move(call_id, State.RUNNING, State.UNKNOWN, SYSTEM))
+    return call_id
+
+
+def write_down(client: Client, call_id: UUID, **found: str) -> str:
+    address = reverse("calls:resolve", args=[call_id])
+    return client.post(
+        address, {"executed": "yes", "note": "It is in the outbox.", **found}, follow=True
+    ).text
+
+
+def test_an_operator_writes_down_how_a_lost_call_ended(
+    client: Client, olga: User, lost: UUID
+) -> None:
+    client.force_login(olga)
+    assert "Nobody knows how this ended" in page(client, lost)
+
+    text = write_down(client, lost)
+
+    assert Call.objects.get(pk=lost).state == State.RESOLVED
+    assert "It is in the outbox." in text
+    assert "no longer" in write_down(client, lost)
+
+
+@pytest.mark.parametrize("found", [{"executed": "perhaps"}, {"note": " "}])
+def test_what_was_found_must_be_said(
+    client: Client, olga: User, lost: UUID, found: dict[str, str]
+) -> None:
+    client.force_login(olga)
+
+    assert "Say whether it was executed" in write_down(client, lost, **found)
+    assert Call.objects.get(pk=lost).state == State.UNKNOWN
+
+
+def test_others_do_not_write_it_down(as_alice: Client, lost: UUID) -> None:
+    assert "Nobody knows how this ended" not in page(as_alice, lost)
+    write_down(as_alice, lost)
+    assert Call.objects.get(pk=lost).state == State.UNKNOWN

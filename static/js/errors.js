@@ -1,0 +1,16 @@
+// A pressed button that came to nothing says so: htmx alone would leave the page as it was.
+(() => {
+  const words = document.getElementById("request-failed");
+  const place = document.getElementById("messages");
+
+  function tell(event) {
+    // What the page reads by itself comes again with the next ring.
+    if (event.detail.requestConfig.verb === "get") return;
+    place.replaceChildren(words.content.cloneNode(true));
+    place.scrollIntoView({ block: "nearest" });
+  }
+
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+    document.body.addEventListener(name, tell);
+  }
+})();
