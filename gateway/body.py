@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
-from gateway.door import too_large
+from gateway.door import MAX_BODY, too_large
 from gateway.refusals import CLOSE, Refusal
 
 ARRIVE_S = 10.0
+DISCARD, DISCARD_S = 4 * MAX_BODY, 1.0
 
 
 class Disconnected(Exception):
@@ -22,6 +24,14 @@ async def read(receive: Any, *, limit: int) -> bytes:
     except TimeoutError:
         message = f"The body did not arrive within {ARRIVE_S:.0f} seconds."
         raise Refusal(408, message, headers=(CLOSE,)) from None
+
+
+async def discard(receive: Any) -> None:
+    """Take in what is under way before the connection is closed, within reason: a client that is
+    still sending then would see a broken connection instead of the answer."""
+    with contextlib.suppress(TimeoutError, Refusal, Disconnected):
+        async with asyncio.timeout(DISCARD_S):
+            await _read(receive, DISCARD)
 
 
 async def _read(receive: Any, limit: int) -> bytes:

@@ -54,13 +54,16 @@ class Endpoint:
             content = await body.read(receive, limit=door.MAX_BODY)
             await protocol.answer(exchange, content, receive, send)
         except Refusal as refusal:
-            await self._refuse(send, refusal)
+            await self._refuse(scope, receive, send, refusal)
         except RecordUnavailable as error:
-            await self._refuse(send, unavailable(error))
+            await self._refuse(scope, receive, send, unavailable(error))
         except Disconnected:
             return
 
-    async def _refuse(self, send: Any, refusal: Refusal) -> None:
+    async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: Refusal) -> None:
+        # Whoever expects to be told before sending a body has not sent it.
+        if CLOSE in refusal.headers and not any(name == b"expect" for name, _ in scope["headers"]):
+            await body.discard(receive)
         await respond(send, refusal.status, refusal.body(), refusal.headers)
 
     async def _admit(self, scope: Any) -> Exchange:
