@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from core.outbound import Guard
 from registry.upstream import discovery
@@ -92,4 +91,9 @@ class Upstreams:
 
 def _same(one: Target, other: Target) -> bool:
     """The revision is a hint, and no reason to connect anew."""
-    return replace(one, revision="") == replace(other, revision="")
+    return (
+        (one.transport, one.url, one.argv, one.cwd)
+        == (other.transport, other.url, other.argv, other.cwd)
+        and one.headers == other.headers
+        and one.env == other.env
+    )

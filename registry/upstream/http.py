@@ -108,7 +108,7 @@ class HttpServer:
             return self._agreement
 
     async def _negotiate(self, hint: str, limits: Limits) -> Agreement:
-        limits = replace(limits, idle_s=min(limits.idle_s, _PROBE_S), total_s=_PROBE_S)
+        limits = replace(limits, total_s=min(limits.total_s, _PROBE_S))
         if hint == MODERN:
             return self._modern()
         if hint in LEGACY:

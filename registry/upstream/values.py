@@ -23,6 +23,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """`max_bytes` is for a whole reply, with the progress and comments of its stream."""
+
     connect_s: float = 5.0
     idle_s: float = 60.0
     total_s: float = 120.0

@@ -415,17 +415,23 @@ async def test_it_answers_what_a_server_asks_during_a_call(upstreams: Upstreams)
     assert (answers[1]["id"], answers[1]["error"]["code"]) == (2, -32601)
 
 
-async def test_it_takes_up_a_stream_that_an_older_server_ended(upstreams: Upstreams) -> None:
+@pytest.mark.parametrize("cut", [b"", b"id: p2\ndata: {cut off"])
+async def test_it_takes_up_a_stream_that_an_older_server_ended(
+    upstreams: Upstreams, cut: bytes
+) -> None:
     waiting: list[Request] = []
 
     async def call(request: Request, out: asyncio.StreamWriter) -> None:
         begin_events(out)
         if request.verb == "POST":
             waiting.append(request)
-            chunk(out, b"id: p1\nretry: 10\ndata: \n\n")
+            chunk(out, b"id: p1\nretry: 10\ndata: \n\n" + cut)
         else:
             event(out, reply(waiting[0]))
-        end_events(out)
+        if cut and request.verb == "POST":
+            out.close()
+        else:
+            end_events(out)
 
     async with serving(legacy(call, session="s")) as server:
         await upstreams.call_tool(server.target(), name="t", arguments=b"{}")

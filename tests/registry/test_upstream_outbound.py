@@ -166,6 +166,9 @@ async def test_one_hidden_address_refuses_the_name(
     canary: RawServer, names: Any, addresses: list[str]
 ) -> None:
     names(addresses)
+    with pytest.raises(Refused, match="not public"):
+        await Guard().resolve("innocent.example", canary.port)
+
     upstreams = Upstreams()
     url = f"http://innocent.example:{canary.port}/mcp"
 

@@ -189,6 +189,14 @@ async def test_a_process_that_dies_in_a_call_leaves_it_unknown(upstreams: Upstre
     assert "last words" in upstreams.stderr("k")
 
 
+async def test_a_process_that_dies_takes_along_what_it_started(upstreams: Upstreams) -> None:
+    grandchild = int(said(await called(upstreams, "grandchild")))
+    with pytest.raises(Lost):
+        await called(upstreams, "die")
+
+    await eventually(lambda: not alive(grandchild))
+
+
 async def test_a_killed_process_leaves_the_call_unknown(upstreams: Upstreams) -> None:
     pid = int(said(await called(upstreams, "pid")))
     waiting = asyncio.create_task(called(upstreams, "never"))
