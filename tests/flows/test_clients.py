@@ -5,20 +5,24 @@ HTTP. What the servers say without us is read off their own wire, through no SDK
 """
 
 import asyncio
+import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from calls.models import Call
 from calls.states import State
+from config.greeting import greeting
 from gateway.awaiting import AWAIT_CALL
 from policies.models import Effect
 from registry.models import Tool
 from registry.services import set_handling
+from tests.flows import snippets
 from tests.flows.directly import directly
-from tests.flows.house import House, commands, open_house, rule
+from tests.flows.house import TOOLSET, House, commands, open_house, rule
 from tests.flows.servers import Question, Server, questions, running_servers
 from tests.flows.visitors import Json, Refused, Visitor, visiting
 from tests.gateway.conftest import until
@@ -85,6 +89,7 @@ def house(
 ) -> House:
     house = open_house(stack, servers.values())
     rule(Effect.ALLOW, "*", position=900)
+    rule(Effect.ASK, "send_mail", position=100)
     # A server that is cut off cannot say how far it came; here an operator says it does not matter.
     report = Tool.objects.get(exposed_name="reports.write_report")
     set_handling(report, by=None, mode="auto", timeout_s=900, safe_to_repeat=True)
@@ -237,3 +242,54 @@ async def test_every_call_is_in_the_record(
     assert await Call.objects.acount() == before + 1
     assert (last.tool_name, last.state) == ("time.convert_time", State.SUCCEEDED)
     assert (last.client, last.revision) == ("flows 1", REVISIONS[client])
+
+
+@pytest.fixture
+def paste(house: House, folder: Path) -> Callable[..., str]:
+    def paste(language: str, text: str, **variables: str) -> str:
+        env = {**os.environ, "COUNTERSIGN_TOKEN": house.token, **variables}
+        return snippets.run(language, text, url=house.stack.agents_url, env=env, folder=folder)
+
+    return paste
+
+
+def test_curl_lists_tools_and_calls_them(paste: Callable[..., str], truth: dict[str, Json]) -> None:
+    listing, calling, progress, _, _ = snippets.curls()
+
+    tools = json.loads(paste("sh", listing))["result"]["tools"]
+    assert len(tools) == 1 + sum(len(each["tools"]) for each in truth.values())
+    assert json.loads(paste("sh", calling))["result"]["content"][0]["text"] == "3.0"
+    events = re.findall(r"^data: (.*)$", paste("sh", progress), re.MULTILINE)
+    steps = [json.loads(event) for event in events]
+    assert [step.get("method") for step in steps] == ["notifications/progress"] * 5 + [None]
+    assert not steps[-1]["result"]["isError"]
+
+
+def test_curl_gets_a_task_and_comes_back_for_it(paste: Callable[..., str]) -> None:
+    _, _, _, calling, looking = snippets.curls()
+
+    task = json.loads(paste("sh", calling))["result"]
+    seen = json.loads(paste("sh", looking, TASK=task["taskId"]))["result"]
+
+    assert (task["resultType"], seen["status"]) == ("task", "working")
+    assert seen["statusMessage"].startswith("Not executed: waiting for approval.")
+
+
+def test_what_up_says_at_its_start_works(paste: Callable[..., str], house: House) -> None:
+    env = {"COUNTERSIGN_PUBLIC_URL": "", "COUNTERSIGN_AGENT_URL": house.stack.agents_url}
+    first = {"toolset": TOOLSET, "token": house.token, "sign_in": ""}
+    said = greeting(env, first)
+
+    answer = paste("sh", said[said.index("curl ") :])
+
+    assert json.loads(answer)["result"]["tools"]
+
+
+@pytest.mark.parametrize("language", ["python", "js"])
+def test_the_sdk_examples_of_the_docs_run(language: str, paste: Callable[..., str]) -> None:
+    (example,) = snippets.blocks(language)
+
+    printed = paste(language, example)
+
+    assert "weather.forecast" in printed
+    assert re.search(r"result\W+3", printed)
