@@ -41,11 +41,8 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
     return Sending(
         call_id=call.pk,
         fence=call.fence + 1,
-        tool=tool.name,
+        tool=tool,
         arguments=bytes(call.arguments),
-        connection=tool.connection,
-        timeout_s=tool.timeout_s,
-        safe_to_repeat=tool.safe_to_repeat,
         background=True,
     )
 

@@ -10,9 +10,12 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
+import orjson
 from django.conf import settings
 
 from audit.services import SYSTEM
@@ -23,8 +26,17 @@ from calls.states import Executed, State
 from calls.transitions import MOVE, Outcome, ending
 from core.journal import Journal
 from core.live import Bell
-from registry.published import Connection
-from registry.upstream import Limits, Progress, Target, UpstreamError, Upstreams
+from registry.published import Connection, PublishedTool
+from registry.upstream import (
+    InvalidAnnotation,
+    Limits,
+    Progress,
+    Target,
+    UpstreamError,
+    Upstreams,
+    declared_params,
+    param_headers,
+)
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +47,8 @@ class Sending:
 
     call_id: UUID
     fence: int
-    tool: str
+    tool: PublishedTool
     arguments: bytes
-    connection: Connection
-    timeout_s: float
-    safe_to_repeat: bool
     background: bool
 
 
@@ -64,6 +73,8 @@ class Engine:
         self.flights: dict[UUID, Flight] = {}
         self._upstreams: Upstreams | None = None
         self._targets: dict[str, Target] = {}
+        # By definition: which arguments it wants repeated in headers.
+        self._repeated: dict[int, Mapping[tuple[str, ...], str]] = {}
 
     @property
     def upstreams(self) -> Upstreams:
@@ -93,15 +104,16 @@ class Engine:
 
         try:
             reply = await self.upstreams.call_tool(
-                self._target(sending.connection),
-                name=sending.tool,
+                self._target(sending.tool.connection),
+                name=sending.tool.name,
                 arguments=sending.arguments,
-                limits=Limits(total_s=sending.timeout_s, max_bytes=settings.RESULT_MAX_BYTES),
+                limits=Limits(total_s=sending.tool.timeout_s, max_bytes=settings.RESULT_MAX_BYTES),
                 on_progress=progressed,
                 cancel=flight.cancel,
+                param_headers=self._param_headers(sending),
             )
         except UpstreamError as error:
-            return of_error(error, safe_to_repeat=sending.safe_to_repeat)
+            return of_error(error, safe_to_repeat=sending.tool.safe_to_repeat)
         except asyncio.CancelledError:
             await self._given_up(sending)
             raise
@@ -138,6 +150,13 @@ class Engine:
         if sending.background:
             self.bell.ring(f"call.{sending.call_id}", quiet_s=0)
 
+    def _param_headers(self, sending: Sending) -> Mapping[str, str] | None:
+        tool = sending.tool
+        repeated = self._repeated.get(tool.definition_id)
+        if repeated is None:
+            repeated = self._repeated[tool.definition_id] = _repeated(tool.content["inputSchema"])
+        return param_headers(repeated, orjson.loads(sending.arguments)) if repeated else None
+
     def _target(self, connection: Connection) -> Target:
         target = self._targets.get(connection.key)
         if target is None:
@@ -151,3 +170,11 @@ class Engine:
                 revision=connection.revision,
             )
         return target
+
+
+def _repeated(schema: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:
+    try:
+        return declared_params(schema)
+    except InvalidAnnotation:
+        # Of a server that speaks a revision without these headers.
+        return {}

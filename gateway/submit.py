@@ -202,11 +202,8 @@ def _sending(opening: Opening, tool: PublishedTool) -> Sending:
     return Sending(
         call_id=opening.id,
         fence=1,
-        tool=tool.name,
+        tool=tool,
         arguments=opening.arguments,
-        connection=tool.connection,
-        timeout_s=tool.timeout_s,
-        safe_to_repeat=tool.safe_to_repeat,
         background=False,
     )
 

@@ -20,6 +20,10 @@ FORM = {
     "required": ["city"],
     "additionalProperties": False,
 }
+REGION = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+}
 TOOLS: dict[str, dict[str, Any]] = {
     # Says back what it was given.
     "echo": {"inputSchema": TEXT, "description": "Says it again.", "title": "Echo"},
@@ -32,6 +36,8 @@ TOOLS: dict[str, dict[str, Any]] = {
     "steps": {"inputSchema": OBJECT},
     # Answers with a JSON-RPC error.
     "fail": {"inputSchema": OBJECT},
+    # Wants an argument repeated in a header.
+    "regional": {"inputSchema": REGION},
     "erase": {"inputSchema": OBJECT, "annotations": {"destructiveHint": True}},
 }
 DONE = b'{"content":[{"type":"text","text":"done"}]}'
