@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 
 from accounts.models import User
 from calls import pictures
-from core.consumers import ConsoleConsumer
+from core.consumers import OUT_OF_SIGHT, ConsoleConsumer
 
 
 class CallConsumer(ConsoleConsumer):
@@ -24,7 +24,7 @@ class CallConsumer(ConsoleConsumer):
     async def picture_changed(self, person: AbstractUser) -> None:
         html = await self._picture(person)
         if html is None:
-            await self.close()
+            await self.close(OUT_OF_SIGHT)
         else:
             await self.draw(html)
 

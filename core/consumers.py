@@ -14,8 +14,9 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
-# live.js reloads the page on it: whoever was signed in no longer is.
+# live.js reloads the page on these: whoever was signed in no longer is, or may no longer see it.
 SIGNED_OUT = 4403
+OUT_OF_SIGHT = 4404
 
 
 class ConsoleConsumer(AsyncWebsocketConsumer):

@@ -8,7 +8,9 @@
   const LONGEST_WAIT = 15000;
   // Many rings within this time are answered by one reading.
   const QUIET = 400;
+  const REFUSED = [4403, 4404];
   let wait = FIRST_WAIT;
+  let heard = false;
   const due = new Map();
 
   function show(state) {
@@ -54,13 +56,15 @@
     });
     socket.addEventListener("message", ({ data }) => {
       const message = JSON.parse(data);
+      heard = true;
       if (message.changed) ring(message.changed);
       if (message.html) draw(message.html);
     });
     socket.addEventListener("close", ({ code }) => {
-      // 4403: this person may no longer see it. Only a reload, and perhaps signing in, can help.
-      if (code === 4403) return location.reload();
       show("off");
+      // Signed out, or no longer allowed: a reload says so. Never for a socket that was refused
+      // from the beginning, behind a proxy that drops cookies: it would reload for ever.
+      if (REFUSED.includes(code)) return heard && location.reload();
       // Spread out, so that a restarted server is not met by every tab at once.
       setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, LONGEST_WAIT);

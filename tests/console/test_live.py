@@ -1,0 +1,183 @@
+"""The one WebSocket of a tab: whom it tells what, and when it stops."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from channels.auth import AuthMiddlewareStack
+from channels.db import database_sync_to_async
+from channels.routing import URLRouter
+from channels.testing import WebsocketCommunicator
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from accounts.models import User
+from calls.models import Call
+from calls.states import State
+from config.routing import websocket_urlpatterns
+from core.consumers import OUT_OF_SIGHT, SIGNED_OUT
+from core.ids import uuid7
+from core.live import ring
+from tests.console import scenery
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+application: Any = AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+
+
+@pytest.fixture
+def running(held: UUID) -> UUID:
+    call = Call.objects.for_page().get(pk=held)
+    assert call.tool
+    call_id = scenery.call(call.agent, call.tool, {**scenery.MAIL, "body": "other"}, State.QUEUED)
+    scenery.run(call_id)
+    return call_id
+
+
+@asynccontextmanager
+async def connected(
+    person: User | None, path: str = "/live/"
+) -> AsyncIterator[WebsocketCommunicator]:
+    socket = WebsocketCommunicator(application, path, await headers(person))
+    accepted, _protocol = await socket.connect()
+    assert accepted
+    yield socket
+    await socket.disconnect()
+
+
+@database_sync_to_async
+def headers(person: User | None) -> list[tuple[bytes, bytes]]:
+    if person is None:
+        return []
+    client = Client()
+    client.force_login(person)
+    return [(b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode())]
+
+
+async def told(socket: WebsocketCommunicator) -> dict[str, str]:
+    message: dict[str, str] = json.loads(await socket.receive_from(timeout=5))
+    return message
+
+
+async def greeting(socket: WebsocketCommunicator, *groups: str) -> None:
+    assert {(await told(socket))["changed"] for _ in groups} == set(groups)
+
+
+async def is_closed(socket: WebsocketCommunicator) -> int:
+    message = await socket.receive_output(timeout=5)
+    assert message["type"] == "websocket.close"
+    code: int = message["code"]
+    return code
+
+
+async def test_it_rings_for_what_one_may_see(alice: User) -> None:
+    async with connected(alice) as socket:
+        await greeting(socket, "queue", "calls")
+
+        await ring("queue")
+
+        assert await told(socket) == {"changed": "queue"}
+
+
+async def test_it_is_silent_about_the_rest(vera: User) -> None:
+    async with connected(vera) as socket:
+        await greeting(socket, "calls")
+
+        await ring("queue")
+        await ring("calls")
+
+        assert await told(socket) == {"changed": "calls"}
+
+
+async def test_mallory_hears_nothing(mallory: User) -> None:
+    async with connected(mallory) as socket:
+        await ring("queue")
+        await ring("calls")
+
+        assert await socket.receive_nothing(timeout=0.5)
+
+
+async def test_a_stranger_is_closed_out() -> None:
+    async with connected(None) as socket:
+        assert await is_closed(socket) == SIGNED_OUT
+
+
+async def test_a_session_that_ends_ends_the_connection(alice: User) -> None:
+    async with connected(alice) as socket:
+        await greeting(socket, "queue", "calls")
+
+        await database_sync_to_async(Session.objects.all().delete)()
+        await ring("queue")
+
+        assert await is_closed(socket) == SIGNED_OUT
+
+
+async def test_a_person_who_is_switched_off_is_closed_out(alice: User) -> None:
+    async with connected(alice) as socket:
+        await greeting(socket, "queue", "calls")
+
+        await database_sync_to_async(User.objects.filter(pk=alice.pk).update)(is_active=False)
+        await ring("calls")
+
+        assert await is_closed(socket) == SIGNED_OUT
+
+
+async def test_a_lost_role_is_lost_at_once(alice: User) -> None:
+    async with connected(alice) as socket:
+        await greeting(socket, "queue", "calls")
+
+        await database_sync_to_async(alice.groups.clear)()
+        await ring("queue")
+
+        assert await socket.receive_nothing(timeout=0.5)
+
+
+async def test_a_call_is_drawn_again_when_it_changes(alice: User, running: UUID) -> None:
+    async with connected(alice, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "queue", "calls")
+        assert 'data-state="running"' in (await told(socket))["html"]
+
+        result = {"content": [{"type": "text", "text": "Sent."}]}
+        await database_sync_to_async(scenery.finish)(running, result)
+        await ring(f"call.{running}")
+
+        picture = (await told(socket))["html"]
+        assert 'data-state="succeeded"' in picture
+        assert "Sent." in picture
+
+
+async def test_whoever_may_not_read_a_call_is_not_sent_its_content(
+    vera: User, running: UUID
+) -> None:
+    async with connected(vera, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "calls")
+        await told(socket)
+
+        result = {"content": [{"type": "text", "text": "for bob's eyes"}]}
+        await database_sync_to_async(scenery.finish)(running, result)
+        await ring(f"call.{running}")
+
+        picture = (await told(socket))["html"]
+        assert 'data-state="succeeded"' in picture
+        assert "for bob's eyes" not in picture
+
+
+async def test_a_lost_role_ends_the_picture_of_a_call(vera: User, running: UUID) -> None:
+    async with connected(vera, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "calls")
+        await told(socket)
+
+        await database_sync_to_async(vera.groups.clear)()
+        await ring(f"call.{running}")
+
+        assert await is_closed(socket) == OUT_OF_SIGHT
+
+
+async def test_a_call_that_never_was_is_no_picture(alice: User) -> None:
+    async with connected(alice, f"/live/calls/{uuid7()}/") as socket:
+        await greeting(socket, "queue", "calls")
+
+        assert await is_closed(socket) == OUT_OF_SIGHT
