@@ -120,7 +120,7 @@ def offer(
         actor=actor,
         reason=reason,
         server=tool.server.slug,
-        tool=tool.name,
+        tool=tool.exposed_name,
         definition_digest=definition.digest,
         version=definition.version,
     )
@@ -174,7 +174,7 @@ def retire(tool: Tool, *, by: User | None) -> None:
     if not moved.update(state=Tool.State.RETIRED, published=None):
         return
     tool.refresh_from_db()
-    record("tool.retired", actor=acting(by), server=tool.server.slug, tool=tool.name)
+    record("tool.retired", actor=acting(by), server=tool.server.slug, tool=tool.exposed_name)
 
 
 @transaction.atomic
@@ -196,7 +196,13 @@ def set_handling(
     if not Tool.objects.filter(pk=tool.pk).exclude(**asked).update(**asked):
         return
     tool.refresh_from_db()
-    record("tool.handling_set", actor=acting(by), server=tool.server.slug, tool=tool.name, **asked)
+    record(
+        "tool.handling_set",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        **asked,
+    )
 
 
 @transaction.atomic

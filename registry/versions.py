@@ -25,7 +25,7 @@ def see(tool: Tool, *, digest: str, body: str, by: Actor) -> str:
         action,
         actor=by,
         server=tool.server.slug,
-        tool=tool.name,
+        tool=tool.exposed_name,
         definition_digest=digest,
         version=tool.latest.version,
     )
@@ -38,7 +38,7 @@ def miss(tool: Tool, *, by: Actor) -> str:
         return ""
     tool.state = Tool.State.RETIRED
     tool.save(update_fields=["state"])
-    record("tool.vanished", actor=by, server=tool.server.slug, tool=tool.name)
+    record("tool.vanished", actor=by, server=tool.server.slug, tool=tool.exposed_name)
     return "tool.vanished"
 
 

@@ -140,7 +140,7 @@ def test_a_changed_definition_is_held_and_agents_get_nothing(
     assert tool.published is not None
     assert tool.published.content == ADD
     assert _served() == []
-    assert Entry.objects.filter(action="definition.changed", tool="add").count() == 1
+    assert Entry.objects.filter(action="definition.changed", tool="calculator.add").count() == 1
 
     _publish(tool, olga)
     assert _served() == ["calculator.add"]
