@@ -80,6 +80,9 @@ def _check_headers(message: Message, headers: Headers) -> None:
     _compare("MCP-Protocol-Version", headers.text(VERSION), message.meta[META_VERSION])
     _compare("Mcp-Method", headers.text(METHOD), message.method)
     key = _NAMED_BY.get(message.method)
+    if key == "taskId" and not headers.get(NAME):
+        # For balancers to route by. We need none, and a client in wide use leaves it out.
+        return
     if key is not None and isinstance(message.params.get(key), str):
         _compare("Mcp-Name", headers.decoded(NAME), message.params[key])
 
