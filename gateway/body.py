@@ -10,6 +10,7 @@ from gateway.door import MAX_BODY, too_large
 from gateway.refusals import CLOSE, Refusal
 
 ARRIVE_S = 10.0
+_TOO_SLOW = "the body is too slow"
 DISCARD, DISCARD_S = 4 * MAX_BODY, 1.0
 
 
@@ -18,12 +19,20 @@ class Disconnected(Exception):
 
 
 async def read(receive: Any, *, limit: int) -> bytes:
+    # By hand: `asyncio.timeout` costs five times as much, and nearly every body is here already.
+    task = asyncio.current_task()
+    assert task is not None
+    timer = asyncio.get_running_loop().call_later(ARRIVE_S, task.cancel, _TOO_SLOW)
     try:
-        async with asyncio.timeout(ARRIVE_S):
-            return await _read(receive, limit)
-    except TimeoutError:
+        return await _read(receive, limit)
+    except asyncio.CancelledError as error:
+        if error.args != (_TOO_SLOW,):
+            raise
+        task.uncancel()
         message = f"The body did not arrive within {ARRIVE_S:.0f} seconds."
         raise Refusal(408, message, headers=(CLOSE,)) from None
+    finally:
+        timer.cancel()
 
 
 async def discard(receive: Any) -> None:

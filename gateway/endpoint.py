@@ -31,6 +31,7 @@ LEAVE_S = 3.0
 class Endpoint:
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
+        self._doorman = door.Doorman()
         self._used = Used()
         self._looked_at = float("-inf")
         self._turnstile = Turnstile()
@@ -74,14 +75,20 @@ class Endpoint:
         runtime = self._runtime or await self._start()
         snapshot = await runtime.fresh()
         try:
-            bearer, found = _known(snapshot, headers, toolset, server)
+            bearer, found = self._known(snapshot, headers, toolset, server)
         except Refusal:
             snapshot = await self._look_again(runtime, headers)
-            bearer, found = _known(snapshot, headers, toolset, server)
+            bearer, found = self._known(snapshot, headers, toolset, server)
         door.check_form(headers)
         self._used.note(bearer.token_id)
         tools = found.by_server[server] if server else found.by_exposed
         return Exchange(runtime, snapshot, bearer, found, server, tools, headers)
+
+    def _known(
+        self, snapshot: Snapshot, headers: Headers, toolset: str, server: str
+    ) -> tuple[Bearer, PublishedToolset]:
+        bearer = self._doorman.bearer(headers, snapshot.tokens)
+        return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
 
     async def _look_again(self, runtime: Runtime, headers: Headers) -> Snapshot:
         """A token or toolset may be a moment old. Strangers cannot make us look all the time."""
@@ -122,13 +129,6 @@ def _address(scope: Any) -> tuple[str, str]:
         message = "Only POST here: there is no stream to GET, and no session to DELETE."
         raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
     return parts[2], parts[3] if len(parts) == 4 else ""
-
-
-def _known(
-    snapshot: Snapshot, headers: Headers, toolset: str, server: str
-) -> tuple[Bearer, PublishedToolset]:
-    bearer = door.bearer_of(headers, snapshot.tokens)
-    return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
 
 
 def _toolset(snapshot: Snapshot, slug: str, server: str, agent_id: int) -> PublishedToolset:

@@ -29,11 +29,8 @@ class Message:
     params: dict[str, Any]
     # The message as it was written.
     text: str
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
+    # Empty where there is none.
+    meta: dict[str, Any]
 
     @property
     def is_request(self) -> bool:
@@ -67,7 +64,8 @@ def message(value: Any, text: str) -> Message:
         raise invalid_request("method must be a string.")
     if not isinstance(params, dict):
         raise invalid_params("params must be an object.")
-    return Message(request_id, method, params, text)
+    meta = params.get("_meta")
+    return Message(request_id, method, params, text, meta if isinstance(meta, dict) else {})
 
 
 def id_of(value: Any) -> bytes:
@@ -79,7 +77,7 @@ def id_of(value: Any) -> bytes:
 def _posted_answer(value: dict[str, Any], request_id: bytes, text: str) -> Message:
     if not request_id or ("result" in value) == ("error" in value):
         raise invalid_request("A message needs a method.")
-    return Message(request_id, "", {}, text)
+    return Message(request_id, "", {}, text, {})
 
 
 def batch(values: list[Any], text: str) -> list[Message]:
