@@ -25,7 +25,8 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "user": person,
         "perms": PermWrapper(person),
         "call": call,
-        "entries": list(Entry.objects.of_call(call.pk)),
+        # A vote is told by the move that it made.
+        "entries": list(Entry.objects.of_call(call.pk).exclude(action="approval.voted")),
         "is_live": call.state in LIVE,
         "progress": _progress(call) if call.state == State.RUNNING else None,
         "took": _seconds(call),

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from calls.models import Call, Result
+from registry.arguments import Arguments, arguments
 
 # What a browser may draw by itself. SVG can carry scripts and is none of them.
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -49,6 +50,8 @@ class Shown:
     size: int
     pieces: list[Piece]
     structured: Any = None
+    # An object's members as rows, in the order of the tool's output schema.
+    tree: Arguments | None = None
     table: list[dict[str, Any]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
 
@@ -64,11 +67,13 @@ def of_call(call: Call) -> Shown | None:
     items = content.get("content")
     structured = content.get("structuredContent")
     table = _table(structured)
+    pieces = [_piece(n, item) for n, item in enumerate(items if isinstance(items, list) else [])]
     return Shown(
         is_error=content.get("isError") is True,
         size=len(body),
-        pieces=[_piece(n, item) for n, item in enumerate(items if isinstance(items, list) else [])],
+        pieces=[piece for piece in pieces if not _repeats(piece, structured)],
         structured=structured,
+        tree=arguments(_output_schema(call), structured) if isinstance(structured, dict) else None,
         table=table,
         columns=list(dict.fromkeys(name for line in table for name in line)),
     )
@@ -103,6 +108,19 @@ def _piece(number: int, item: Any) -> Piece:
             return Piece("resource", number, text=text[:SHOWN], uri=uri, size=len(text))
         case _:
             return Piece("other", number, content=item, type=_named(item))
+
+
+def _repeats(piece: Piece, structured: Any) -> bool:
+    """Servers send structured content again as text, for clients that do not know it."""
+    if piece.kind != "json" or not isinstance(structured, dict | list):
+        return False
+    said = _parsed(piece.text.encode(errors="replace"))
+    return said == structured or structured == {"result": said}
+
+
+def _output_schema(call: Call) -> dict[str, Any]:
+    schema = call.definition.content.get("outputSchema") if call.definition else None
+    return schema if isinstance(schema, dict) else {}
 
 
 def _text(number: int, text: str) -> Piece:

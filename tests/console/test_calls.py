@@ -123,6 +123,20 @@ def test_structured_rows_are_a_table(as_alice: Client, scout: Agent, send_mail: 
     assert '<td data-label="sky">' in text
 
 
+def test_structured_content_is_a_tree_and_its_repetition_is_left_out(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    mail = {"id": "m-1", "envelope": {"size": 512}}
+    again = [{"type": "text", "text": orjson.dumps(mail).decode()}]
+    call_id = ended(scout, send_mail, {"content": again, "structuredContent": mail})
+
+    text = page(as_alice, call_id)
+
+    assert 'mono">envelope</span>' in text
+    assert "512" in text
+    assert text.count("m-1") == 1
+
+
 def test_an_image_comes_with_a_safe_type(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png()).decode()}
     call_id = ended(scout, send_mail, {"content": [image]})
