@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async
@@ -16,20 +17,32 @@ class CallConsumer(ConsoleConsumer):
 
     async def joined(self, person: AbstractUser) -> None:
         self.call_id: UUID = self.scope["url_route"]["kwargs"]["call_id"]
+        self.last_drawn = ""
+        self.is_live = True
         group = f"call.{self.call_id}"
         await self.channel_layer.group_add(group, self.channel_name)
         self.groups.append(group)
         await self.picture_changed(person)
 
+    async def rang(self, group: str, person: AbstractUser) -> None:
+        # Short calls end with a ring of all calls alone: one of their own would cost each of them.
+        if group == "calls" and self.is_live:
+            await self.picture_changed(person)
+
     async def picture_changed(self, person: AbstractUser) -> None:
-        html = await self._picture(person)
-        if html is None:
+        picture = await self._picture(person)
+        if picture is None:
             await self.close(OUT_OF_SIGHT)
-        else:
+            return
+        self.is_live, html = picture["is_live"], picture["html"]
+        if html != self.last_drawn:
+            self.last_drawn = html
             await self.draw(html)
 
     @database_sync_to_async
-    def _picture(self, person: AbstractUser) -> str | None:
+    def _picture(self, person: AbstractUser) -> dict[str, Any] | None:
         assert isinstance(person, User)
         picture = pictures.of_call(self.call_id, person)
-        return None if picture is None else render_to_string("calls/live.html", picture)
+        if picture is None:
+            return None
+        return picture | {"html": render_to_string("calls/live.html", picture)}

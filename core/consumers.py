@@ -50,6 +50,9 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
     async def picture_changed(self, person: AbstractUser) -> None:
         """For subclasses: a group that is no bell rang."""
 
+    async def rang(self, group: str, person: AbstractUser) -> None:
+        """For subclasses: a bell rang, and this person heard it."""
+
     async def changed(self, event: dict[str, Any]) -> None:
         person = await self.person()
         if person is None:
@@ -58,6 +61,7 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
             await self.picture_changed(person)
         elif event["group"] in await self._audible(person):
             await self.ring(event["group"])
+            await self.rang(event["group"], person)
 
     async def ring(self, group: str) -> None:
         await self.send(json.dumps({"changed": group}))

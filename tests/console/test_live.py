@@ -149,6 +149,20 @@ async def test_a_call_is_drawn_again_when_it_changes(alice: User, running: UUID)
         assert "Sent." in picture
 
 
+async def test_a_ring_of_all_calls_is_enough_to_see_the_end_of_one(
+    alice: User, running: UUID
+) -> None:
+    async with connected(alice, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "queue", "calls")
+        await told(socket)
+
+        await database_sync_to_async(scenery.finish)(running, {"content": []})
+        await ring("calls")
+
+        await greeting(socket, "calls")
+        assert 'data-state="succeeded"' in (await told(socket))["html"]
+
+
 async def test_whoever_may_not_read_a_call_is_not_sent_its_content(
     vera: User, running: UUID
 ) -> None:
