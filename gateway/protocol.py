@@ -12,7 +12,7 @@ from gateway import batches, calling, legacy, listing, messages, modern, replies
 from gateway.exchange import Client, Exchange, Turn
 from gateway.headers import Headers
 from gateway.messages import Message
-from gateway.refusals import Refusal, unavailable
+from gateway.refusals import RETRY_SOON, Refusal, unavailable
 from gateway.revisions import INTERNAL_ERROR, LEGACY, META_VERSION, METHOD_NOT_FOUND
 from gateway.stream import Reply, accepted, progress_of, respond
 
@@ -65,7 +65,7 @@ async def _answer_one(exchange: Exchange, message: Message, receive: Any, send: 
         client = _client_of(exchange, message, is_new)
         reply = Reply(receive, send)
         status, body = await _answered(exchange, client, message, reply)
-        await reply.finish(status, body)
+        await reply.finish(status, body, (RETRY_SOON,) if status == 503 else ())
 
 
 async def _hear(exchange: Exchange, message: Message, is_new: bool) -> None:

@@ -82,13 +82,13 @@ class Reply:
         self._events.append(event(message))
         self._begin()
 
-    async def finish(self, status: int, body: bytes) -> None:
+    async def finish(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:
             await self._stop_watching(self._watcher)
         if not self._streaming:
-            await respond(self._send, status, body)
+            await respond(self._send, status, body, headers)
             return
         self._events.append(event(body))
         self._closed = True
