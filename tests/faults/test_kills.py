@@ -63,9 +63,12 @@ class Database:
         log = self._home / "postgres.log"
         self.process = self._resources.enter_context(running(self.postgres, log))
 
-    def kill_and_restart(self) -> None:
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def restart(self) -> None:
+        self.kill()
         self._start()
 
 
@@ -144,10 +147,8 @@ def check(house: House, rows: list[Any], told: dict[str, Reply | None]) -> None:
 @pytest.mark.parametrize("victim", ["worker", "agents", "postgres"])
 async def test_the_record_stays_true(house: House, victim: str) -> None:
     def fault() -> None:
-        if victim == "postgres":
-            house.database.kill_and_restart()
-        else:
-            getattr(house.stack, victim).restart()
+        killed = house.database if victim == "postgres" else getattr(house.stack, victim)
+        killed.restart()
 
     told = await fifty_calls_and(house, fault)
     rows = await settled(house)
@@ -157,6 +158,26 @@ async def test_the_record_stays_true(house: House, victim: str) -> None:
     # The fault was felt, and it was not the end of everything.
     assert victim == "postgres" or "unknown" in states
     assert "succeeded" in states
+
+
+async def test_without_the_record_nothing_is_sent(house: House) -> None:
+    async with aiohttp.ClientSession() as http:
+        agent = Agent(http, f"{house.stack.agents_url}/mcp/desk", house.token)
+        house.witness.answer()
+        assert (await agent.call("up.now", {"nonce": "before"})).status == 200
+
+        # At once, while what the gateway holds in memory is still fresh enough to let them in.
+        house.database.kill()
+        meanwhile = await asyncio.gather(
+            *(agent.call("up.now", {"nonce": f"meanwhile {n}"}) for n in range(5))
+        )
+        house.database.restart()
+        async with asyncio.timeout(30):
+            while (await agent.call("up.now", {"nonce": "after"})).status != 200:
+                await asyncio.sleep(0.1)
+
+    assert {reply.status for reply in meanwhile} == {503}
+    assert set(house.witness.receipts) == {"before", "after"}
 
 
 async def test_without_a_fault_every_call_succeeds(house: House) -> None:
