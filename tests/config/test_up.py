@@ -6,9 +6,11 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -17,17 +19,18 @@ from tests.config.up import ROOT, Up, all_gone, bare_environment, status
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with Up(roomy(tmp_path_factory.mktemp("up")) / "data") as running:
-        yield running
-
-
-def roomy(directory: Path) -> Path:
+def public_directory() -> Iterator[Path]:
     """pytest's directories are for their owner only; PostgreSQL may run as somebody else."""
-    for path in (directory, *directory.parents):
-        if path.stat().st_uid == os.getuid() and path.name.startswith(("pytest-", "up", "test_")):
-            path.chmod(0o755)
-    return directory
+    with tempfile.TemporaryDirectory(prefix="countersign-up-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def up(public_directory: Path) -> Iterator[Up]:
+    with Up(public_directory / "data") as running:
+        yield running
 
 
 def test_it_greets_with_a_link_a_token_and_how_to_connect(up):
@@ -187,15 +190,16 @@ def is_public(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("way", other_ways())
-def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path):
-    nobody = pwd.getpwnam("nobody")
-    user = nobody.pw_uid if way == "ordinary user" else None
+def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path, public_directory):
+    user = pwd.getpwnam("nobody").pw_uid if way == "ordinary user" else None
+    home = tmp_path
     if user is not None:
-        roomy(tmp_path)
-        os.chown(tmp_path, user, -1)
+        home = public_directory / "home"
+        home.mkdir()
+        os.chown(home, user, -1)
 
-    env = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(psycopg.__file__).parents[1])}
-    up = Up(tmp_path / "data", user=user, env=env)
+    env = {"HOME": str(home), "PYTHONPATH": str(Path(psycopg.__file__).parents[1])}
+    up = Up(home / "data", user=user, env=env)
     up.python = python_for_everybody() if user else sys.executable
     with up:
         assert up.is_healthy()
@@ -205,8 +209,8 @@ def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path):
 def replaced(up: Up, word: str, pid: int) -> bool:
     try:
         return up.child(word).pid != pid
-    except StopIteration:
-        return False
+    except (StopIteration, psutil.Error):
+        return False  # the old one is not yet gone, or the new one not yet there
 
 
 def answer(url: str) -> tuple[object, ...] | None:
