@@ -161,7 +161,7 @@ async def test_the_record_stays_true(house: House, victim: str) -> None:
 
 
 async def test_without_the_record_nothing_is_sent(house: House) -> None:
-    async with aiohttp.ClientSession() as http:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as http:
         agent = Agent(http, f"{house.stack.agents_url}/mcp/desk", house.token)
         house.witness.answer()
         assert (await agent.call("up.now", {"nonce": "before"})).status == 200
