@@ -9,12 +9,15 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals.models import Approval
+from approvals.services import vote
 from audit.services import SYSTEM
 from policies.models import Effect, Rule
 from policies.services import save_rule
@@ -66,6 +69,13 @@ def open_house(stack: Stack, servers: Iterable[Server]) -> House:
 def rule(effect: Effect, tool: str, *, position: int) -> None:
     row = Rule(name=f"{effect} {tool}", effect=effect, tool=tool, position=position)
     save_rule(row, by=SYSTEM)
+
+
+def decide(call_id: UUID, *, by: User, approve: bool, reason: str = "") -> None:
+    """What a person's button does."""
+    approval = Approval.objects.for_queue().get(call=call_id)
+    digest = approval.call.arguments_digest
+    vote(approval, by=by, approve=approve, seen_digest=digest, reason=reason)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What docs/clients.md tells people to paste."""
+"""What the docs tell people to paste."""
 
 import re
 import shutil
@@ -9,17 +9,17 @@ from pathlib import Path
 from tests.flows.servers import NODE
 from tests.processes import ROOT
 
-PAGE = ROOT / "docs" / "clients.md"
+CLIENTS, FIRST_STEPS = (ROOT / "docs" / name for name in ("clients.md", "first-steps.md"))
 HERE = "http://127.0.0.1:8001"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language: str) -> list[str]:
-    return [text for name, text in BLOCK.findall(PAGE.read_text()) if name == language]
+def blocks(language: str, page: Path = CLIENTS) -> list[str]:
+    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
 
 
-def curls() -> list[str]:
-    return [block for block in blocks("sh") if block.startswith("curl ")]
+def curls(page: Path = CLIENTS) -> list[str]:
+    return [block for block in blocks("sh", page) if block.startswith("curl ")]
 
 
 def run(language: str, text: str, *, url: str, env: dict[str, str], folder: Path) -> str:

@@ -9,20 +9,23 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from calls.models import Call
 from calls.states import State
 from config.greeting import greeting
 from gateway.awaiting import AWAIT_CALL
+from gateway.revisions import OLDEST
 from policies.models import Effect
 from registry.models import Tool
 from registry.services import set_handling
 from tests.flows import snippets
 from tests.flows.directly import directly
-from tests.flows.house import TOOLSET, House, commands, open_house, rule
+from tests.flows.house import TOOLSET, House, commands, decide, open_house, rule
 from tests.flows.servers import Question, Server, questions, running_servers
 from tests.flows.visitors import Json, Refused, Visitor, visiting
 from tests.gateway.conftest import until
@@ -283,6 +286,25 @@ def test_what_up_says_at_its_start_works(paste: Callable[..., str], house: House
     answer = paste("sh", said[said.index("curl ") :])
 
     assert json.loads(answer)["result"]["tools"]
+
+
+async def test_the_first_steps_are_as_described(paste: Callable[..., str], house: House) -> None:
+    calculate, send_mail, report = snippets.curls(snippets.FIRST_STEPS)
+    steps = partial(asyncio.to_thread, paste, "sh", TOKEN=house.token)
+    assert house.stack.worker
+
+    # An answer that takes its time comes as an event.
+    mailed = asyncio.create_task(steps(send_mail))
+    held = await until(Call.objects.filter(state=State.HELD, revision=OLDEST).afirst)
+    await sync_to_async(decide)(held.pk, by=house.alice, approve=True)
+
+    assert "42" in json.loads(await steps(calculate))["result"]["content"][0]["text"]
+    assert (
+        "message_id"
+        in json.loads((await mailed).split("data: ")[-1])["result"]["structuredContent"]
+    )
+    sooner = report.replace('"arguments": {}', '"arguments": {"seconds": 1}')
+    assert (await steps(sooner)).count("notifications/progress") == 5
 
 
 @pytest.mark.parametrize("language", ["python", "js"])

@@ -8,7 +8,7 @@ import pytest
 
 from calls.states import State
 from gateway import wording
-from tests.flows.snippets import HERE, PAGE, blocks
+from tests.flows.snippets import CLIENTS, HERE, blocks
 
 JSON = [json.loads(block) for block in blocks("json")]
 
@@ -46,7 +46,7 @@ def test_it_quotes_what_agents_are_told() -> None:
 
 def test_every_heading_has_something_to_paste() -> None:
     kinds = ("sh", "json", "toml", "python", "js")
-    for section in PAGE.read_text().split("\n## ")[1:]:
+    for section in CLIENTS.read_text().split("\n## ")[1:]:
         name = section.splitlines()[0]
         pasted = any(f"```{kind}" in section for kind in kinds)
         assert pasted or name.startswith(("What", "When")), name
