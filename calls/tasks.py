@@ -2,6 +2,7 @@ from uuid import UUID
 
 from celery import shared_task
 
+from calls.measuring import measure
 from calls.work import work
 
 
@@ -9,3 +10,9 @@ from calls.work import work
 def run_call(call_id: str) -> None:
     # Lost or repeated, it does not matter: claiming happens once, and the sweep looks for itself.
     work(UUID(call_id))
+
+
+@shared_task(name="calls.measure")
+def measure_tools() -> None:
+    # Lost, it comes again within a minute; repeated, it finds the same.
+    measure()

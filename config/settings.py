@@ -200,6 +200,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
+    "measure tools": {"task": "calls.measure", "schedule": 60.0},
 }
 
 REST_FRAMEWORK = {

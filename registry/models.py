@@ -115,6 +115,11 @@ class Tool(models.Model):
         "Definition", models.PROTECT, null=True, blank=True, related_name="+"
     )
     mode = models.CharField(max_length=10, choices=Mode, default=Mode.AUTO)
+    # For the automatic mode, measured now and then from its last calls: how long all but the
+    # slowest twentieth of them took, how many they were, and whether that makes it a long one.
+    p95_ms = models.PositiveIntegerField(null=True, editable=False)
+    measured = models.PositiveIntegerField(default=0, editable=False)
+    is_long = models.BooleanField(default=False, editable=False)
     # An operator's word, never the server's: repeating a call does no harm.
     safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
     timeout_s = models.PositiveIntegerField(_("time limit in seconds"), default=120)
@@ -136,7 +141,13 @@ class Tool(models.Model):
         ]
         triggers = [
             *configuration(
-                "exposed_name", "state", "published_id", "mode", "safe_to_repeat", "timeout_s"
+                "exposed_name",
+                "state",
+                "published_id",
+                "mode",
+                "is_long",
+                "safe_to_repeat",
+                "timeout_s",
             ),
             # Retired, never removed: old calls and entries speak of it.
             Refuse(name="no_delete", operation=pgtrigger.Delete),
@@ -144,6 +155,10 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.exposed_name
+
+    @property
+    def p95_s(self) -> float | None:
+        return None if self.p95_ms is None else self.p95_ms / 1000
 
 
 class Definition(models.Model):

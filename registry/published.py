@@ -139,6 +139,7 @@ _COLUMNS = (
     "exposed_name",
     "published_id",
     "mode",
+    "is_long",
     "safe_to_repeat",
     "timeout_s",
 )
@@ -153,12 +154,17 @@ def _published(line: Any, slug: str, connection: Connection, shape: Shape) -> Pu
         exposed_name=line.exposed_name,
         definition_id=line.published_id,
         digest=line.published__digest,
-        mode=line.mode,
+        mode=_mode(line.mode, line.is_long),
         safe_to_repeat=line.safe_to_repeat,
         timeout_s=line.timeout_s,
         connection=connection,
         shape=shape,
     )
+
+
+def _mode(chosen: str, is_long: bool) -> str:
+    """Automatic becomes what it comes to, here and not for each call."""
+    return Tool.Mode.BACKGROUND if chosen == Tool.Mode.AUTO and is_long else chosen
 
 
 def _connections(server_ids: set[int]) -> dict[int, tuple[str, Connection]]:
