@@ -74,7 +74,7 @@ def rule(effect: Effect, tool: str, *, position: int) -> None:
 def decide(call_id: UUID, *, by: User, approve: bool, reason: str = "") -> None:
     """What a person's button does."""
     approval = Approval.objects.for_queue().get(call=call_id)
-    digest = approval.call.arguments_digest
+    digest = approval.call.call_digest
     vote(approval, by=by, approve=approve, seen_digest=digest, reason=reason)
 
 

@@ -311,6 +311,23 @@ def test_a_task_works_and_says_where_a_person_decides(told: Told, stack: Stack) 
     assert f"{stack.web_url}/calls/{story.call_id}/" in story.asked[0]["statusMessage"]
 
 
+async def test_rounds_end_in_an_answer_before_the_client_gives_up(
+    house: House, own_stack: Stack
+) -> None:
+    own_stack.env["COUNTERSIGN_HOLD_S"] = "0.1"
+    assert own_stack.agents
+
+    async def told(client: str) -> Json:
+        url = house.url().replace(house.stack.agents_url, own_stack.agents_url)
+        async with visiting(client, url, house.token) as visitor:
+            return await visitor.call(TOOL, {"text": f"{client} in vain"})
+
+    for result in await asyncio.gather(*map(told, [*OPENS, *PLAIN, *LEGACY])):
+        assert result["isError"]
+        assert text_of(result).startswith("Not executed: waiting for approval.")
+        assert COME_BACK.search(text_of(result))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["approved late", "approved late, silent"])
 @pytest.mark.parametrize("client", CLIENTS)
