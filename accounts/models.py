@@ -30,6 +30,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def owned_by(self, person: User) -> Self:
         return self.filter(owner=person)
 
+    def visible_to(self, person: User) -> Self:
+        """All of them to those whose role says so; to others, what they answer for."""
+        return self if person.has_perm("accounts.view_agent") else self.owned_by(person)
+
 
 class Agent(models.Model):
     """A program that calls tools, answered for by the person who owns it."""

@@ -1,7 +1,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from accounts import views
+from accounts import views, views_agents, views_settings
 
 app_name = "accounts"
 
@@ -10,4 +10,15 @@ urlpatterns = [
     path("sign-in/<str:text>/", views.sign_in_link, name="sign_in_link"),
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
     path("theme/", views.theme, name="theme"),
+    path("settings/", views_settings.settings, name="settings"),
+    path("agents/", views_agents.agents, name="agents"),
+    path("agents/new/", views_agents.add_agent, name="add_agent"),
+    path("agents/<slug:name>/", views_agents.agent, name="agent"),
+    path("agents/<slug:name>/enabled/", views_agents.set_enabled, name="set_agent_enabled"),
+    path("agents/<slug:name>/tokens/", views_agents.issue_token, name="issue_token"),
+    path(
+        "agents/<slug:name>/tokens/<str:public_id>/revoke/",
+        views_agents.revoke_token,
+        name="revoke_token",
+    ),
 ]

@@ -19,7 +19,10 @@ View = Callable[..., HttpResponseBase]
 
 
 def page(permission: str, *methods: str) -> Callable[[View], View]:
-    """A page for signed-in people who hold `permission`; reads unless methods are given."""
+    """A page for signed-in people who hold `permission`; reads unless methods are given.
+
+    An empty permission lets everybody in who is signed in: such a view asks the row.
+    """
 
     def decorate(view: View) -> View:
         @never_cache
@@ -28,7 +31,7 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
-            if not request.user.has_perm(permission):
+            if permission and not request.user.has_perm(permission):
                 raise PermissionDenied
             return view(request, *args, **kwargs)
 

@@ -217,6 +217,15 @@ def create_toolset(slug: str, *, by: User | None, title: str = "") -> Toolset:
     return toolset
 
 
+@transaction.atomic
+def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
+    if toolset.title == title:
+        return
+    toolset.title = title
+    toolset.save(update_fields=["title"])
+    record("toolset.renamed", actor=acting(by), toolset=toolset.slug, title=title)
+
+
 def add_server(toolset: Toolset, server: Server, *, by: User | None) -> None:
     _join(toolset, Toolset.servers.through, by=by, server=server)
 

@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from registry import views
+from registry import views, views_toolsets
 
 app_name = "registry"
 
@@ -12,4 +12,15 @@ urlpatterns = [
     path("servers/<slug:slug>/refresh/", views.refresh, name="refresh"),
     path("tools/<str:name>/", views.tool, name="tool"),
     path("tools/<str:name>/publish/", views.publish, name="publish"),
+    path("toolsets/", views_toolsets.toolsets, name="toolsets"),
+    path("toolsets/new/", views_toolsets.add_toolset, name="add_toolset"),
+    path("toolsets/<slug:slug>/", views_toolsets.toolset, name="toolset"),
+    path("toolsets/<slug:slug>/connect/", views_toolsets.connect, name="connect"),
+    path("toolsets/<slug:slug>/title/", views_toolsets.set_title, name="set_toolset_title"),
+    path("toolsets/<slug:slug>/servers/", views_toolsets.set_servers, name="set_toolset_servers"),
+    path("toolsets/<slug:slug>/agents/", views_toolsets.set_agents, name="set_toolset_agents"),
+    path("toolsets/<slug:slug>/tools/add/", views_toolsets.add_tools, name="add_tools"),
+    path("toolsets/<slug:slug>/tools/remove/", views_toolsets.remove_tools, name="remove_tools"),
+    path("agents/<slug:name>/toolsets/", views_toolsets.agent_toolsets, name="agent_toolsets"),
+    path("agents/<slug:name>/connect/", views_toolsets.agent_connect, name="agent_connect"),
 ]

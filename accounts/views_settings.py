@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from core.http import page
+
+
+@page("")
+def settings(request: HttpRequest) -> HttpResponse:
+    """Where one may go from here; on a phone, the only way there."""
+    return render(request, "accounts/settings.html", {"section": "settings"})

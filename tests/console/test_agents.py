@@ -1,0 +1,281 @@
+"""Agents and tokens: who sees which, what is shown once, what each press leaves in the record."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts import services
+from accounts.models import Agent, AgentToken, User
+from accounts.roles import Role
+from accounts.tokens import look_up
+from audit.models import Entry
+from registry.models import Toolset
+from tests.console import scenery
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    """An administrator."""
+    return scenery.person("ada", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
+def as_ada(client: Client, ada: User) -> Client:
+    client.force_login(ada)
+    return client
+
+
+@pytest.fixture
+def office(olga: User) -> Toolset:
+    return Toolset.objects.create(slug="office")
+
+
+def issue(client: Client, agent: Agent, days: str = "30"):
+    return client.post(reverse("accounts:issue_token", args=[agent.name]), {"days": days})
+
+
+def shown_token(page: str) -> str:
+    found = re.search(r'<code id="token"[^>]*>([^<]+)<', page)
+    assert found
+    return found.group(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "sees"),
+    [
+        ("ada", {"scout", "clerk"}),
+        ("olga", {"scout", "clerk"}),
+        ("ines", {"scout", "clerk"}),
+        ("bob", {"scout"}),
+        ("mallory", set()),
+    ],
+)
+def test_everybody_sees_the_agents_that_are_theirs_to_see(
+    client: Client, request: pytest.FixtureRequest, scout: Agent, name: str, sees: set[str]
+) -> None:
+    clerk = Agent.objects.create(name="clerk", owner=scenery.person("carol"))
+    client.force_login(request.getfixturevalue(name))
+
+    page = client.get(reverse("accounts:agents"))
+
+    assert {agent.name for agent in page.context["page"].rows} == sees
+    answer = client.get(reverse("accounts:agent", args=[clerk.name])).status_code
+    assert answer == (200 if "clerk" in sees else 404)
+
+
+def test_a_stranger_is_asked_to_sign_in(client: Client, scout: Agent) -> None:
+    for name, args in [("agents", []), ("agent", ["scout"]), ("settings", [])]:
+        response = client.get(reverse(f"accounts:{name}", args=args))
+        assert response.status_code == 302
+        assert response["Location"].startswith(reverse("accounts:sign_in"))
+
+
+def test_an_agent_is_made_and_recorded(as_ada: Client, bob: User) -> None:
+    given = {"name": "helper", "owner": bob.pk}
+
+    response = as_ada.post(reverse("accounts:add_agent"), given, follow=True)
+
+    assert "Give it a token" in response.text
+    assert Agent.objects.get(name="helper").owner == bob
+    entry = Entry.objects.get(action="agent.created")
+    assert (entry.actor, entry.agent) == ("ada", "helper")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("scout", "already exists"), ("two words", "valid"), ("", "required")]
+)
+def test_a_name_that_cannot_be_is_said_at_its_field(
+    as_ada: Client, scout: Agent, name: str, said: str
+) -> None:
+    given = {"name": name, "owner": scout.owner_id}
+
+    page = as_ada.post(reverse("accounts:add_agent"), given)
+
+    assert said in page.context["form"].errors["name"][0]
+    assert 'aria-invalid="true"' in page.text
+    assert Agent.objects.count() == 1
+
+
+@pytest.mark.parametrize("name", ["bob", "ines", "vera", "mallory"])
+def test_others_make_no_agents_and_switch_none(
+    client: Client, request: pytest.FixtureRequest, scout: Agent, name: str
+) -> None:
+    client.force_login(request.getfixturevalue(name))
+    given = {"name": "helper", "owner": scout.owner_id}
+
+    assert client.post(reverse("accounts:add_agent"), given).status_code == 403
+    off = reverse("accounts:set_agent_enabled", args=["scout"])
+    assert client.post(off, {"enabled": "0"}).status_code == 403
+    scout.refresh_from_db()
+    assert scout.enabled
+
+
+@pytest.mark.parametrize("name", ["ada", "olga", "bob"])
+def test_a_token_is_shown_once_and_opens_the_door(
+    client: Client, request: pytest.FixtureRequest, scout: Agent, name: str
+) -> None:
+    client.force_login(request.getfixturevalue(name))
+
+    page = issue(client, scout, "7")
+
+    token = shown_token(page.text)
+    bearer = look_up(token)
+    assert bearer
+    assert bearer.agent_name == "scout"
+    assert page["Cache-Control"].startswith("max-age=0")
+    assert token not in client.get(reverse("accounts:agent", args=["scout"])).text
+    row = AgentToken.objects.get()
+    assert timedelta(days=6.9) < row.expires_at - timezone.now() < timedelta(days=7.1)
+    entry = Entry.objects.get(action="token.issued")
+    assert (entry.actor, entry.agent) == (name, "scout")
+    assert token not in str(entry.details)
+
+
+@pytest.mark.parametrize("days", ["0", "91", "-3", "soon", ""])
+def test_days_out_of_bounds_are_said_at_the_field(
+    client: Client, bob: User, scout: Agent, days: str
+) -> None:
+    client.force_login(bob)
+
+    page = issue(client, scout, days)
+
+    assert page.context["form"].errors["days"]
+    assert not AgentToken.objects.exists()
+
+
+@pytest.mark.parametrize(("name", "status"), [("ines", 403), ("vera", 404), ("mallory", 404)])
+def test_others_issue_and_revoke_nothing(
+    client: Client, request: pytest.FixtureRequest, scout: Agent, name: str, status: int
+) -> None:
+    services.issue_token(scout, by=None)
+    token = AgentToken.objects.get()
+    client.force_login(request.getfixturevalue(name))
+
+    assert issue(client, scout).status_code == status
+    revoke = reverse("accounts:revoke_token", args=["scout", token.public_id])
+    assert client.post(revoke).status_code == status
+    token.refresh_from_db()
+    assert token.revoked_at is None
+    assert AgentToken.objects.count() == 1
+
+
+def test_a_token_is_revoked_once(client: Client, bob: User, scout: Agent) -> None:
+    text = services.issue_token(scout, by=bob)
+    revoke = reverse("accounts:revoke_token", args=["scout", AgentToken.objects.get().public_id])
+    client.force_login(bob)
+
+    first, second = client.post(revoke, follow=True), client.post(revoke, follow=True)
+
+    assert "no door opens" in first.text
+    assert "revoked before" in second.text
+    assert look_up(text) is None
+    assert Entry.objects.filter(action="token.revoked").count() == 1
+
+
+def test_another_agents_token_is_not_found_under_this_one(
+    client: Client, bob: User, scout: Agent
+) -> None:
+    clerk = Agent.objects.create(name="clerk", owner=scenery.person("carol"))
+    services.issue_token(clerk, by=None)
+    client.force_login(bob)
+
+    address = reverse("accounts:revoke_token", args=["scout", AgentToken.objects.get().public_id])
+    assert client.post(address).status_code == 404
+
+
+def test_switching_off_and_on_is_recorded(as_ada: Client, scout: Agent) -> None:
+    address = reverse("accounts:set_agent_enabled", args=["scout"])
+
+    off = as_ada.post(address, {"enabled": "0"}, follow=True)
+    on = as_ada.post(address, {"enabled": "1"}, follow=True)
+
+    assert "none of its tokens opens anything" in off.text
+    assert "none of its tokens opens anything" not in on.text
+    actions = Entry.objects.filter(agent="scout").values_list("action", flat=True)
+    assert list(actions) == ["agent.enabled", "agent.disabled"]
+
+
+@pytest.mark.parametrize("name", ["issue_token", "set_agent_enabled", "agent_toolsets"])
+def test_changes_need_the_forms_own_token(ada: User, scout: Agent, name: str) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(ada)
+    app = "registry" if name == "agent_toolsets" else "accounts"
+
+    assert strict.post(reverse(f"{app}:{name}", args=["scout"])).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["issue_token", "set_agent_enabled"])
+def test_a_verb_is_no_page(as_ada: Client, scout: Agent, name: str) -> None:
+    assert as_ada.get(reverse(f"accounts:{name}", args=["scout"])).status_code == 405
+
+
+def test_toolsets_are_chosen_on_the_agents_page(
+    client: Client, olga: User, scout: Agent, office: Toolset
+) -> None:
+    client.force_login(olga)
+    address = reverse("registry:agent_toolsets", args=["scout"])
+
+    client.post(address, {"toolset": [office.pk]})
+    assert list(office.agents.all()) == [scout]
+    client.post(address, {})
+
+    assert not office.agents.exists()
+    actions = Entry.objects.filter(action__startswith="toolset.").values_list("action", flat=True)
+    assert list(actions) == ["toolset.removed", "toolset.added"]
+
+
+def test_an_owner_sees_the_toolsets_and_may_not_choose(
+    client: Client, bob: User, scout: Agent, office: Toolset
+) -> None:
+    office.agents.add(scout)
+    client.force_login(bob)
+    address = reverse("registry:agent_toolsets", args=["scout"])
+
+    assert "office" in client.get(address).text
+    assert '<form class="stack tight"' not in client.get(address).text
+    assert client.post(address, {}).status_code == 403
+    assert office.agents.exists()
+
+
+def test_a_piece_of_the_page_comes_alone(
+    client: Client, bob: User, scout: Agent, office: Toolset
+) -> None:
+    office.agents.add(scout)
+    client.force_login(bob)
+
+    for name in ("agent_toolsets", "agent_connect"):
+        address = reverse(f"registry:{name}", args=["scout"])
+        assert "<html" in client.get(address).text
+        piece = client.get(address, headers={"HX-Request": "true"}).text
+        assert "office" in piece
+        assert "<html" not in piece
+
+
+def test_connecting_an_agent_without_a_toolset_says_what_is_missing(
+    client: Client, bob: User, scout: Agent
+) -> None:
+    client.force_login(bob)
+
+    assert (
+        "may use no toolset yet"
+        in client.get(reverse("registry:agent_connect", args=["scout"])).text
+    )
+
+
+def test_somebody_elses_agent_shows_no_pieces(client: Client, vera: User, scout: Agent) -> None:
+    client.force_login(vera)
+
+    for name in ("agent_toolsets", "agent_connect"):
+        assert client.get(reverse(f"registry:{name}", args=["scout"])).status_code == 404
+
+
+def test_the_settings_page_offers_what_one_may(client: Client, mallory: User, ada: User) -> None:
+    client.force_login(mallory)
+    assert reverse("registry:toolsets") not in client.get(reverse("accounts:settings")).text
+
+    client.force_login(ada)
+    assert reverse("registry:toolsets") in client.get(reverse("accounts:settings")).text

@@ -1,0 +1,286 @@
+"""Toolsets: choosing what is in them, names that get too long, and what people paste."""
+
+import base64
+import json
+import tomllib
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Agent, User
+from audit.models import Entry
+from registry import clients
+from registry.models import Server, Toolset
+from tests.console import scenery
+from tests.processes import ROOT
+
+PAGE = ROOT / "docs" / "clients.md"
+URL = "http://127.0.0.1:8001/mcp/default"
+
+
+@pytest.fixture
+def as_olga(client: Client, olga: User) -> Client:
+    client.force_login(olga)
+    return client
+
+
+@pytest.fixture
+def office(olga: User) -> Toolset:
+    return Toolset.objects.create(slug="office")
+
+
+def at(name: str, toolset: Toolset) -> str:
+    return reverse(f"registry:{name}", args=[toolset.slug])
+
+
+def actions() -> list[str]:
+    found = Entry.objects.filter(action__startswith="toolset.").order_by("id")
+    return list(found.values_list("action", flat=True))
+
+
+def test_a_toolset_is_made_and_recorded(as_olga: Client) -> None:
+    given = {"slug": "office", "title": "The office"}
+
+    page = as_olga.post(reverse("registry:add_toolset"), given, follow=True)
+
+    assert "Choose what is in it" in page.text
+    assert "/mcp/office" in page.text
+    assert actions() == ["toolset.created"]
+
+
+@pytest.mark.parametrize(("slug", "said"), [("office", "already exists"), ("a b", "valid")])
+def test_a_name_that_cannot_be_is_said_at_its_field(
+    as_olga: Client, office: Toolset, slug: str, said: str
+) -> None:
+    page = as_olga.post(reverse("registry:add_toolset"), {"slug": slug})
+
+    assert said in page.context["form"].errors["slug"][0]
+
+
+def test_whole_servers_come_and_go(as_olga: Client, office: Toolset, mailer: Server) -> None:
+    as_olga.post(at("set_toolset_servers", office), {"server": [mailer.pk]})
+    assert "mailer.send_mail" in as_olga.get(at("toolset", office)).text
+    as_olga.post(at("set_toolset_servers", office), {"server": [mailer.pk]})
+    as_olga.post(at("set_toolset_servers", office), {})
+
+    assert not office.servers.exists()
+    assert actions() == ["toolset.added", "toolset.removed"]
+
+
+def test_single_tools_are_found_added_and_removed(
+    as_olga: Client, office: Toolset, mailer: Server
+) -> None:
+    tool = mailer.tools.get()
+    page = as_olga.get(at("toolset", office), {"q": "send"})
+    assert [(s.slug, tools) for s, tools in page.context["found"]] == [("mailer", [tool])]
+
+    as_olga.post(at("add_tools", office), {"tool": [tool.pk, "x"]})
+    assert list(office.tools.all()) == [tool]
+    again = as_olga.get(at("toolset", office), {"q": "send"})
+    assert again.context["found"] == []
+    as_olga.post(at("remove_tools", office), {"tool": [tool.pk]})
+
+    assert not office.tools.exists()
+    assert actions() == ["toolset.added", "toolset.removed"]
+
+
+def test_agents_come_and_go(as_olga: Client, office: Toolset, scout: Agent) -> None:
+    as_olga.post(at("set_toolset_agents", office), {"agent": [scout.pk]})
+    assert list(office.agents.all()) == [scout]
+    as_olga.post(at("set_toolset_agents", office), {})
+
+    assert actions() == ["toolset.added", "toolset.removed"]
+
+
+def test_a_title_is_changed_once(as_olga: Client, office: Toolset) -> None:
+    for _again in range(2):
+        as_olga.post(at("set_toolset_title", office), {"title": "The office"})
+
+    office.refresh_from_db()
+    assert office.title == "The office"
+    assert actions() == ["toolset.renamed"]
+
+
+VERBS = [
+    "set_toolset_servers",
+    "set_toolset_agents",
+    "set_toolset_title",
+    "add_tools",
+    "remove_tools",
+]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_others_change_nothing(client: Client, vera: User, office: Toolset, verb: str) -> None:
+    client.force_login(vera)
+
+    assert client.get(at("toolset", office)).status_code == 200
+    assert client.post(at(verb, office), {"title": "Mine"}).status_code == 403
+    assert client.get(reverse("registry:add_toolset")).status_code == 403
+    assert actions() == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_only_a_post_with_the_forms_own_token(
+    as_olga: Client, olga: User, office: Toolset, verb: str
+) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(olga)
+
+    assert as_olga.get(at(verb, office)).status_code == 405
+    assert strict.post(at(verb, office)).status_code == 403
+
+
+@pytest.mark.parametrize("page", ["toolset", "connect"])
+def test_mallory_sees_none(client: Client, mallory: User, office: Toolset, page: str) -> None:
+    client.force_login(mallory)
+
+    assert client.get(at(page, office)).status_code == 403
+    assert client.get(reverse("registry:toolsets")).status_code == 403
+
+
+def test_an_unknown_toolset_is_not_found(as_olga: Client) -> None:
+    assert as_olga.get(reverse("registry:toolset", args=["nothing"])).status_code == 404
+
+
+def test_a_name_too_long_with_a_clients_prefix_is_marked(
+    as_olga: Client, olga: User, office: Toolset
+) -> None:
+    long = {**scenery.ADD, "name": "x" * (64 - len("mcp__countersign__") - len("long.") + 1)}
+    short = {**scenery.ADD, "name": "x" * (64 - len("mcp__countersign__") - len("long."))}
+    office.servers.add(scenery.server("long", olga, long, short))
+
+    names = as_olga.get(at("toolset", office)).context["names"]
+
+    assert [(length, warned) for _tool, length, warned in names] == [
+        (46, ""),
+        (47, "Claude Code, Codex"),
+    ]
+
+
+def test_the_list_counts_what_is_in_each(
+    as_olga: Client, office: Toolset, mailer: Server, scout: Agent
+) -> None:
+    office.servers.add(mailer)
+    office.agents.add(scout)
+
+    page = as_olga.get(reverse("registry:toolsets"))
+
+    assert "1 whole server, 0 single tools, 1 agent" in page.text
+
+
+def test_the_connect_page_shows_each_client_for_this_address(
+    as_olga: Client, office: Toolset, settings
+) -> None:
+    settings.AGENT_URL = "https://tools.example.org"
+
+    page = as_olga.get(at("connect", office)).text
+
+    for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini CLI"):
+        assert client in page
+    assert "https://tools.example.org/mcp/office" in page
+    assert "{url}" not in page
+
+
+def test_what_the_page_says_is_what_the_documentation_says() -> None:
+    said = PAGE.read_text()
+
+    for snippet in clients.snippets(URL):
+        assert snippet.text in said, snippet.id
+    assert clients.EXPORT in said
+
+
+def snippet(name: str) -> clients.Snippet:
+    return next(one for one in clients.snippets(URL) if one.id == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "server"),
+    [
+        (
+            "claude-code-project",
+            "mcpServers",
+            {
+                "type": "http",
+                "url": URL,
+                "headers": {"Authorization": "Bearer ${COUNTERSIGN_TOKEN}"},
+            },
+        ),
+        (
+            "cursor",
+            "mcpServers",
+            {"url": URL, "headers": {"Authorization": "Bearer ${env:COUNTERSIGN_TOKEN}"}},
+        ),
+        (
+            "vs-code",
+            "servers",
+            {
+                "type": "http",
+                "url": URL,
+                "headers": {"Authorization": "Bearer ${input:countersign-token}"},
+            },
+        ),
+        (
+            "gemini-cli",
+            "mcpServers",
+            {
+                "httpUrl": URL,
+                "headers": {"Authorization": "Bearer $COUNTERSIGN_TOKEN"},
+                "timeout": 120000,
+            },
+        ),
+        (
+            "claude-desktop",
+            "mcpServers",
+            {
+                "command": "npx",
+                "args": [
+                    "-y",
+                    "mcp-remote",
+                    URL,
+                    "--transport",
+                    "http-only",
+                    "--header",
+                    "Authorization:${AUTHORIZATION}",
+                ],
+                "env": {"AUTHORIZATION": "Bearer csa_…"},
+            },
+        ),
+    ],
+)
+def test_json_has_the_clients_own_form(name: str, key: str, server: dict[str, object]) -> None:
+    assert json.loads(snippet(name).text)[key] == {"countersign": server}
+
+
+def test_codex_reads_its_toml() -> None:
+    table = tomllib.loads(snippet("codex").text)["mcp_servers"]["countersign"]
+
+    assert table["url"] == URL
+    assert table["bearer_token_env_var"] == "COUNTERSIGN_TOKEN"
+
+
+def test_cursor_opens_with_the_same_server_filled_in() -> None:
+    link = urlsplit(snippet("cursor").link)
+
+    assert (link.scheme, link.netloc, link.path) == (
+        "cursor",
+        "anysphere.cursor-deeplink",
+        "/mcp/install",
+    )
+    given = parse_qs(link.query)
+    assert given["name"] == ["countersign"]
+    server = json.loads(base64.b64decode(given["config"][0]))
+    assert server == json.loads(snippet("cursor").text)["mcpServers"]["countersign"]
+
+
+def test_vs_code_opens_with_the_same_server_and_asks_for_the_token() -> None:
+    scheme, _, config = snippet("vs-code").link.partition(":mcp/install?")
+    given = json.loads(unquote(config))
+    written = json.loads(snippet("vs-code").text)
+
+    assert scheme == "vscode"
+    assert given.pop("name") == "countersign"
+    assert given.pop("inputs") == written["inputs"]
+    assert given == written["servers"]["countersign"]
