@@ -13,10 +13,11 @@ from approvals.services import ASK, asking
 from audit.services import SYSTEM
 from calls.models import Call
 from calls.opening import Opening
+from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
 from core.ids import uuid7
-from registry import definitions, services, versions
+from registry import definitions, published, services, versions
 from registry.models import Server, Tool
 
 PASSWORD = "correct horse battery staple"
@@ -124,12 +125,21 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "rule": "",
         "reason": "No rule covers this tool.",
         "state": state,
+        "statement": _statement(agent, tool, orjson.dumps(arguments)),
     }
     opening = Opening(**{**values, **changes})
     _run(OPEN.sql, opening.line())
     if state == State.HELD:
         _run(ASK.sql, asking(opening.id, opening.reason))
     return opening.id
+
+
+def _statement(agent: Agent, tool: Tool, arguments: bytes) -> str:
+    offered = published.one(tool.pk)
+    if offered is None:
+        return ""
+    owner = (agent.owner.pk, agent.owner.username)
+    return statement(agent=(agent.pk, agent.name), person=owner, tool=offered, arguments=arguments)
 
 
 def run(call_id: UUID) -> None:

@@ -26,7 +26,7 @@ def as_ines(client: Client, ines: User) -> Client:
 @pytest.fixture
 def decided(held: UUID, alice: User) -> UUID:
     approval = Approval.objects.get(pk=held)
-    digest = Call.objects.get(pk=held).arguments_digest
+    digest = Call.objects.get(pk=held).call_digest
     services.vote(approval, by=alice, approve=False, seen_digest=digest, reason="No.")
     return held
 

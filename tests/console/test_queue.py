@@ -16,7 +16,7 @@ from tests.console import scenery
 
 
 def seen(call_id: UUID) -> str:
-    return Call.objects.get(pk=call_id).arguments_digest
+    return Call.objects.get(pk=call_id).call_digest
 
 
 def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: str):
