@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
+from calls.statements import call_digest
 from calls.states import State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opening:
     """One line of OPEN; plain values, so that the agents' path touches no model."""
+
+    # Not frozen: setting so many fields one by one past the guard takes three times as long.
 
     id: UUID
     agent_id: int
@@ -42,13 +45,24 @@ class Opening:
     client: str = ""
     request_key: str = ""
     lease_owner: str = ""
+    # Of calls that wait, for people or for a worker: what they are bound to.
+    statement: str = ""
+    # More facts for the entry.
+    details: dict[str, Any] = field(default_factory=dict)
 
     def line(self) -> dict[str, Any]:
         line: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         line["arguments"] = self.arguments.decode()
         line["arguments_digest"] = digest(self.arguments)
+        line |= self._bound()
         line |= _clocks(self.state)
         return line
+
+    def _bound(self) -> dict[str, Any]:
+        if not self.statement:
+            return {"call_digest": ""}
+        known = call_digest(self.statement)
+        return {"call_digest": known, "details": {**self.details, "call_digest": known}}
 
 
 def digest(arguments: bytes) -> str:

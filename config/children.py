@@ -18,7 +18,13 @@ def web(host: str, port: int) -> list[str]:
 def agents(host: str, port: int) -> list[str]:
     argv = [*PYTHON, "uvicorn", "config.agents:app", "--host", host, "--port", str(port)]
     argv += ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "on"]
-    argv += ["--no-access-log", "--no-server-header", "--log-level", "warning"]
+    argv += [
+        "--no-access-log",
+        "--no-server-header",
+        "--no-proxy-headers",
+        "--log-level",
+        "warning",
+    ]
     # Held streams would keep it from ending for as long as a person thinks.
     return [*argv, "--timeout-graceful-shutdown", "5"]
 

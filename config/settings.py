@@ -128,7 +128,12 @@ def _database(url: str, **options: Any) -> dict[str, Any]:
 
 
 DATABASES = {
-    "default": _database(DATABASE_URL, pool={"min_size": 0, "max_size": 10, "timeout": 10}),
+    "default": _database(
+        DATABASE_URL,
+        pool={"min_size": 0, "max_size": 10, "timeout": 10},
+        # Connections outlive the sizes that tables have when triggers first look at them.
+        options="-c plan_cache_mode=force_custom_plan",
+    ),
     # Migrations and grants run as the owner: `migrate --database owner`.
     "owner": _database(DATABASE_OWNER_URL),
 }
