@@ -147,7 +147,7 @@ async def until(condition: Callable[[], Awaitable[Any]], *, seconds: float = 15)
 def decide(by: User, *, approve: bool = True, reason: str = "") -> None:
     """What the person's button does, for the one call that waits."""
     approval = Approval.objects.for_queue().get(state=Approval.State.WAITING)
-    digest = approval.call.arguments_digest
+    digest = approval.call.call_digest
     approvals.vote(approval, by=by, approve=approve, seen_digest=digest, reason=reason)
 
 
