@@ -102,7 +102,7 @@ class Sides:
 
 def line(name: str, connections: int, runs: list[Run]) -> str:
     def mid(get: Any) -> float:
-        return median(get(run) for run in runs)
+        return float(median(get(run) for run in runs))
 
     gateway, database = mid(lambda r: r.gateway_ms), mid(lambda r: r.database_ms)
     cpu = f"{gateway:.3f} + {database:.3f} = {gateway + database:.3f}" if gateway else ""

@@ -31,7 +31,7 @@ def rule(effect: Effect, position: int = 100, **values: Any) -> Rule:
     return Rule.objects.create(name=name, effect=effect, position=position, **values)
 
 
-def decided(agent: Agent, tool: str = "mailer.send", **hints: bool) -> Decision:
+def decided(agent: Agent, tool: str = "mailer.send", **hints: Any) -> Decision:
     server, name = tool.split(".")
     groups = frozenset(agent.owner.groups.values_list("name", flat=True))
     subject = Subject(agent.pk, agent.name, groups, 1, server, name, hints)
