@@ -31,10 +31,12 @@ def rule(effect: Effect, position: int = 100, **values: Any) -> Rule:
     return Rule.objects.create(name=name, effect=effect, position=position, **values)
 
 
-def decided(agent: Agent, tool: str = "mailer.send", **hints: Any) -> Decision:
+def decided(
+    agent: Agent, tool: str = "mailer.send", hints: dict[str, bool] | None = None
+) -> Decision:
     server, name = tool.split(".")
     groups = frozenset(agent.owner.groups.values_list("name", flat=True))
-    subject = Subject(agent.pk, agent.name, groups, 1, server, name, hints)
+    subject = Subject(agent.pk, agent.name, groups, 1, server, name, hints or {})
     return decide.load().decide(subject)
 
 
@@ -114,7 +116,7 @@ def test_an_absent_hint_means_the_worst(
 ) -> None:
     rule(Effect.DENY, hint=hint)
 
-    assert (decided(scout, **hints).effect == Effect.DENY) is covered
+    assert (decided(scout, hints=hints).effect == Effect.DENY) is covered
 
 
 def test_a_rule_for_one_agent_leaves_others_alone(scout: Agent) -> None:
