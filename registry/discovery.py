@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
@@ -18,10 +19,10 @@ from django.utils.translation import ngettext
 from audit.services import SYSTEM, record
 from core.text import revealed
 from registry import definitions, names, services, versions
-from registry.connections import Commands, Unreachable, connection
+from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Discovery, Server, Tool
 from registry.upstream import Discovery as Found
-from registry.upstream import Limits, Target, UpstreamError, Upstreams
+from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LIMITS = Limits(connect_s=5, idle_s=20, total_s=60)
+# Somebody sits before the page and waits.
+PROBE_LIMITS = Limits(connect_s=5, idle_s=10, total_s=20)
 KEPT = 50
 # Commands take a second or two of a processor to start; the rest of the house needs it too.
 AT_ONCE = 2
@@ -67,12 +70,55 @@ async def discover(server_id: int, upstreams: Upstreams) -> Discovery:
     return await _in_thread(apply, server, found)
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a server answered that is not registered; in its own words."""
+
+    name: str
+    version: str
+    revision: str
+    # Name, description, and why it could not be offered, if it could not.
+    tools: list[tuple[str, str, str]]
+
+
+async def probe(slug: str, reached: Connection) -> Probed:
+    """Ask a server once and write nothing; raises Unreachable with the server's own words."""
+    upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
+    try:
+        found = await upstreams.discover(_target_of(reached), PROBE_LIMITS)
+    except UpstreamError as error:
+        detail = error.detail if isinstance(error, NotSent) else ""
+        raise Unreachable("\n".join(filter(None, (str(error), detail)))[:4000]) from error
+    finally:
+        await upstreams.aclose()
+    taken = names.Names()
+    tools = [_probed(slug, tool, taken) for tool in found.tools]
+    info = {key: str(found.server_info.get(key) or "")[:200] for key in ("name", "version")}
+    return Probed(
+        revision=found.revision,
+        tools=[*tools, *((name, "", why) for name, why in found.left_out)],
+        **info,
+    )
+
+
+def _probed(slug: str, tool: Mapping[str, Any], taken: names.Names) -> tuple[str, str, str]:
+    name, description = str(tool["name"]), str(tool.get("description") or "")
+    try:
+        taken.add(names.exposed(slug, name, taken))
+    except names.NameRefused as error:
+        return name, description, str(error)
+    return name, description, " ".join(definitions.problems(tool))
+
+
 async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     return await database_sync_to_async(work, thread_sensitive=False)(*arguments, **named)
 
 
 def _target(server: Server) -> Target:
-    known = connection(server, Commands())
+    return _target_of(connection(server, Commands()))
+
+
+def _target_of(known: Connection) -> Target:
     return Target(
         key=known.key,
         transport=known.transport,

@@ -45,17 +45,17 @@ class SecretRefused(CountersignError):
 
 def put(server: Server, *, headers: Mapping[str, str], credential: str) -> None:
     """Seal both for the row as it is now: its key and connection version must be final."""
-    if server.transport == Server.Transport.STDIO and (headers or credential):
-        raise SecretRefused(
-            _("A command gets its secrets from the host's catalogue of commands, as env.")
-        )
-    _check(headers, credential)
+    check(server, headers=headers, credential=credential)
     server.sealed_headers = _sealed(server, "sealed_headers", dict(headers))
     named = {"credential": credential} if credential else {}
     server.sealed_credential = _sealed(server, "sealed_credential", named)
 
 
-def _check(headers: Mapping[str, str], credential: str) -> None:
+def check(server: Server, *, headers: Mapping[str, str], credential: str) -> None:
+    if server.transport == Server.Transport.STDIO and (headers or credential):
+        raise SecretRefused(
+            _("A command gets its secrets from the host's catalogue of commands, as env.")
+        )
     for name, value in headers.items():
         if not _name(name) or name.lower() in _OURS or name.lower().startswith("mcp-"):
             raise SecretRefused(_("“%s” is not a header that may be set.") % name[:100])

@@ -18,7 +18,7 @@ from audit.services import Actor, record
 from core import outbound
 from core.errors import CountersignError
 from registry import definitions, names, secrets, versions
-from registry.connections import Command, Commands, Unreachable
+from registry.connections import Command, Commands, Connection, Unreachable
 from registry.models import Definition, Publication, Server, Tool, Toolset
 
 MAX_TIMEOUT_S = 24 * 3600
@@ -59,6 +59,24 @@ def register(
     server.save(update_fields=["sealed_headers", "sealed_credential"])
     record("server.registered", actor=acting(by), server=slug, address=server.address)
     return server
+
+
+def reached(
+    *,
+    transport: str,
+    url: str = "",
+    command: str = "",
+    headers: Mapping[str, str] | None = None,
+    credential: str = "",
+) -> Connection:
+    """How a server would be reached if it were registered so; raises what register() would."""
+    server = Server(slug="probe", transport=transport)
+    _set_address(server, url=url, command=command)
+    secrets.check(server, headers=headers or {}, credential=credential)
+    if server.transport == Server.Transport.STDIO:
+        return Connection("probe", "stdio", argv=tuple(server.argv), env=_command(command).env)
+    bearer = {"Authorization": f"Bearer {credential}"} if credential else {}
+    return Connection("probe", "http", url=server.url, headers={**(headers or {}), **bearer})
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from registry import views, views_toolsets
+from registry import views, views_servers, views_toolsets
 
 app_name = "registry"
 
@@ -12,8 +12,12 @@ urlpatterns = [
     path("servers/<slug:slug>/refresh/", views.refresh, name="refresh"),
     path("tools/<str:name>/", views.tool, name="tool"),
     path("tools/<str:name>/publish/", views.publish, name="publish"),
+    path("new/server/", views_servers.register, name="register"),
+    path("servers/<slug:slug>/edit/", views_servers.edit, name="edit_server"),
+    path("servers/<slug:slug>/enabled/", views_servers.set_enabled, name="set_server_enabled"),
+    path("servers/<slug:slug>/review/", views_servers.review, name="review"),
     path("toolsets/", views_toolsets.toolsets, name="toolsets"),
-    path("toolsets/new/", views_toolsets.add_toolset, name="add_toolset"),
+    path("new/toolset/", views_toolsets.add_toolset, name="add_toolset"),
     path("toolsets/<slug:slug>/", views_toolsets.toolset, name="toolset"),
     path("toolsets/<slug:slug>/connect/", views_toolsets.connect, name="connect"),
     path("toolsets/<slug:slug>/title/", views_toolsets.set_title, name="set_toolset_title"),

@@ -1,0 +1,309 @@
+"""Registering servers, changing how they are reached, and letting agents have what they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.http import ConsoleRequest
+from core import loop
+from core.errors import CountersignError
+from core.http import is_htmx, page
+from registry import discovery, pasting, services
+from registry.connections import Commands, Unreachable
+from registry.models import Server, Tool
+from registry.names import NameRefused
+from registry.secrets import SecretRefused
+
+PASTED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a server is reached, as a form says it."""
+
+    transport: str
+    url: str = ""
+    command: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credential: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    slug: str
+    reach: Reach
+    title: str = ""
+    publish: bool = False
+
+
+def _commands() -> list[tuple[str, str]]:
+    known = Commands()
+    try:
+        listed = [(name, known.get(name)) for name in known.names()]
+    except Unreachable:
+        return []
+    return [(n, f"{n} · {c.title}" if c and c.title else n) for n, c in listed]
+
+
+class _NamedForm(forms.Form):
+    slug = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=32,
+        help_text=gettext_lazy("1 to 32 of a–z, 0–9, - and _. Tools are called name.tool."),
+    )
+    title = forms.CharField(label=gettext_lazy("Title"), max_length=200, required=False)
+    publish = forms.BooleanField(
+        label=gettext_lazy("Publish what the first look finds"),
+        required=False,
+        help_text=gettext_lazy("Without it, each tool waits until somebody has read it."),
+    )
+
+    def named(self, reach: Reach) -> Asked:
+        given = self.cleaned_data
+        return Asked(given["slug"], reach, given["title"], given["publish"])
+
+
+class _UrlPart(forms.Form):
+    url = forms.CharField(
+        label=gettext_lazy("URL"),
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "https://mcp.example.com/mcp"}),
+    )
+    credential = forms.CharField(
+        label=gettext_lazy("Credential"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent as a bearer token. Kept sealed and never shown again."),
+    )
+    headers = forms.CharField(
+        label=gettext_lazy("Headers"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "X-Api-Key: …"}),
+        help_text=gettext_lazy("One a line, “Name: value”. Kept sealed and never shown again."),
+    )
+
+    def clean_headers(self) -> dict[str, str]:
+        found = {}
+        for line in self.cleaned_data["headers"].splitlines():
+            name, colon, value = line.partition(":")
+            if line.strip() and not colon:
+                raise forms.ValidationError(_("A line has no colon: write “Name: value”."))
+            if line.strip():
+                found[name.strip()] = value.strip()
+        return found
+
+    def reach(self) -> Reach:
+        given = self.cleaned_data
+        return Reach(
+            "http", url=given["url"], headers=given["headers"], credential=given["credential"]
+        )
+
+
+class _CommandPart(forms.Form):
+    command = forms.ChoiceField(
+        label=gettext_lazy("Command"),
+        choices=_commands,
+        help_text=gettext_lazy("From this host's catalogue of commands; its administrator adds."),
+    )
+
+    def reach(self) -> Reach:
+        return Reach("stdio", command=self.cleaned_data["command"])
+
+
+class UrlForm(_UrlPart, _NamedForm):
+    field_order = ["slug", "url", "credential", "headers", "title", "publish"]
+
+    def servers(self) -> list[Asked]:
+        return [self.named(self.reach())]
+
+
+class CommandForm(_CommandPart, _NamedForm):
+    field_order = ["slug", "command", "title", "publish"]
+
+    def servers(self) -> list[Asked]:
+        return [self.named(self.reach())]
+
+
+class PasteForm(forms.Form):
+    pasted = forms.CharField(
+        label=gettext_lazy("JSON"),
+        widget=forms.Textarea(attrs={"rows": 10, "class": "mono", "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "“mcpServers” of Claude, Cursor or Gemini, “servers” of VS Code, or a server.json."
+        ),
+    )
+
+    def clean_pasted(self) -> list[Asked]:
+        try:
+            found = pasting.read(self.cleaned_data["pasted"])
+        except pasting.PasteRefused as error:
+            raise forms.ValidationError(str(error)) from error
+        if problems := [f"{one.slug}: {one.problem}" for one in found if one.problem]:
+            raise forms.ValidationError(problems)
+        if len(found) > PASTED_MAX:
+            raise forms.ValidationError(_("Paste at most %d servers at once.") % PASTED_MAX)
+        return [
+            Asked(one.slug, Reach("http", url=one.url, headers=one.headers), one.title)
+            for one in found
+        ]
+
+    def servers(self) -> list[Asked]:
+        asked: list[Asked] = self.cleaned_data["pasted"]
+        return asked
+
+
+WAYS: dict[str, type[UrlForm | CommandForm | PasteForm]] = {
+    "url": UrlForm,
+    "command": CommandForm,
+    "paste": PasteForm,
+}
+
+
+@page("registry.add_server", "GET", "HEAD", "POST")
+def register(request: ConsoleRequest) -> HttpResponse:
+    way = request.GET.get("by", "")
+    way = way if way in WAYS else "url"
+    form = WAYS[way](request.POST or None)
+    context: dict[str, Any] = {"section": "catalogue", "form": form, "way": way}
+    if way == "command" and not _commands():
+        context["no_commands"] = True
+    if request.method == "POST" and form.is_valid():
+        if "test" in request.POST:
+            context["looks"] = [_look(asked.slug, asked.reach) for asked in form.servers()]
+        elif made := _register(request, form):
+            return _made(made)
+    return _answer(request, "registry/register.html", context)
+
+
+@page("registry.change_server", "GET", "HEAD", "POST")
+def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    part = _UrlPart if server.transport == Server.Transport.HTTP else _CommandPart
+    now = {"url": server.url, "command": server.command}
+    form = part(request.POST or None, initial=now)
+    context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
+    if request.method == "POST" and form.is_valid():
+        if "test" in request.POST:
+            context["looks"] = [_look(slug, form.reach())]
+        elif _reconnect(request, server, form):
+            return redirect("registry:review", slug)
+    return _answer(request, "registry/server_edit.html", context)
+
+
+@page("registry.change_server", "POST")
+def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    enabled = request.POST.get("enabled") == "1"
+    services.set_enabled(server, enabled, by=request.user)
+    said = _("“%s” is on.") if enabled else _("“%s” is off: agents do not see its tools.")
+    messages.success(request, said % slug)
+    return redirect("registry:server", slug)
+
+
+@page("registry.operate_server", "GET", "HEAD", "POST")
+def review(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """What the server offers and agents do not have yet."""
+    server = get_object_or_404(Server, slug=slug)
+    if request.method == "POST":
+        return _publish(request, server)
+    held = server.tools.for_catalogue().filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+    context = {
+        "section": "catalogue",
+        "server": server,
+        "tools": held.order_by("exposed_name"),
+        "look": server.discoveries.first(),
+    }
+    return render(request, "registry/review.html", context)
+
+
+def _register(request: ConsoleRequest, form: UrlForm | CommandForm | PasteForm) -> list[Server]:
+    """None, with the reason at the form's field, unless all could be registered."""
+    try:
+        with transaction.atomic():
+            made = [
+                services.register(
+                    asked.slug,
+                    **asdict(asked.reach),
+                    title=asked.title,
+                    publish=asked.publish,
+                    owner=request.user,
+                    by=request.user,
+                )
+                for asked in form.servers()
+            ]
+    except CountersignError as error:
+        _complain(form, error)
+        return []
+    # Whoever registered it wants to read what it offers, now.
+    loop.run(discovery.look_at([server.pk for server in made]), timeout=90)
+    return made
+
+
+def _reconnect(request: ConsoleRequest, server: Server, form: _UrlPart | _CommandPart) -> bool:
+    given = asdict(form.reach())
+    given.pop("transport")
+    try:
+        services.set_connection(server, **given, by=request.user)
+    except CountersignError as error:
+        _complain(form, error)
+        return False
+    loop.run(discovery.look_at([server.pk]), timeout=90)
+    messages.success(request, _("“%s” is reached in the new way.") % server.slug)
+    return True
+
+
+def _complain(form: forms.Form, error: CountersignError) -> None:
+    wanted = "url" if "url" in form.fields else "command"
+    if isinstance(error, NameRefused):
+        wanted = "slug"
+    elif isinstance(error, SecretRefused):
+        wanted = "headers" if form.cleaned_data.get("headers") else "credential"
+    form.add_error(wanted if wanted in form.fields else next(iter(form.fields)), str(error))
+
+
+def _made(made: list[Server]) -> HttpResponse:
+    if len(made) == 1:
+        return redirect("registry:review", made[0].slug)
+    return redirect("/catalogue/?state=unpublished")
+
+
+def _look(slug: str, reach: Reach) -> dict[str, Any]:
+    try:
+        reached = services.reached(**asdict(reach))
+        return {"slug": slug, "probed": loop.run(discovery.probe(slug, reached), timeout=60)}
+    except CountersignError as error:
+        return {"slug": slug, "error": str(error)}
+
+
+def _publish(request: ConsoleRequest, server: Server) -> HttpResponse:
+    """What was on the page is what is published: each definition by its digest."""
+    given = {
+        int(name.removeprefix("digest-")): str(value)
+        for name, value in request.POST.items()
+        if name.startswith("digest-") and name.removeprefix("digest-").isdecimal()
+    }
+    only = request.POST.get("only", "")
+    if only.isdecimal():
+        given = {pk: digest for pk, digest in given.items() if pk == int(only)}
+    before = server.tools.filter(state=Tool.State.PUBLISHED).count()
+    for refusal in services.publish_all(server, by=request.user, digests=given):
+        messages.error(request, refusal)
+    count = server.tools.filter(state=Tool.State.PUBLISHED).count() - before
+    if count > 0:
+        messages.success(request, _("Published: %d. Agents get them now.") % count)
+    return redirect("registry:review", server.slug)
+
+
+def _answer(request: ConsoleRequest, whole: str, context: dict[str, Any]) -> HttpResponse:
+    part = "registry/probe.html"
+    return render(request, part if is_htmx(request) else whole, context)
