@@ -71,7 +71,7 @@ def vote(
     obstacle = why_not(approval, by)
     if obstacle:
         raise DecisionRefused(obstacle)
-    if seen_digest != approval.call.arguments_digest:
+    if not seen_digest or seen_digest != approval.call.call_digest:
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
 
     state = Approval.State.APPROVED if approve else Approval.State.DENIED

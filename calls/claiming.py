@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from audit.services import SYSTEM
 from calls.execution import Sending
 from calls.models import Call
+from calls.statements import differences, statement
 from calls.states import State
 from calls.transitions import Move, move_now
 from policies import decide
@@ -24,7 +25,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
     """None when somebody else has it, or when it may no longer be sent."""
     call = (
         Call.objects.select_for_update(of=("self",), skip_locked=True)
-        .select_related("agent__owner", "token", "tool__server")
+        .select_related("agent__owner", "token")
         .filter(pk=call_id, state=State.QUEUED)
         .first()
     )
@@ -61,7 +62,26 @@ def _obstacle(call: Call, tool: PublishedTool | None) -> str:
         return _("The agent or its owner was disabled.")
     if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):
         return _("The agent's token was revoked or has expired.")
-    return _policy_obstacle(call, tool)
+    return _other_statement(call, tool) or _policy_obstacle(call, tool)
+
+
+def _other_statement(call: Call, tool: PublishedTool) -> str:
+    """Is what is about to be sent what was decided on?"""
+    if not call.statement:
+        # Sent before: it was allowed and ran at once, and only comes back to be tried again.
+        return "" if call.sent_at else _("The call is not bound to what was decided on. Ask again.")
+    owner = call.agent.owner
+    now = statement(
+        agent=(call.agent.pk, call.agent.name),
+        person=(owner.pk, owner.username),
+        tool=tool,
+        arguments=bytes(call.arguments),
+    )
+    if now == call.statement:
+        return ""
+    return _("What would be sent is not what was decided on: other now: %(what)s.") % {
+        "what": ", ".join(differences(call.statement, now))
+    }
 
 
 def _policy_obstacle(call: Call, tool: PublishedTool) -> str:

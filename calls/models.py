@@ -30,6 +30,8 @@ FIXED = (
     "tool_name",
     "arguments",
     "arguments_digest",
+    "statement",
+    "call_digest",
     "origin",
     "mode",
     "effect",
@@ -166,6 +168,9 @@ class Call(models.Model):
     # The very bytes that were asked, shown and sent.
     arguments = models.BinaryField()
     arguments_digest = models.CharField(max_length=64)
+    # What a call that waits is bound to, and its digest (calls/statements.py).
+    statement = models.TextField(blank=True, db_default="")
+    call_digest = models.CharField(max_length=64, blank=True, db_default="")
     origin = models.CharField(max_length=7, choices=Origin)
     mode = models.CharField(max_length=10, choices=Mode)
     revision = models.CharField(max_length=10, blank=True)
@@ -243,7 +248,7 @@ class Call(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        return self.arguments_digest[:8]
+        return (self.call_digest or self.arguments_digest)[:8]
 
     @property
     def parsed_arguments(self) -> Any:

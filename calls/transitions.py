@@ -31,13 +31,14 @@ WITH asked AS MATERIALIZED (
         definition_digest text, tool_name text, arguments text, arguments_digest text,
         origin text, mode text, revision text, client text, request_key text,
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
-        decide_in_s float, start_in_s float, lease_owner text, lease_s float)
+        decide_in_s float, start_in_s float, lease_owner text, lease_s float,
+        statement text, call_digest text, details jsonb)
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         arguments, arguments_digest, origin, mode, revision, client, request_key, effect, rule_id,
         reason, outcome, executed, state, seq, decide_by, start_by, fence, lease_owner, lease_until,
-        sent_at, finished_at)
+        sent_at, finished_at, statement, call_digest)
     SELECT
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         convert_to(arguments, 'UTF8'), arguments_digest, origin, mode, revision, client,
@@ -49,7 +50,8 @@ WITH asked AS MATERIALIZED (
         lease_owner,
         clock_timestamp() + make_interval(secs => lease_s),
         CASE WHEN state = 'running' THEN clock_timestamp() END,
-        CASE WHEN state = 'refused' THEN clock_timestamp() END
+        CASE WHEN state = 'refused' THEN clock_timestamp() END,
+        statement, call_digest
     FROM asked
     ON CONFLICT DO NOTHING
     RETURNING id
@@ -62,7 +64,7 @@ WITH asked AS MATERIALIZED (
         a.agent_id, a.agent, a.person_id, a.person, a.server, a.tool_name, a.definition_digest,
         a.arguments_digest, a.reason,
         jsonb_build_object('effect', a.effect, 'rule', a.rule, 'origin', a.origin,
-                           'revision', a.revision, 'toolset', a.toolset)
+                           'revision', a.revision, 'toolset', a.toolset) || a.details
     FROM asked a JOIN opened o ON o.id = a.id
 )
 SELECT

@@ -81,11 +81,12 @@ def described(call: Call) -> dict[str, Any]:
     """A call as its agent may see it; `result` and `error` as the server wrote them."""
     members: dict[str, Any] = {
         "id": call.pk,
+        "fingerprint": call.fingerprint,
         "tool": call.tool_name,
         "toolset": call.toolset,
         "state": call.state,
         "executed": call.executed or None,
-        "outcome": call.outcome or wording.stands(State(call.state), call.pk),
+        "outcome": call.outcome or _stands(call),
         "reason": call.reason,
         "asked_at": call.asked_at,
         "finished_at": call.finished_at,
@@ -96,6 +97,10 @@ def described(call: Call) -> dict[str, Any]:
     if result is not None:
         members[result.kind] = orjson.Fragment(bytes(result.body))
     return members
+
+
+def _stands(call: Call) -> str:
+    return wording.stands(State(call.state), call.pk, call.fingerprint)
 
 
 def _bearer(request: Request) -> Bearer:

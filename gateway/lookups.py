@@ -15,7 +15,9 @@ from core.errors import RecordUnavailable
 from gateway.runtime import Runtime
 
 _OWN = """
-    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at) FROM calls_call
+    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at),
+        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8)
+    FROM calls_call
     WHERE id = %s AND agent_id = %s
 """
 _REQUESTED = """
@@ -30,6 +32,7 @@ class Found:
     call_id: UUID
     asked_at: datetime
     touched_at: datetime
+    fingerprint: str
     seen: Look
 
 
@@ -44,7 +47,7 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> Found | None
             seen = await look(link, [call_id])
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(_UNREADABLE) from error
-    return Found(call_id, row[0], row[1], seen[call_id])
+    return Found(call_id, row[0], row[1], row[2], seen[call_id])
 
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:

@@ -19,6 +19,7 @@ from calls.execution import Sending
 from calls.models import Call
 from calls.opening import Opening, digest
 from calls.progress import OnStep
+from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Outcome, ending
 from core.errors import RecordUnavailable
@@ -252,6 +253,17 @@ def _opening(
         client=_storable(ask.client)[:NAME_MAX],
         request_key=ask.request_key,
         lease_owner=owner,
+        statement=_statement(ask) if state in (State.HELD, State.QUEUED) else "",
+    )
+
+
+def _statement(ask: Ask) -> str:
+    assert ask.tool is not None
+    return statement(
+        agent=(ask.bearer.agent_id, ask.bearer.agent_name),
+        person=(ask.bearer.person_id, ask.bearer.person_name),
+        tool=ask.tool,
+        arguments=ask.arguments or NO_ARGUMENTS,
     )
 
 

@@ -14,10 +14,14 @@ def page_of(call_id: UUID) -> str:
     return f"{settings.PUBLIC_URL}/calls/{call_id}/"
 
 
-def stands(state: State, call_id: UUID) -> str:
-    page = {"page": page_of(call_id)}
+def stands(state: State, call_id: UUID, fingerprint: str) -> str:
+    page = {"page": page_of(call_id), "fingerprint": fingerprint}
     if state == State.HELD:
-        return _("Not executed: waiting for approval. A person decides at %(page)s.") % page
+        said = _(
+            "Not executed: waiting for approval. A person decides at %(page)s "
+            "(fingerprint %(fingerprint)s)."
+        )
+        return said % page
     if state == State.RUNNING:
         return _("Running now; see %(page)s.") % page
     return _("Not executed yet: it may run, and waits for a worker; see %(page)s.") % page

@@ -69,7 +69,8 @@ class Command(BaseCommand):
             self.stderr.write("\n".join(lines))
             return 3
         if submitted.answer is None:
-            self.stderr.write(wording.stands(submitted.state, submitted.call_id))
+            call = Call.objects.get(pk=submitted.call_id)
+            self.stderr.write(wording.stands(submitted.state, call.pk, call.fingerprint))
             return 4
         return self._told(submitted.answer)
 
