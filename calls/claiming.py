@@ -67,9 +67,9 @@ def _obstacle(call: Call, tool: PublishedTool | None) -> str:
 
 def _other_statement(call: Call, tool: PublishedTool) -> str:
     """Is what is about to be sent what was decided on?"""
-    if not call.statement:
-        # Sent before: it was allowed and ran at once, and only comes back to be tried again.
-        return "" if call.sent_at else _("The call is not bound to what was decided on. Ask again.")
+    if call.mode == Call.Mode.INLINE:
+        # Sent before, at once and by a gateway: nobody decided, and what it asks is fixed.
+        return ""
     owner = call.agent.owner
     now = statement(
         agent=(call.agent.pk, call.agent.name),
@@ -79,6 +79,8 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
     )
     if now == call.statement:
         return ""
+    if not call.statement:
+        return _("The call is not bound to what was decided on. Ask again.")
     return _("What would be sent is not what was decided on: other now: %(what)s.") % {
         "what": ", ".join(differences(call.statement, now))
     }
