@@ -8,6 +8,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),
     path("", include("registry.urls")),
+    path("", include("policies.urls")),
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
     path("", include("audit.urls")),

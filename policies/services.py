@@ -12,6 +12,8 @@ from accounts.models import Agent
 from audit.services import Actor, record
 from policies.models import Rule
 
+STEP = 10
+
 
 @transaction.atomic
 def save_rule(
@@ -30,6 +32,27 @@ def save_rule(
 def remove_rule(rule: Rule, *, by: Actor) -> None:
     record("rule.removed", actor=by, **facts(rule))
     rule.delete()
+
+
+@transaction.atomic
+def move_rule(rule: Rule, *, earlier: bool, by: Actor) -> bool:
+    """Let it change places with its neighbour; False at the ends of the list."""
+    order = list(Rule.objects.in_order().select_for_update())
+    here = next(n for n, one in enumerate(order) if one.pk == rule.pk)
+    there = here - 1 if earlier else here + 1
+    if not 0 <= there < len(order):
+        return False
+    order[here], order[there] = order[there], order[here]
+    for n, one in enumerate(order, start=1):
+        one.position = n * STEP
+    Rule.objects.bulk_update(order, ["position"])
+    record("rule.moved", actor=by, rule=rule.name, place=there + 1)
+    return True
+
+
+def last_position() -> int:
+    last = Rule.objects.in_order().last()
+    return last.position + STEP if last else STEP
 
 
 def facts(rule: Rule) -> dict[str, Any]:

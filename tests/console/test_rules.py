@@ -1,0 +1,255 @@
+"""Rules in the console: written, ordered, removed; what they cover, and which never matter."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from audit.models import Entry
+from audit.services import SYSTEM
+from policies.coverage import covered, shadowed
+from policies.models import Rule
+from policies.services import save_rule
+from registry.models import Server
+from tests.console import scenery
+
+LIST = "/policies/"
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    """An administrator."""
+    return scenery.person("ada", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
+def as_ada(client: Client, ada: User) -> Client:
+    client.force_login(ada)
+    return client
+
+
+def rule(name: str, effect: str = "ask", **given: Any) -> Rule:
+    position = given.pop("position", (Rule.objects.count() + 1) * 10)
+    agents, groups = given.pop("agents", ()), given.pop("owner_groups", ())
+    made = Rule(name=name, effect=effect, position=position, **given)
+    return save_rule(made, by=SYSTEM, agents=agents, owner_groups=groups)
+
+
+def given(**changes: Any) -> dict[str, Any]:
+    plain = {"name": "Mails", "effect": "ask", "server": "mailer", "tool": "*", "enabled": "on"}
+    return {**plain, **changes}
+
+
+def names(client: Client) -> list[str]:
+    return [one.name for one, _count, _shadow in client.get(LIST).context["rules"]]
+
+
+def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) -> None:
+    rule("First")
+
+    page = as_ada.post(
+        reverse("policies:add_rule"), given(agents=[scout.pk], hint="destructive"), follow=True
+    )
+
+    assert "is saved and holds from now on" in page.text
+    assert names(as_ada) == ["First", "Mails"]
+    assert list(Rule.objects.get(name="Mails").agents.all()) == [scout]
+    entry = Entry.objects.filter(action="rule.saved").first()
+    assert entry
+    assert entry.actor == "ada"
+    assert entry.details["rule_agents"] == ["scout"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": ""}, "required"),
+        ({"name": "First"}, "already exists"),
+        ({"effect": "maybe"}, "valid choice"),
+        ({"effect": "allow", "hint": "writes"}, "cannot rest on a server"),
+        ({"server": ""}, "required"),
+        ({"reason": "x" * 301}, "at most 300"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_said_and_not_saved(
+    as_ada: Client, changes: dict[str, str], said: str
+) -> None:
+    rule("First")
+
+    page = as_ada.post(reverse("policies:add_rule"), given(**changes))
+
+    assert said in str(page.context["form"].errors)
+    assert Rule.objects.count() == 1
+
+
+def test_a_rule_is_changed(as_ada: Client) -> None:
+    changed = rule("Mails", "deny", server="mailer")
+
+    as_ada.post(reverse("policies:rule", args=[changed.pk]), given(effect="allow", enabled=""))
+
+    changed.refresh_from_db()
+    assert (changed.effect, changed.enabled, changed.position) == ("allow", False, 10)
+
+
+def test_rules_change_places(as_ada: Client) -> None:
+    _a, _b, c = rule("a"), rule("b"), rule("c")
+    move = reverse("policies:move_rule", args=[c.pk])
+
+    page = as_ada.post(move, {"way": "earlier"}, follow=True)
+
+    assert names(as_ada) == ["a", "c", "b"]
+    assert page.redirect_chain[0][0] == f"/policies/?moved={c.pk}&way=earlier#rule-{c.pk}"
+    assert page.text.count("autofocus") == 1
+    as_ada.post(move, {"way": "earlier"})
+    as_ada.post(move, {"way": "earlier"})
+    assert names(as_ada) == ["c", "a", "b"]
+    as_ada.post(move, {"way": "later"})
+    assert names(as_ada) == ["a", "c", "b"]
+    assert Entry.objects.filter(action="rule.moved", actor="ada").count() == 3
+
+
+def test_rules_with_one_position_are_parted_by_a_move(as_ada: Client) -> None:
+    _a, b = rule("a", position=100), rule("b", position=100)
+
+    as_ada.post(reverse("policies:move_rule", args=[b.pk]), {"way": "earlier"})
+
+    assert names(as_ada) == ["b", "a"]
+
+
+def test_removing_asks_first(as_ada: Client) -> None:
+    gone = rule("Mails", "deny")
+    remove = reverse("policies:remove_rule", args=[gone.pk])
+
+    assert "Remove “Mails”?" in as_ada.get(remove).text
+    assert Rule.objects.exists()
+    page = as_ada.post(remove, follow=True)
+
+    assert "“Mails” is removed." in page.text
+    assert not Rule.objects.exists()
+    assert Entry.objects.get(action="rule.removed").actor == "ada"
+    assert as_ada.post(remove).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("patterns", "count"),
+    [
+        ({"server": "*", "tool": "*"}, 2),
+        ({"server": "mail*", "tool": "send_?ail"}, 1),
+        ({"server": "*", "tool": "*", "hint": "destructive"}, 1),
+        ({"server": "mailer", "tool": "add"}, 0),
+        ({"server": "[", "tool": "*", "hint": "nonsense"}, 0),
+    ],
+)
+def test_the_form_counts_what_is_covered(
+    as_ada: Client, olga: User, mailer: Server, patterns: dict[str, str], count: int
+) -> None:
+    scenery.server("calculator", olga, scenery.ADD)
+    scenery.server("unread", olga, {**scenery.ADD, "name": "new"}, publish=False)
+
+    page = as_ada.get(reverse("policies:covers"), patterns)
+
+    assert page.context["covers"] == count
+
+
+def test_the_list_counts_too(as_ada: Client, mailer: Server) -> None:
+    every, none = rule("every"), rule("none", server="nowhere")
+
+    assert covered([every, none]) == [1, 0]
+    assert "Covers no published tool today." in as_ada.get(LIST).text
+
+
+SHADOWS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
+    ({"effect": "deny"}, {"effect": "ask", "server": "mailer"}, True),
+    ({"effect": "ask"}, {"effect": "deny", "server": "mailer"}, False),
+    ({"effect": "ask"}, {"effect": "ask", "server": "mailer"}, True),
+    ({"effect": "ask", "position": 99}, {"effect": "ask", "server": "mailer"}, False),
+    ({"effect": "deny", "enabled": False}, {"effect": "ask"}, False),
+    ({"effect": "deny", "server": "mail*"}, {"effect": "ask", "server": "mailer"}, True),
+    ({"effect": "deny", "server": "mail*"}, {"effect": "ask", "server": "mailer-*"}, True),
+    ({"effect": "deny", "server": "mailer-*"}, {"effect": "ask", "server": "mail*"}, False),
+    ({"effect": "deny", "tool": "*_mail"}, {"effect": "ask", "tool": "s*_mail"}, False),
+    ({"effect": "deny", "hint": "writes"}, {"effect": "ask", "hint": "destructive"}, True),
+    ({"effect": "deny", "hint": "destructive"}, {"effect": "ask", "hint": "writes"}, False),
+    ({"effect": "deny", "hint": "writes"}, {"effect": "ask"}, False),
+    ({"effect": "deny", "hint": "open_world"}, {"effect": "ask", "hint": "writes"}, False),
+]
+
+
+@pytest.mark.parametrize(("wide", "narrow", "never"), SHADOWS)
+@pytest.mark.django_db
+def test_a_rule_that_never_matters_is_known(
+    wide: dict[str, Any], narrow: dict[str, Any], never: bool
+) -> None:
+    other, one = rule("wide", **wide), rule("narrow", **narrow)
+
+    assert (shadowed([other, one]).get(one.pk) == other) is never
+
+
+def test_agents_and_groups_are_minded(as_ada: Client, scout: Agent, bob: User) -> None:
+    clerk = Agent.objects.create(name="clerk", owner=bob)
+    viewers = Group.objects.get(name=Role.VIEWER)
+    for_scout = rule("for scout", "deny", agents=[scout])
+    of_viewers = rule("of viewers", "deny", owner_groups=[viewers])
+    everybody = rule("everybody", "ask")
+    scouts = rule("scouts", "ask", agents=[scout])
+    both = rule("both", "ask", agents=[scout, clerk])
+    viewed = rule("viewed", "allow", agents=[clerk], owner_groups=[viewers])
+
+    found = shadowed([for_scout, of_viewers, everybody, scouts, both, viewed])
+
+    assert {one: other.name for one, other in found.items()} == {
+        scouts.pk: "for scout",
+        both.pk: "everybody",
+        viewed.pk: "of viewers",
+    }
+    assert "It never matters: “for scout”" in as_ada.get(LIST).text
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.APPROVER, Role.AUDITOR])
+def test_others_read_rules_and_change_none(client: Client, db: None, role: Role) -> None:
+    kept = rule("Mails")
+    client.force_login(scenery.person("somebody", role))
+
+    page = client.get(LIST)
+    assert "Mails" in page.text
+    assert '<button class="button quiet small" name="way"' not in page.text
+    for name, args in [("add_rule", []), ("rule", [kept.pk]), ("remove_rule", [kept.pk])]:
+        address = reverse(f"policies:{name}", args=args)
+        assert client.get(address).status_code == 403
+        assert client.post(address, given()).status_code == 403
+    move = reverse("policies:move_rule", args=[kept.pk])
+    assert client.post(move, {"way": "later"}).status_code == 403
+    assert Rule.objects.count() == 1
+
+
+@pytest.mark.parametrize("who", ["vera", "mallory"])
+def test_who_may_not_see_rules_does_not(
+    client: Client, request: pytest.FixtureRequest, who: str
+) -> None:
+    client.force_login(request.getfixturevalue(who))
+
+    assert client.get(LIST).status_code == 403
+    assert client.get(reverse("policies:covers")).status_code == 403
+
+
+def test_changes_need_a_post_and_the_forms_own_token(as_ada: Client, ada: User) -> None:
+    kept = rule("Mails")
+    move = reverse("policies:move_rule", args=[kept.pk])
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(ada)
+
+    assert as_ada.get(move).status_code == 405
+    assert as_ada.post(LIST).status_code == 405
+    for address in (move, reverse("policies:remove_rule", args=[kept.pk])):
+        assert strict.post(address).status_code == 403
+
+
+def test_no_rules_yet_says_what_to_do(as_ada: Client) -> None:
+    page = as_ada.get(LIST).text
+
+    assert "No rules yet" in page
+    assert reverse("policies:add_rule") in page
