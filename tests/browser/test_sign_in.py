@@ -19,7 +19,7 @@ def test_a_password_typed_and_sent_by_enter(opened: Opened) -> None:
 
     page.wait_for_url("**/calls/")
     expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible()
-    expect(page.get_by_text("Operator, Approver, Auditor")).to_be_visible()
+    expect(page.get_by_text("Approver, Auditor, Operator")).to_be_visible()
 
 
 def test_a_wrong_password_is_said_where_one_looks(opened: Opened) -> None:

@@ -42,7 +42,7 @@ async def connected(
     person: User | None, path: str = "/live/"
 ) -> AsyncIterator[WebsocketCommunicator]:
     socket = WebsocketCommunicator(application, path, await headers(person))
-    accepted, _protocol = await socket.connect()
+    accepted, _protocol = await socket.connect(timeout=10)
     assert accepted
     yield socket
     await socket.disconnect()
@@ -58,7 +58,7 @@ def headers(person: User | None) -> list[tuple[bytes, bytes]]:
 
 
 async def told(socket: WebsocketCommunicator) -> dict[str, str]:
-    message: dict[str, str] = json.loads(await socket.receive_from(timeout=5))
+    message: dict[str, str] = json.loads(await socket.receive_from(timeout=10))
     return message
 
 
@@ -67,7 +67,7 @@ async def greeting(socket: WebsocketCommunicator, *groups: str) -> None:
 
 
 async def is_closed(socket: WebsocketCommunicator) -> int:
-    message = await socket.receive_output(timeout=5)
+    message = await socket.receive_output(timeout=10)
     assert message["type"] == "websocket.close"
     code: int = message["code"]
     return code
