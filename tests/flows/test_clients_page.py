@@ -39,7 +39,7 @@ def test_codex_reads_the_token_from_the_environment() -> None:
 def test_it_quotes_what_agents_are_told() -> None:
     quoted = " ".join(blocks("text")[0].split())
     call = uuid4()
-    told = f"{wording.stands(State.HELD, call)} {wording.come_back(call)}"
+    told = f"{wording.stands(State.HELD, call, '3f9a01c7')} {wording.come_back(call)}"
 
     assert quoted == told.replace(str(call), "…")
 

@@ -141,12 +141,16 @@ async def tell_one(
     steps: list[Json] = []
     listens = None if "silent" in text else steps.append
     call = asyncio.create_task(visitor.call(TOOL, {"text": text}, listens))
-    held = await until(partial(find_held, text))
-    story = Story(text, held.pk, steps)
-    # The time that a person takes.
-    await asyncio.sleep(after)
-    story.sent_early = sent(upstream, story.text)
-    result = await ending(visitor, story, call)
+    try:
+        held = await until(partial(find_held, text))
+        story = Story(text, held.pk, steps)
+        # The time that a person takes.
+        await asyncio.sleep(after)
+        story.sent_early = sent(upstream, story.text)
+        result = await ending(visitor, story, call)
+    finally:
+        call.cancel()
+        await asyncio.wait([call])
     story.result = await told_in_the_end(visitor, story, result)
     story.asked = [each for each in visitor.asked if str(story.call_id) in json.dumps(each)]
     story.sent = sent(upstream, story.text)
