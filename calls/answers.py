@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 from psycopg.rows import namedtuple_row
 
-from calls.states import LIVE, Executed, State
+from calls.states import LIVE, NOT_SENT, Executed, State
 
 # States in which no result came back and the agent gets a sentence instead.
 ADVICE = {
@@ -22,6 +22,8 @@ ADVICE = {
         "The call may have been executed. Do not repeat it; a person is asked to find out."
     ),
 }
+
+MAYBE = "An earlier attempt may have been executed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class Look:
     total: float | None
     message: str
     answer: Answer | None
+    # An attempt may have been executed.
+    maybe: bool = False
 
 
 async def look(connection: AsyncConnection[Any], ids: list[UUID]) -> dict[UUID, Look]:
@@ -72,17 +76,20 @@ def _looked(row: Any) -> Look:
         answer = answered(
             row.id, state, row.outcome, row.executed, row.kind, bytes(row.body or b"") or None
         )
-    return Look(state, row.progress, row.progress_total, row.progress_message, answer)
+    maybe = row.executed == Executed.UNKNOWN
+    return Look(state, row.progress, row.progress_total, row.progress_message, answer, maybe)
 
 
 def answered(
     call_id: UUID, state: State, outcome: str, executed: str, kind: str | None, body: bytes | None
 ) -> Answer:
+    # After an earlier attempt, "nothing was sent" would be wrong.
+    advice = ADVICE.get(state, "") if state not in NOT_SENT or executed == Executed.NO else MAYBE
     return Answer(
         call_id=call_id,
         state=state,
         result=body if kind == "result" else None,
         error=body if kind == "error" else None,
-        text=" ".join(part for part in (outcome, ADVICE.get(state, "")) if part),
+        text=" ".join(part for part in (outcome, advice) if part),
         executed=executed or Executed.UNKNOWN,
     )

@@ -12,7 +12,7 @@ from audit.services import SYSTEM
 from calls.execution import Sending
 from calls.models import Call
 from calls.statements import differences, statement
-from calls.states import State
+from calls.states import Executed, State
 from calls.transitions import Move, move_now
 from policies import decide
 from policies.models import Effect
@@ -45,6 +45,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         tool=tool,
         arguments=bytes(call.arguments),
         background=True,
+        doubtful=call.executed == Executed.UNKNOWN,
     )
 
 
@@ -58,6 +59,8 @@ def _obstacle(call: Call, tool: PublishedTool | None) -> str:
         return _("The tool is no longer published.")
     if tool.definition_id != call.definition_id:
         return _("The tool's definition changed after the call was asked for.")
+    if call.executed == Executed.UNKNOWN and not tool.safe_to_repeat:
+        return _("The tool is no longer marked as safe to repeat.")
     if not (call.agent.enabled and call.agent.owner.is_active):
         return _("The agent or its owner was disabled.")
     if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):

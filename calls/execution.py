@@ -20,7 +20,7 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.answers import Answer, answered
-from calls.outcomes import of_error, of_reply
+from calls.outcomes import again, may_go_again, of_error, of_reply
 from calls.progress import Meter, OnStep
 from calls.states import Executed, State
 from calls.transitions import MOVE, Outcome, ending
@@ -50,6 +50,8 @@ class Sending:
     tool: PublishedTool
     arguments: bytes
     background: bool
+    # An earlier attempt may have been executed.
+    doubtful: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +88,8 @@ class Engine:
         if self._upstreams is not None:
             await self._upstreams.aclose()
 
-    async def execute(self, sending: Sending, on_step: OnStep | None = None) -> Answer:
+    async def execute(self, sending: Sending, on_step: OnStep | None = None) -> Answer | None:
+        """None: the call goes back to the queue, and a worker will try again."""
         flight = self.flights[sending.call_id] = Flight(sending.fence)
         try:
             outcome = await self._send(sending, flight, on_step)
@@ -111,9 +114,10 @@ class Engine:
                 on_progress=progressed,
                 cancel=flight.cancel,
                 param_headers=self._param_headers(sending),
+                idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
             )
         except UpstreamError as error:
-            return of_error(error, safe_to_repeat=sending.tool.safe_to_repeat)
+            return _outcome(error, sending, flight)
         except asyncio.CancelledError:
             await self._given_up(sending)
             raise
@@ -130,12 +134,14 @@ class Engine:
         outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
         await asyncio.shield(self._write_down(sending, outcome))
 
-    async def _write_down(self, sending: Sending, outcome: Outcome) -> Answer:
+    async def _write_down(self, sending: Sending, outcome: Outcome) -> Answer | None:
         line = ending(sending.call_id, sending.fence, outcome, SYSTEM)
         (row,) = await self.journal.write((MOVE, line), within=None)
         if row is None:
             log.warning("call %s: ended elsewhere, our outcome came too late", sending.call_id)
         self._ring(sending)
+        if outcome.state == State.QUEUED:
+            return None
         return answered(
             sending.call_id,
             outcome.state,
@@ -170,6 +176,16 @@ class Engine:
                 revision=connection.revision,
             )
         return target
+
+
+def _outcome(error: UpstreamError, sending: Sending, flight: Flight) -> Outcome:
+    history = {"safe_to_repeat": sending.tool.safe_to_repeat, "doubtful": sending.doubtful}
+    outcome = of_error(error, **history)
+    # An agent that waits for a short call hears of an unreachable server at once.
+    waits = outcome.executed == Executed.NO and not sending.background
+    if waits or flight.cancel.is_set() or not may_go_again(error, **history):
+        return outcome
+    return again(outcome, attempt=sending.fence)
 
 
 def _repeated(schema: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:

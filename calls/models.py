@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
-from calls.states import FIRST, LIVE, MOVES, Executed, State
-from core.triggers import Refuse, StrictTrigger
+from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
+from core.triggers import Refuse, StrictTrigger, append_only
 from registry.models import Definition, Server, Tool
 
 # Asked, and by what: never changed after the first row.
@@ -103,7 +103,8 @@ class LegalMove(StrictTrigger):
             IF EXISTS (
                 SELECT FROM new_rows n JOIN old_rows o ON o.id = n.id
                 WHERE NOT (n.state = o.state AND n.seq = o.seq)
-                  AND NOT (n.seq = o.seq + 1 AND (o.state, n.state) IN ({moves})))
+                  AND NOT (n.seq = o.seq + 1 AND (o.state, n.state) IN ({moves})
+                           AND (o.state <> 'running' OR n.state <> 'queued' OR ({REPEATABLE}))))
             THEN
                 RAISE EXCEPTION 'a call cannot move like this';
             END IF;
@@ -188,10 +189,13 @@ class Call(models.Model):
     asked_at = models.DateTimeField(db_default=ClockTime())
     decide_by = models.DateTimeField(null=True)
     start_by = models.DateTimeField(null=True)
+    # Between two attempts.
+    start_after = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    # Who runs it now: a lease from the database's clock, and a number that fences off the dead.
+    # Who runs it now: a lease from the database's clock, and a number that fences off the dead
+    # and counts the attempts.
     fence = models.IntegerField(default=0)
     lease_owner = models.CharField(max_length=64, blank=True, db_default="")
     lease_until = models.DateTimeField(null=True)
@@ -247,6 +251,10 @@ class Call(models.Model):
         return f"{self.tool_name} {self.id}"
 
     @property
+    def attempts(self) -> str:
+        return f"{self.fence} / {ATTEMPTS}"
+
+    @property
     def fingerprint(self) -> str:
         return (self.call_digest or self.arguments_digest)[:8]
 
@@ -275,3 +283,21 @@ class Result(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.call_id}"
+
+
+class Rerun(models.Model):
+    """Somebody asked for a call of unknown outcome once more, as a call of its own."""
+
+    call = models.OneToOneField(
+        Call, models.PROTECT, primary_key=True, related_name="rerun", db_constraint=False
+    )
+    again = models.ForeignKey(Call, models.PROTECT, related_name="reruns_of", db_constraint=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        default_permissions = ()
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"{self.again_id} for {self.call_id}"

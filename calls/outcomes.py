@@ -3,10 +3,12 @@ ever written down as a success."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 from django.utils.translation import gettext as _
 
-from calls.states import Executed, State
+from calls.states import ATTEMPTS, Executed, State
 from calls.transitions import Outcome
 from registry.upstream import (
     Answered,
@@ -18,6 +20,11 @@ from registry.upstream import (
     TooLarge,
     UpstreamError,
 )
+
+# Before the second attempt and before the third.
+BACK_OFF_S = (1.0, 5.0)
+# Not sent, and by their status not for good either.
+PASSING = (None, 429, 502, 503, 504)
 
 
 def of_reply(reply: Reply) -> Outcome:
@@ -32,9 +39,17 @@ def of_reply(reply: Reply) -> Outcome:
     return Outcome(state, "", Executed.YES, reply.result)
 
 
-def of_error(error: UpstreamError, *, safe_to_repeat: bool) -> Outcome:
+def of_error(error: UpstreamError, *, safe_to_repeat: bool, doubtful: bool = False) -> Outcome:
+    """`doubtful`: an earlier attempt may have been executed."""
     sentence = str(error)
     match error:
+        case NotSent() if doubtful:
+            return Outcome(
+                State.FAILED,
+                _("The last attempt was not sent: %(why)s An earlier one may have been executed.")
+                % {"why": sentence},
+                Executed.UNKNOWN,
+            )
         case NotSent():
             return Outcome(
                 State.FAILED, _("Not executed: %(why)s") % {"why": sentence}, Executed.NO
@@ -52,3 +67,23 @@ def of_error(error: UpstreamError, *, safe_to_repeat: bool) -> Outcome:
             return Outcome(State.FAILED, sentence, Executed.UNKNOWN)
         case _:
             return Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
+
+
+def may_go_again(error: UpstreamError, *, safe_to_repeat: bool, doubtful: bool) -> bool:
+    """Nothing was sent and the next attempt may find the server well, or repeating is safe."""
+    match error:
+        case NotSent():
+            return error.status in PASSING and (safe_to_repeat or not doubtful)
+        case TooLarge() | CancelledUpstream():
+            return False
+        case OutcomeUnknown():
+            return safe_to_repeat
+        case _:
+            return False
+
+
+def again(outcome: Outcome, *, attempt: int) -> Outcome:
+    """The same, but not for good: back to the queue, as long as attempts are left."""
+    if attempt >= ATTEMPTS:
+        return outcome
+    return replace(outcome, state=State.QUEUED, after_s=BACK_OFF_S[attempt - 1])

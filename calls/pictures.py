@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import User
 from audit.models import Entry
 from calls import results
-from calls.models import Call
+from calls.models import Call, Rerun
 from calls.states import LIVE, State
 
 
@@ -32,6 +32,8 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "took": _seconds(call),
         "may_read": may_read,
         "result": results.of_call(call) if may_read else None,
+        "rerun": Rerun.objects.filter(call=call).first(),
+        "reruns_of": list(call.reruns_of.all()),
     }
 
 

@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
-from calls.models import Call
+from calls.models import Call, Rerun
+from calls.outcomes import again
 from calls.states import Executed, State
-from calls.transitions import Move, move_now
+from calls.transitions import Move, Outcome, ended, move_now
 from core.errors import CountersignError
 from core.listen import CANCEL
 from core.live import ring_on_commit
@@ -30,7 +31,7 @@ class NotResolvable(CountersignError):
 @transaction.atomic
 def cancel(call_id: UUID, *, by: Actor) -> bool:
     """Stop a queued call for certain, or ask for a running one to be stopped."""
-    sentence = _("Cancelled by %(who)s before it was sent.") % {"who": by.name}
+    sentence = _cancelled(call_id) % {"who": by.name}
     move = Move(
         call_id,
         State.QUEUED,
@@ -44,6 +45,12 @@ def cancel(call_id: UUID, *, by: Actor) -> bool:
     if done:
         ring_on_commit(f"call.{call_id}", "calls")
     return done
+
+
+def _cancelled(call_id: UUID) -> str:
+    if Call.objects.filter(pk=call_id, executed=Executed.UNKNOWN).exists():
+        return _("Cancelled by %(who)s between two attempts.")
+    return _("Cancelled by %(who)s before it was sent.")
 
 
 def _ask_to_stop(call_id: UUID, by: Actor) -> bool:
@@ -79,10 +86,33 @@ def resolve(call_id: UUID, *, by: User, executed: Executed, note: str) -> None:
     ring_on_commit(f"call.{call_id}", "calls")
 
 
+@transaction.atomic
+def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
+    """Nobody found out; the same was asked for anew, and people decide on that."""
+    sentence = _("%(who)s had it asked for again, as the call %(again)s.") % {
+        "who": by.username,
+        "again": again,
+    }
+    move = Move(
+        call_id,
+        State.UNKNOWN,
+        State.RESOLVED,
+        by.actor,
+        reason=sentence,
+        outcome=sentence,
+        executed=Executed.UNKNOWN,
+        details={"again": str(again)},
+    )
+    if not move_now(move):
+        raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
+    Rerun.objects.create(call_id=call_id, again_id=again, person=by)
+    ring_on_commit(f"call.{call_id}", "calls")
+
+
 def overdue() -> list[UUID]:
     """Queued calls that nobody has claimed although they were rung for."""
     waiting = Call.objects.filter(state=State.QUEUED, start_by__gt=Now())
-    due = waiting.filter(asked_at__lt=Now() - OVERDUE)
+    due = waiting.filter(asked_at__lt=Now() - OVERDUE).exclude(start_after__gt=Now())
     return list(due.order_by("id").values_list("pk", flat=True)[:100])
 
 
@@ -98,19 +128,10 @@ def end_the_lost() -> None:
     """Running, but whoever ran it let go of its lease: dead, or cut off. We cannot know more."""
     lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime())
     sentence = _("Whoever ran the call stopped before saying how it ended.")
-    for call_id, fence in lost.values_list("pk", "fence")[:100]:
-        _end(
-            Move(
-                call_id,
-                State.RUNNING,
-                State.UNKNOWN,
-                SYSTEM,
-                sentence,
-                fence=fence,
-                outcome=sentence,
-                executed=Executed.UNKNOWN,
-            )
-        )
+    outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
+    for call_id, fence, safe in lost.values_list("pk", "fence", "tool__safe_to_repeat")[:100]:
+        end = again(outcome, attempt=fence) if safe else outcome
+        _end(ended(call_id, fence, end, SYSTEM))
 
 
 @transaction.atomic

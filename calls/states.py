@@ -49,9 +49,20 @@ MOVES: dict[State, tuple[State, ...]] = {
         State.TIMED_OUT,
         State.CANCELLED,
         State.UNKNOWN,
+        # Again, where the database agrees: REPEATABLE.
+        State.QUEUED,
     ),
     State.UNKNOWN: (State.RESOLVED,),
 }
+
+# SQL over the old row `o` and the new row `n`: a call that ran goes back to the queue only when
+# nothing was sent, or when an operator said that repeating its tool does no harm.
+REPEATABLE = """
+    n.executed = 'no'
+    OR (SELECT t.safe_to_repeat FROM registry_tool t WHERE t.id = n.tool_id) IS TRUE
+"""
+# So often is a call started at most; its fence counts.
+ATTEMPTS = 3
 
 LIVE = (State.HELD, State.APPROVED, State.QUEUED, State.RUNNING)
 TERMINAL = tuple(state for state in State if state not in LIVE)

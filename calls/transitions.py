@@ -84,6 +84,7 @@ WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS r(
         id uuid, source text, target text, fence int, actor_kind text, actor_id bigint,
         actor text, reason text, outcome text, details jsonb, terminal boolean, start_in_s float,
+        start_after_s float,
         lease_owner text, lease_s float, result text, result_kind text, result_size bigint,
         result_digest text, executed text)
 ), moved AS (
@@ -97,7 +98,13 @@ WITH asked AS MATERIALIZED (
         start_by = COALESCE(clock_timestamp() + make_interval(secs => a.start_in_s), c.start_by),
         finished_at = CASE WHEN a.terminal THEN clock_timestamp() END,
         outcome = COALESCE(a.outcome, c.outcome),
-        executed = COALESCE(a.executed, c.executed),
+        start_after = clock_timestamp() + make_interval(secs => a.start_after_s),
+        -- What an earlier attempt may have done is not undone by a later one that was not sent.
+        executed = CASE
+            WHEN c.executed = 'unknown' AND c.state IN ('queued', 'running')
+                 AND COALESCE(a.executed, 'no') = 'no' THEN 'unknown'
+            WHEN a.target = 'running' THEN ''
+            ELSE COALESCE(a.executed, c.executed) END,
         result_size = COALESCE(a.result_size, c.result_size),
         result_digest = COALESCE(a.result_digest, c.result_digest)
     FROM asked a
@@ -120,8 +127,9 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 )
 SELECT id, fence,
-    -- Short calls are answered where they run: nobody else waits for them.
-    CASE WHEN mode = 'background' THEN pg_notify('countersign_call', id::text)::text END
+    -- Short calls are answered where they run: nobody else waits for their first attempt.
+    CASE WHEN mode = 'background' OR state = 'queued' OR fence > 1
+         THEN pg_notify('countersign_call', id::text)::text END
 FROM moved
 """,
     order=2,
@@ -130,13 +138,14 @@ FROM moved
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a running call ended."""
+    """How a running call ended. Queued: not for good, it goes again `after_s` seconds."""
 
     state: State
     sentence: str
     executed: Executed
     result: bytes | None = None
     kind: str = "result"
+    after_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -153,6 +162,7 @@ class Move:
     outcome: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     start_in_s: float | None = None
+    start_after_s: float | None = None
     lease_owner: str = ""
     executed: Executed | None = None
 
@@ -171,14 +181,15 @@ class Move:
             "terminal": self.target in TERMINAL,
             "executed": self.executed or (Executed.NO if self.target in NOT_SENT else None),
             "start_in_s": self.start_in_s,
+            "start_after_s": self.start_after_s,
             "lease_owner": self.lease_owner,
             "lease_s": settings.LEASE_S if self.target == State.RUNNING else None,
         }
 
 
-def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[str, Any]:
-    """The line that ends a running call, with what came back."""
-    line = Move(
+def ended(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> Move:
+    """A running call or its attempt ends."""
+    return Move(
         call_id,
         State.RUNNING,
         outcome.state,
@@ -187,7 +198,14 @@ def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[st
         fence=fence,
         outcome=outcome.sentence,
         executed=outcome.executed,
-    ).line()
+        start_in_s=None if outcome.after_s is None else settings.START_WITHIN_S,
+        start_after_s=outcome.after_s,
+    )
+
+
+def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[str, Any]:
+    """The line of it, with what came back."""
+    line = ended(call_id, fence, outcome, actor).line()
     if outcome.result is not None:
         line |= {
             "result": b64encode(outcome.result).decode(),

@@ -6,6 +6,7 @@ app_name = "calls"
 
 urlpatterns = [
     path("calls/", views.call_list, name="list"),
+    path("calls/unknown/", views.unknown, name="unknown"),
     path("calls/news/", views.news, name="news"),
     path("calls/<uuid:call_id>/", views.detail, name="detail"),
     path("calls/<uuid:call_id>/content/<int:number>/", views.piece, name="piece"),

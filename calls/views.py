@@ -21,6 +21,7 @@ FILTERS = ("state", "agent", "tool")
 # What the state filter offers besides single states.
 GROUPS = {"live": (_("Not ended yet"), LIVE), "unknown": (_("Outcome unknown"), (State.UNKNOWN,))}
 NEWS_MAX = 100
+UNKNOWN_MAX = 200
 
 
 @page("calls.view_call")
@@ -35,6 +36,14 @@ def call_list(request: HttpRequest) -> HttpResponse:
         "agents": Agent.objects.values_list("name", flat=True),
     }
     return render(request, "calls/list.html", context)
+
+
+@page("calls.view_call")
+def unknown(request: HttpRequest) -> HttpResponse:
+    """What people have to find out, the oldest first."""
+    waiting = Call.objects.for_page().filter(state=State.UNKNOWN).order_by("id")
+    context = {"section": "unknown", "calls": waiting[:UNKNOWN_MAX], "most": UNKNOWN_MAX}
+    return render(request, "calls/unknown.html", context)
 
 
 @page("calls.view_call")
@@ -57,7 +66,6 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         "section": "calls",
         "may_cancel": pictures.may_cancel(call, request.user),
         "may_resolve": pictures.may_resolve(call, request.user),
-        "executed": Executed.choices,
         "arguments": arguments(schema or {}, _arguments(call)) if context["may_read"] else None,
     }
     return render(request, "calls/detail.html", context)
@@ -99,7 +107,7 @@ def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """Somebody looked at the server and knows what became of the call."""
     call: Call = _picture(request, call_id)["call"]
     executed, note = request.POST.get("executed", ""), request.POST.get("note", "").strip()
-    if executed not in Executed.values or not note:
+    if executed not in (Executed.YES, Executed.NO) or not note:
         messages.error(request, _("Say whether it was executed, and how you found out."))
         return redirect("calls:detail", call_id)
     try:

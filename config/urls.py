@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("policies.urls")),
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
+    path("", include("gateway.console_urls")),
     path("", include("audit.urls")),
     path("api/", include("gateway.urls")),
 ]

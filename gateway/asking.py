@@ -36,6 +36,7 @@ class Question:
     origin: str
     # Commands end at once and leave the work to a worker.
     background: bool = False
+    hold_for: str = ""
 
 
 def ask(question: Question, *, seconds: float) -> Submitted:
@@ -91,4 +92,5 @@ def _asked(question: Question, toolset: PublishedToolset) -> Ask:
         parsed=question.parsed,
         origin=question.origin,
         background=question.background,
+        hold_for=question.hold_for,
     )

@@ -110,5 +110,6 @@ async def not_yet(turn: Turn, call_id: UUID) -> bytes:
         return turn.answered(found.seen.answer)
     state = found.seen.state
     text = f"{wording.stands(state, call_id, found.fingerprint)} {wording.come_back(call_id)}"
-    executed = "unknown" if state == State.RUNNING else "no"
+    sent = state == State.RUNNING or found.seen.maybe
+    executed = "unknown" if sent else "no"
     return turn.sentence(text, call=str(call_id), state=state, executed=executed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -49,6 +49,8 @@ class Ask:
     request_key: str = ""
     # Set by surfaces that may not run calls themselves, such as commands that end at once.
     background: bool = False
+    # Why people are to decide even where rules would allow it.
+    hold_for: str = ""
     # Known beforehand, so that whoever asks can cancel while it is still being answered.
     call_id: UUID = field(default_factory=uuid7)
 
@@ -82,6 +84,9 @@ async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -
             return await _refuse(runtime, ask, "policy", decision.reason, decision=decision)
         case Effect.ASK:
             return await _hold(runtime, ask, decision)
+        case _ if ask.hold_for:
+            asked = replace(decision, effect=Effect.ASK, reason=ask.hold_for)
+            return await _hold(runtime, ask, asked)
         case _ if ask.background or ask.tool.mode == Call.Mode.BACKGROUND:
             return await _queue(runtime, ask, decision)
         case _:
@@ -173,7 +178,9 @@ async def _run(
         if why:
             return await _stop(runtime, opening, why)
     answer = await hands.engine.execute(_sending(opening, tool), on_step)
-    return Submitted(opening.id, answer.state, answer, reason=decision.reason)
+    # No answer yet: it is tried again, by a worker.
+    state = State.QUEUED if answer is None else answer.state
+    return Submitted(opening.id, state, answer, reason=decision.reason)
 
 
 def _changed(snapshot: Snapshot, ask: Ask, tool: PublishedTool) -> str:

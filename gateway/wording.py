@@ -24,7 +24,7 @@ def stands(state: State, call_id: UUID, fingerprint: str) -> str:
         return said % page
     if state == State.RUNNING:
         return _("Running now; see %(page)s.") % page
-    return _("Not executed yet: it may run, and waits for a worker; see %(page)s.") % page
+    return _("It may run, and waits for a worker; see %(page)s.") % page
 
 
 def come_back(call_id: UUID) -> str:

@@ -34,6 +34,7 @@ class Call:
     on_progress: OnProgress | None = None
     on_log: OnLog | None = None
     cancel: asyncio.Event | None = None
+    idempotency_key: str = ""
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

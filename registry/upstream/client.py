@@ -42,8 +42,12 @@ class Upstreams:
         on_progress: OnProgress | None = None,
         on_log: OnLog | None = None,
         cancel: asyncio.Event | None = None,
+        idempotency_key: str = "",
     ) -> Reply:
-        """Send one call, at most once. `arguments` must be one JSON object, checked before."""
+        """Send one call, at most once. `arguments` must be one JSON object, checked before.
+
+        `idempotency_key` is the same for each attempt of one call, for servers that heed it.
+        """
         server = await self._server(target)
         return await server.call(
             Call(
@@ -54,6 +58,7 @@ class Upstreams:
                 on_progress=on_progress,
                 on_log=on_log,
                 cancel=cancel,
+                idempotency_key=idempotency_key,
             )
         )
 

@@ -216,7 +216,7 @@ class HttpServer:
         if call.param_headers and agreement.modern:
             head += fields(call.param_headers)
         token = id_ if call.on_progress else None
-        meta = wire.meta(agreement.modern, token, call.on_log is not None)
+        meta = wire.meta(agreement.modern, token, call.on_log is not None, call.idempotency_key)
         order = self._order(id_, wire.call(id_, name, call.arguments, meta), head, call.limits)
         order.resume = None if agreement.modern else agreement.resuming
         order.hear = partial(self._hear, agreement, call, id_)

@@ -173,7 +173,8 @@ class StdioServer:
 
     async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
         token = id_ if call.on_progress else None
-        meta = wire.meta(self._revision == MODERN, token, call.on_log is not None)
+        modern, log = self._revision == MODERN, call.on_log is not None
+        meta = wire.meta(modern, token, log, call.idempotency_key)
         line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta)
         try:
             return await child.ask(id_, line, call.limits, partial(_hear, call, id_))

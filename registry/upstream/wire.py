@@ -21,6 +21,7 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_REVISION = -32022
 
 _META = "io.modelcontextprotocol/"
+IDEMPOTENCY_KEY = "countersign/idempotencyKey"
 
 # The two orders that nearly every server writes. With exactly these three members, the reply is
 # right if and only if what is left parses as one JSON value, so one parse finds value and span.
@@ -50,7 +51,7 @@ class Message:
         return not self.method
 
 
-def meta(modern: bool, token: int | None = None, log: bool = False) -> bytes:
+def meta(modern: bool, token: int | None = None, log: bool = False, key: str = "") -> bytes:
     """The `_meta` member of a request's params, or nothing where none is needed."""
     fields: dict[str, Any] = {}
     if modern:
@@ -61,6 +62,8 @@ def meta(modern: bool, token: int | None = None, log: bool = False) -> bytes:
         fields[f"{_META}logLevel"] = "debug"
     if token is not None:
         fields["progressToken"] = token
+    if key:
+        fields[IDEMPOTENCY_KEY] = key
     return b'"_meta":' + orjson.dumps(fields) if fields else b""
 
 

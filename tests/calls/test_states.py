@@ -14,7 +14,7 @@ from audit.models import Entry
 from audit.services import SYSTEM
 from calls.models import Call
 from calls.opening import Opening
-from calls.states import FIRST, MOVES, State
+from calls.states import FIRST, MOVES, Executed, State
 from calls.transitions import OPEN, Move, move_now
 from core.ids import uuid7
 
@@ -63,6 +63,11 @@ def opened(opening: Opening) -> UUID:
     return opening.id
 
 
+def move(call_id: UUID, source: State, target: State) -> Move:
+    back = (source, target) == (State.RUNNING, State.QUEUED)
+    return Move(call_id, source, target, SYSTEM, executed=Executed.NO if back else None)
+
+
 def bring_to(scout: Agent, state: State) -> UUID:
     """A call in `state`, by the shortest legal way."""
     ways: dict[State, list[State]] = {first: [first] for first in FIRST}
@@ -73,11 +78,11 @@ def bring_to(scout: Agent, state: State) -> UUID:
     first, *rest = ways[state]
     call_id = opened(opening(scout, first))
     for source, target in zip([first, *rest], rest, strict=False):
-        assert move_now(Move(call_id, source, target, SYSTEM))
+        assert move_now(move(call_id, source, target))
     return call_id
 
 
-def sql(text: str, *values: object) -> None:
+def sql(text: str, *values: Any) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(text, values)
 
@@ -108,7 +113,7 @@ def test_these_tests_run_as_the_role_that_owns_nothing() -> None:
 def test_it_moves_along_every_legal_pair(scout: Agent, source: State, target: State) -> None:
     call_id = bring_to(scout, source)
 
-    assert move_now(Move(call_id, source, target, SYSTEM))
+    assert move_now(move(call_id, source, target))
 
     call = Call.objects.get(pk=call_id)
     states = list(Entry.objects.of_call(call_id).values_list("from_state", "to_state", "seq"))
@@ -139,8 +144,29 @@ def test_it_refuses_a_call_born_in_a_later_state(scout: Agent, state: State) -> 
 def test_it_refuses_a_move_without_its_entry(scout: Agent, source: State, target: State) -> None:
     call_id = bring_to(scout, source)
 
+    change = "state = %s, seq = seq + 1, executed = 'no'"
     with pytest.raises(DatabaseError, match="a move without its entry"):
-        sql("UPDATE calls_call SET state = %s, seq = seq + 1 WHERE id = %s", target, call_id)
+        sql(f"UPDATE calls_call SET {change} WHERE id = %s", target, call_id)
+
+
+@pytest.mark.parametrize("executed", [None, Executed.UNKNOWN, Executed.YES])
+def test_what_may_have_been_sent_does_not_go_back_to_the_queue(
+    scout: Agent, executed: Executed | None
+) -> None:
+    call_id = bring_to(scout, State.RUNNING)
+    back = Move(call_id, State.RUNNING, State.QUEUED, SYSTEM, executed=executed)
+
+    with pytest.raises(DatabaseError, match="a call cannot move like this"), transaction.atomic():
+        move_now(back)
+
+
+def test_a_later_attempt_that_was_not_sent_does_not_undo_an_earlier_one(scout: Agent) -> None:
+    call_id = bring_to(scout, State.RUNNING)
+    Call.objects.filter(pk=call_id).update(executed=Executed.UNKNOWN)
+
+    assert move_now(Move(call_id, State.RUNNING, State.FAILED, SYSTEM, executed=Executed.NO))
+
+    assert Call.objects.get(pk=call_id).executed == Executed.UNKNOWN
 
 
 def test_it_refuses_a_move_that_leaves_the_count_alone(scout: Agent) -> None:

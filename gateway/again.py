@@ -1,0 +1,67 @@
+"""Asking once more for a call whose outcome nobody knows: a new call, which people decide on."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from accounts.models import Agent, User
+from accounts.tokens import Bearer
+from approvals import services as approvals
+from calls import services
+from calls.models import Call
+from calls.states import State
+from core.errors import CountersignError
+from gateway import asking
+from gateway.asking import Question
+
+
+class NotAgain(CountersignError):
+    """It cannot be asked for again; the sentence says why."""
+
+
+def run_again(call: Call, *, by: User) -> UUID:
+    """The new call. Raises NotAgain and what `asking.ask` raises."""
+    submitted = asking.ask(_question(call, by), seconds=0)
+    if submitted.refusal:
+        raise NotAgain(submitted.reason)
+    try:
+        services.ran_again(call.pk, again=submitted.call_id, by=by)
+    except services.NotResolvable as error:
+        # Somebody else was first: one new call is enough, and theirs may be this very one.
+        if not submitted.joined:
+            approvals.cancel(submitted.call_id, by=by.actor)
+        raise NotAgain(str(error)) from error
+    return submitted.call_id
+
+
+def _question(call: Call, by: User) -> Question:
+    if call.state != State.UNKNOWN or call.tool is None:
+        raise NotAgain(_("The outcome of this call is not unknown, or no longer."))
+    why = _("%(who)s asks for it again: nobody knows how the call %(id)s ended.")
+    return Question(
+        bearer=_bearer(call.agent),
+        toolset=call.toolset,
+        tool=call.tool.exposed_name,
+        arguments=bytes(call.arguments),
+        parsed=call.parsed_arguments,
+        origin=Call.Origin.CONSOLE,
+        background=True,
+        hold_for=why % {"who": by.username, "id": call.pk},
+    )
+
+
+def _bearer(agent: Agent) -> Bearer:
+    """The agent's, by the word of a person who is signed in; it needs no token."""
+    if not (agent.enabled and agent.owner.is_active):
+        raise NotAgain(_("The agent or its owner was disabled."))
+    return Bearer(
+        token_id=0,
+        agent_id=agent.pk,
+        agent_name=agent.name,
+        person_id=agent.owner_id,
+        person_name=agent.owner.username,
+        groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
+        expires_at=float("inf"),
+    )

@@ -1,0 +1,16 @@
+"""The gateway's house, with a server that may fail."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.calls.flaky import Flaky
+from tests.gateway.conftest import http, play, rule, toolset, upstream
+
+__all__ = ["http", "play", "rule", "toolset", "upstream"]
+
+
+@pytest.fixture(scope="session")
+def running_recorder() -> Iterator[Flaky]:
+    with Flaky() as recorder:
+        yield recorder
