@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -112,14 +112,67 @@ def note_used(token_ids: Collection[int]) -> None:
 
 
 @transaction.atomic
-@transaction.atomic
-def create_person(username: str, *, roles: Collection[Role], by: User | None) -> User:
+def create_person(username: str, *, roles: Collection[str], by: User | None) -> User:
     """Somebody who can sign in only by a link, until a password is set."""
     ensure_roles()
     person = User.objects.create_user(username)
     person.groups.set(Group.objects.filter(name__in=roles))
     record("person.created", actor=acting(by), person=username, roles=list(roles))
     return person
+
+
+@transaction.atomic
+def set_groups(person: User, groups: Collection[Group], *, by: User) -> None:
+    """What the person may do from the next request on."""
+    before, after = _names(person.groups.all()), _names(groups)
+    if before == after:
+        return
+    if Role.ADMINISTRATOR not in after:
+        _keep_an_administrator(person)
+    person.groups.set(groups)
+    record("person.groups_set", actor=by.actor, person=person.username, before=before, after=after)
+
+
+@transaction.atomic
+def set_active(person: User, active: bool, *, by: User) -> None:
+    """Switched off, a person's sessions end and their agents' tokens open nothing."""
+    if not active and person.pk == by.pk:
+        raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
+    if not active:
+        _keep_an_administrator(person)
+    if not User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
+        return
+    person.is_active = active
+    action = "person.enabled" if active else "person.disabled"
+    record(action, actor=by.actor, person=person.username)
+
+
+@transaction.atomic
+def set_password(person: User, password: str) -> None:
+    """A new password that the forms have checked; every other session of the person ends."""
+    person.set_password(password)
+    person.save(update_fields=["password"])
+    record("person.password_set", actor=person.actor, person=person.username)
+
+
+def set_time_zone(person: User, time_zone: str) -> None:
+    """Only how times are shown to this person: no entry."""
+    person.time_zone = time_zone
+    person.save(update_fields=["time_zone"])
+
+
+def _keep_an_administrator(person: User) -> None:
+    # Held until the transaction ends: two administrators must not take the role from each other.
+    administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR, is_active=True)
+    held = set(administrators.select_for_update(of=("self",)).values_list("pk", flat=True))
+    if held == {person.pk}:
+        raise AccountRefused(
+            _("“%s” is the last administrator. Make another one first.") % person.username
+        )
+
+
+def _names(groups: Iterable[Group]) -> list[str]:
+    return sorted(group.name for group in groups)
 
 
 def first_administrator() -> User:

@@ -1,7 +1,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from accounts import views, views_agents, views_settings
+from accounts import views, views_agents, views_people, views_settings
 
 app_name = "accounts"
 
@@ -11,6 +11,13 @@ urlpatterns = [
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
     path("theme/", views.theme, name="theme"),
     path("settings/", views_settings.settings, name="settings"),
+    path("profile/", views_people.profile, name="profile"),
+    path("profile/password/", views_people.password, name="password"),
+    path("people/", views_people.people, name="people"),
+    path("new/person/", views_people.invite, name="invite"),
+    path("people/<int:pk>/", views_people.person, name="person"),
+    path("people/<int:pk>/active/", views_people.set_active, name="set_person_active"),
+    path("people/<int:pk>/link/", views_people.new_link, name="new_link"),
     path("agents/", views_agents.agents, name="agents"),
     path("new/agent/", views_agents.add_agent, name="add_agent"),
     path("agents/<slug:name>/", views_agents.agent, name="agent"),

@@ -1,0 +1,209 @@
+"""People and their groups, the links that let them in, and what each sets for themselves."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from accounts import services
+from accounts.models import Agent, User
+from accounts.roles import Role
+from accounts.tokens import look_up
+from audit.models import Entry
+from tests.console import scenery
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    """An administrator."""
+    return scenery.person("ada", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
+def as_ada(client: Client, ada: User) -> Client:
+    client.force_login(ada)
+    return client
+
+
+def group(role: Role) -> int:
+    return Group.objects.get(name=role).pk
+
+
+def at(name: str, person: User) -> str:
+    return reverse(f"accounts:{name}", args=[person.pk])
+
+
+def roles(person: User) -> set[str]:
+    return set(person.groups.values_list("name", flat=True))
+
+
+def entries(action: str) -> list[Entry]:
+    return list(Entry.objects.filter(action=action))
+
+
+def test_an_invited_person_gets_in_once_by_the_link_that_is_shown_once(as_ada: Client) -> None:
+    given = {"username": "carol", "groups": [group(Role.APPROVER)]}
+
+    page = as_ada.post(reverse("accounts:invite"), given)
+
+    found = re.search(r'<code id="link"[^>]*>([^<]+)<', page.text)
+    assert found
+    carol = User.objects.get(username="carol")
+    assert roles(carol) == {"Approver"}
+    assert services.redeem_sign_in_link(found.group(1).rstrip("/").rpartition("/")[2]) == carol
+    assert found.group(1) not in as_ada.get(at("person", carol)).text
+    (entry,) = entries("person.created")
+    assert (entry.actor, entry.details["roles"]) == ("ada", ["Approver"])
+
+
+@pytest.mark.parametrize(("name", "said"), [("ada", "already exists"), ("a b!", "valid")])
+def test_a_name_that_cannot_be_is_said_at_its_field(as_ada: Client, name: str, said: str) -> None:
+    page = as_ada.post(reverse("accounts:invite"), {"username": name})
+
+    assert said in page.context["form"].errors["username"][0]
+    assert User.objects.count() == 1
+
+
+def test_groups_are_chosen_and_recorded(as_ada: Client, alice: User) -> None:
+    wanted = [group(Role.AUDITOR), group(Role.VIEWER)]
+
+    for _again in range(2):
+        page = as_ada.post(at("person", alice), {"groups": wanted}, follow=True)
+
+    assert "are as chosen" in page.text
+    assert roles(alice) == {"Auditor", "Viewer"}
+    (entry,) = entries("person.groups_set")
+    assert entry.details["before"] == ["Approver"]
+    assert entry.details["after"] == ["Auditor", "Viewer"]
+
+
+def test_the_last_administrator_stays_one(as_ada: Client, ada: User) -> None:
+    page = as_ada.post(at("person", ada), {"groups": [group(Role.VIEWER)]})
+
+    assert "last administrator" in page.context["form"].errors["groups"][0]
+    assert roles(ada) == {"Administrator"}
+
+
+def test_whoever_is_switched_off_is_signed_out_and_their_agents_too(
+    as_ada: Client, bob: User, scout: Agent
+) -> None:
+    theirs = Client()
+    theirs.force_login(bob)
+    token = services.issue_token(scout, by=bob)
+
+    page = as_ada.post(at("set_person_active", bob), {"active": "0"}, follow=True)
+
+    assert "is off and signed out everywhere" in page.text
+    assert theirs.get(reverse("accounts:settings")).status_code == 302
+    assert look_up(token) is None
+    as_ada.post(at("set_person_active", bob), {"active": "1"})
+    assert theirs.get(reverse("accounts:settings")).status_code == 200
+    assert len(entries("person.disabled")) == len(entries("person.enabled")) == 1
+
+
+def test_nobody_switches_off_themselves(as_ada: Client, ada: User) -> None:
+    scenery.person("eve", Role.ADMINISTRATOR)
+
+    page = as_ada.post(at("set_person_active", ada), {"active": "0"}, follow=True)
+
+    assert "Nobody switches off themselves" in page.text
+    ada.refresh_from_db()
+    assert ada.is_active
+
+
+def test_a_new_link_is_an_entry_and_none_for_somebody_who_is_off(
+    as_ada: Client, alice: User
+) -> None:
+    assert "/sign-in/" in as_ada.post(at("new_link", alice)).text
+    (entry,) = entries("sign_in_link.made")
+    assert (entry.actor, entry.details["person"]) == ("ada", "alice")
+
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    assert as_ada.post(at("new_link", alice)).status_code == 404
+
+
+@pytest.mark.parametrize("who", ["alice", "olga", "vera", "mallory", "ines"])
+def test_others_change_no_person(
+    client: Client, request: pytest.FixtureRequest, ada: User, bob: User, who: str
+) -> None:
+    client.force_login(request.getfixturevalue(who))
+    reads = 200 if who == "ines" else 403
+
+    assert client.get(reverse("accounts:people")).status_code == reads
+    assert client.get(at("person", bob)).status_code == reads
+    assert (
+        client.post(at("person", bob), {"groups": [group(Role.ADMINISTRATOR)]}).status_code == 403
+    )
+    assert client.post(at("set_person_active", bob), {"active": "0"}).status_code == 403
+    assert client.post(at("new_link", bob)).status_code == 403
+    assert client.post(reverse("accounts:invite"), {"username": "x"}).status_code == 403
+    assert roles(bob) == {"Approver"}
+    assert not entries("sign_in_link.made")
+
+
+def test_changes_need_a_post_and_the_forms_own_token(ada: User, as_ada: Client, bob: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(ada)
+
+    for name in ("set_person_active", "new_link"):
+        assert as_ada.get(at(name, bob)).status_code == 405
+        assert strict.post(at(name, bob)).status_code == 403
+    assert strict.post(at("person", bob)).status_code == 403
+
+
+def test_ones_time_zone_is_the_one_of_ones_pages(client: Client, vera: User) -> None:
+    client.force_login(vera)
+    given = {"time_zone": "Asia/Tokyo"}
+
+    page = client.post(reverse("accounts:profile"), given, follow=True)
+
+    assert "Your times are shown in Asia/Tokyo." in page.text
+    vera.refresh_from_db()
+    assert vera.time_zone == "Asia/Tokyo"
+    wrong = client.post(reverse("accounts:profile"), {"time_zone": "Mars/Base"})
+    assert wrong.context["form"].errors["time_zone"]
+
+
+LONG = "a quiet harbour at dusk"
+
+
+def test_who_came_by_a_link_sets_a_first_password(client: Client, db: None) -> None:
+    carol = services.create_person("carol", roles=[Role.VIEWER], by=None)
+    other = Client()
+    for one in (client, other):
+        one.force_login(carol)
+    assert "old_password" not in client.get(reverse("accounts:profile")).text
+
+    given = {"new_password1": LONG, "new_password2": LONG}
+    page = client.post(reverse("accounts:password"), given, follow=True)
+
+    assert "Your password is set." in page.text
+    assert Client().login(username="carol", password=LONG)
+    assert client.get(reverse("accounts:profile")).status_code == 200
+    assert other.get(reverse("accounts:profile")).status_code == 302
+    assert entries("person.password_set")[0].actor == "carol"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again", "field"),
+    [
+        ("wrong", LONG, LONG, "old_password"),
+        (scenery.PASSWORD, "short", "short", "new_password2"),
+        (scenery.PASSWORD, LONG, LONG + "!", "new_password2"),
+    ],
+)
+def test_a_password_that_cannot_be_is_said_at_its_field(
+    client: Client, db: None, old: str, new: str, again: str, field: str
+) -> None:
+    dora = scenery.person("dora", Role.VIEWER, password=scenery.PASSWORD)
+    client.force_login(dora)
+
+    given = {"old_password": old, "new_password1": new, "new_password2": again}
+    page = client.post(reverse("accounts:password"), given)
+
+    assert page.context["password_form"].errors[field]
+    dora.refresh_from_db()
+    assert dora.check_password(scenery.PASSWORD)
+    assert not entries("person.password_set")
