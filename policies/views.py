@@ -96,7 +96,7 @@ def move(request: ConsoleRequest, pk: int) -> HttpResponse:
     services.move_rule(moved, earlier=way == "earlier", by=request.user.actor)
     # The button that was pressed has the focus again: to press it once more.
     there = redirect("policies:rules")
-    there["Location"] += f"?moved={pk}&way={way}#rule-{pk}"
+    there["Location"] += f"?moved={pk}&way={way}"
     return there
 
 

@@ -5,11 +5,16 @@ import zlib
 from dataclasses import dataclass
 from uuid import UUID
 
+from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
+from audit.services import SYSTEM
 from calls.models import Call
 from calls.states import State
-from registry.models import Tool
+from policies.models import Rule
+from policies.services import save_rule
+from registry import services
+from registry.models import Server, Tool
 from tests.console import scenery
 
 SEARCH = {
@@ -190,9 +195,27 @@ def office() -> Office:
         rule="Changes to the shared folder",
         reason="Changes to the shared folder are read first.",
     )
+    settings(alice, scout, mailer, code, send)
     return Office(alice, bob, scout, send, search, write, sly, held, running, pictured, lost)
 
 
+def settings(alice: User, scout: Agent, mailer: Server, code: Server, send: Tool) -> None:
+    """What administrators and operators set up."""
+    made = services.create_toolset("office", title="The office's tools", by=alice)
+    services.add_server(made, code, by=alice)
+    services.add_tool(made, send, by=alice)
+    services.assign(made, scout, by=alice)
+    accounts.issue_token(scout, by=alice)
+    for position, (name, effect, patterns) in enumerate(RULES, start=1):
+        save_rule(Rule(name=name, effect=effect, position=position * 10, **patterns), by=SYSTEM)
+
+
+RULES: list[tuple[str, str, dict[str, str]]] = [
+    ("Everyday work", "allow", {"server": "c*", "reason": "Reading and reckoning change nothing."}),
+    ("Nothing leaves the house", "deny", {"server": "mailer", "hint": "open_world"}),
+    ("Changes are read first", "ask", {"hint": "writes", "reason": "A person looks at changes."}),
+    ("Mails are read first", "ask", {"server": "mailer", "hint": "destructive"}),
+]
 LETTER = (
     "Dear Ana,\n\nplease find the minutes of Tuesday attached. The budget for the archive was "
     "agreed with two changes; the second one is yours to confirm.\n\nBest regards,\nthe office"

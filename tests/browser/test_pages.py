@@ -26,6 +26,17 @@ def addresses(office: Office) -> list[str]:
         f"/calls/{office.lost}/",
         "/audit/",
         "/audit/?state=held&range=24h",
+        "/settings/",
+        "/agents/",
+        "/agents/scout/",
+        "/toolsets/",
+        "/toolsets/office/?q=write",
+        "/toolsets/office/connect/",
+        "/new/server/",
+        "/new/server/?by=paste",
+        "/servers/words/review/",
+        "/servers/mailer/edit/",
+        "/policies/",
     ]
 
 

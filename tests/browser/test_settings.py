@@ -1,0 +1,204 @@
+"""Settings as people use them: a token, a toolset, a server, the order of rules."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import AgentToken, User
+from accounts.roles import Role
+from policies.models import Rule
+from registry.models import Server, Tool, Toolset
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.browser.test_pages import CONTRASTS, NAMELESS, SMALL_TARGETS
+from tests.console import scenery
+from tests.registry.offering import ADD, Offering, serving
+
+FORMS = ["/new/agent/", "/people/", "/new/person/", "/profile/"]
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+@pytest.fixture
+def ada(office: Office) -> User:
+    """An administrator."""
+    return scenery.person("ada", Role.ADMINISTRATOR)
+
+
+def test_an_owner_issues_copies_and_revokes_a_token(opened: Opened, office: Office) -> None:
+    page = opened(office.bob, permissions=CLIPBOARD)
+    page.goto("/settings/")
+    page.locator("main").get_by_role("link", name="Agents").click()
+    page.get_by_role("link", name="scout").click()
+
+    page.get_by_label("Valid for days").fill("7")
+    page.keyboard.press("Enter")
+    token = page.locator("#token").inner_text()
+    page.get_by_role("button", name="Copy the token").click()
+
+    expect(page.get_by_role("button", name="Copied the token")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == token
+    page.get_by_text("Configuration for each client").click()
+    expect(page.locator("#snippet-token")).to_have_text(f"export COUNTERSIGN_TOKEN={token}")
+    expect(page.locator("#claude-desktop")).to_contain_text(f"Bearer {token}")
+    row = AgentToken.objects.first()
+    assert row
+    page.get_by_role("button", name=f"Revoke csa_{row.public_id}").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("no door opens to it any more")).to_be_visible()
+    expect(page.locator("#token")).to_have_count(0)
+
+
+def test_without_javascript_a_token_is_issued_and_the_way_on_is_a_link(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.bob, java_script_enabled=False)
+    page.goto("/agents/scout/")
+
+    page.get_by_role("button", name="Issue a token").click()
+
+    expect(page.locator("#token")).to_contain_text("csa_")
+    expect(page.get_by_role("button", name="Copy the token")).to_have_count(0)
+    page.get_by_role("link", name="How to connect a client with it").click()
+    expect(page.get_by_role("heading", name="Connect scout")).to_be_visible()
+
+
+def test_tools_are_found_and_added_with_the_keyboard(alice: Page, office: Office) -> None:
+    alice.goto("/toolsets/office/")
+
+    alice.get_by_label("Find a tool to add").fill("write")
+    alice.keyboard.press("Enter")
+    alice.get_by_label("files.write_file").focus()
+    alice.keyboard.press("Space")
+    alice.keyboard.press("Tab")
+    alice.keyboard.press("Enter")
+
+    expect(alice.get_by_role("button", name="Remove files.write_file")).to_be_visible()
+    assert Toolset.objects.get().tools.filter(name="write_file").exists()
+
+
+def test_whole_servers_are_chosen_and_seen(alice: Page, office: Office) -> None:
+    alice.goto("/toolsets/office/")
+
+    alice.get_by_label("calculator").check()
+    alice.get_by_role("button", name="Save the servers").click()
+
+    expect(alice.get_by_text("are as chosen")).to_be_visible()
+    expect(alice.get_by_role("link", name="calculator.add")).to_be_visible()
+
+
+def test_a_typed_token_fills_the_snippets_and_is_never_sent(alice: Page, office: Office) -> None:
+    sent: list[str] = []
+    alice.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
+    alice.goto("/toolsets/office/connect/")
+
+    alice.get_by_label("Token", exact=True).fill("csa_abc")
+
+    expect(alice.locator("#claude-desktop")).to_contain_text("Bearer csa_abc")
+    expect(alice.locator("#codex")).to_contain_text("bearer_token_env_var")
+    link = alice.get_by_role("link", name="Add to Cursor").get_attribute("href")
+    assert link
+    assert link.startswith("cursor://anysphere.cursor-deeplink/mcp/install?")
+    assert not [request for request in sent if "csa_abc" in request]
+
+
+def test_a_server_is_tested_registered_and_published(alice: Page, office: Office) -> None:
+    offering = Offering()
+    offering.tools = [ADD]
+    with serving(offering) as url:
+        alice.goto("/catalogue/")
+        alice.get_by_role("link", name="Register a server").click()
+        alice.get_by_label("Name", exact=True).fill("sums")
+        alice.get_by_label("URL").fill("http://127.0.0.1:9/mcp")
+        alice.get_by_label("Credential").fill("s3cret")
+        alice.get_by_role("button", name="Test the connection").click()
+        expect(alice.get_by_text("sums cannot be asked.")).to_be_visible()
+
+        alice.get_by_label("URL").fill(f"{url}/mcp")
+        alice.get_by_role("button", name="Test the connection").click()
+        expect(alice.get_by_text("sums answers and offers 1 tool.")).to_be_visible()
+        assert not Server.objects.filter(slug="sums").exists()
+        # A test takes nothing away, not even what is never shown again.
+        expect(alice.get_by_label("Credential")).to_have_value("s3cret")
+        alice.get_by_role("button", name="Register", exact=True).click()
+
+    expect(alice.get_by_role("heading", name="What sums offers")).to_be_visible()
+    alice.get_by_role("button", name="Publish sums.add").click()
+    expect(alice.get_by_text("Published: 1. Agents get them now.")).to_be_visible()
+    assert Tool.objects.get(exposed_name="sums.add").state == Tool.State.PUBLISHED
+
+
+def test_rules_are_ordered_with_the_keyboard_alone(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada)
+    page.goto("/policies/")
+    later = page.get_by_role("button", name="Move Everyday work later")
+
+    later.focus()
+    for place in (2, 3):
+        page.keyboard.press("Enter")
+        row = page.locator(f".rules > li:nth-child({place})")
+        expect(row).to_contain_text("Everyday work")
+        expect(later).to_be_focused()
+
+    assert [rule.name for rule in Rule.objects.in_order()][2] == "Everyday work"
+
+
+def test_a_rule_counts_while_it_is_written_and_can_be_removed(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada)
+    page.goto("/policies/")
+    page.get_by_role("link", name="New rule").click()
+
+    page.get_by_label("Name", exact=True).fill("No files")
+    page.get_by_label("Server").fill("files")
+    expect(page.locator("#covers")).to_have_text("Covers 1 published tool today.")
+    page.get_by_label("Server").fill("nowhere")
+    expect(page.locator("#covers")).to_have_text("Covers no published tool today.")
+    page.get_by_label("Effect").select_option("deny")
+    page.get_by_role("button", name="Save the rule").click()
+    expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
+
+    page.get_by_role("link", name="No files").click()
+    page.get_by_role("link", name="Remove").click()
+    page.get_by_role("button", name="Remove the rule").click()
+    expect(page.get_by_text("“No files” is removed.")).to_be_visible()
+
+
+def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: User) -> None:
+    page = opened(ada)
+    page.goto("/people/")
+    page.get_by_role("link", name="Invite somebody").click()
+    page.get_by_label("Name", exact=True).fill("carol")
+    page.get_by_label("Approver").check()
+    page.get_by_role("button", name="Make the link").click()
+    link = page.locator("#link").inner_text()
+
+    theirs = opened()
+    theirs.goto("/" + link.split("/", 3)[3])
+    theirs.get_by_role("button", name="Sign in").click()
+    theirs.goto("/profile/")
+    theirs.get_by_label("New password", exact=True).fill("a quiet harbour at dusk")
+    theirs.get_by_label("New password confirmation").fill("a quiet harbour at dusk")
+    theirs.keyboard.press("Enter")
+
+    expect(theirs.get_by_text("Your password is set.")).to_be_visible()
+    expect(theirs.get_by_role("banner").get_by_text("Approver")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_forms_of_administrators_are_readable_and_reachable(
+    opened: Opened, office: Office, ada: User, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 800}
+    page = opened(ada, color_scheme=scheme, viewport=size)
+    rule = Rule.objects.in_order()[0]
+    for address in [f"/policies/{rule.pk}/", f"/policies/{rule.pk}/remove/", *FORMS]:
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+
+        assert page.evaluate(CONTRASTS) == [], address
+        assert page.evaluate(SMALL_TARGETS) == [], address
+        assert page.evaluate(NAMELESS) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
