@@ -99,6 +99,9 @@ def _policy_obstacle(call: Call, tool: PublishedTool) -> str:
             server=tool.server_slug,
             tool=tool.name,
             hints=tool.hints,
+            owner=call.agent.owner.username,
+            arguments=call.parsed_arguments,
+            size=len(call.arguments),
         )
     )
     if decision.effect == Effect.DENY:

@@ -78,7 +78,7 @@ async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -
         return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
 
     snapshot = await runtime.fresh()
-    decision = snapshot.rules.decide(_subject(ask.bearer, ask.tool))
+    decision = snapshot.rules.decide(_subject(ask, ask.tool))
     match decision.effect:
         case Effect.DENY:
             return await _refuse(runtime, ask, "policy", decision.reason, decision=decision)
@@ -190,7 +190,7 @@ def _changed(snapshot: Snapshot, ask: Ask, tool: PublishedTool) -> str:
         return _("The token was revoked.")
     if now is None or now.definition_id != tool.definition_id or now.connection != tool.connection:
         return _("The tool changed at this moment. List the tools again.")
-    if snapshot.rules.decide(_subject(ask.bearer, tool)).effect != Effect.ALLOW:
+    if snapshot.rules.decide(_subject(ask, tool)).effect != Effect.ALLOW:
         return _("Policy changed at this moment. Ask again.")
     return ""
 
@@ -216,15 +216,18 @@ def _sending(opening: Opening, tool: PublishedTool) -> Sending:
     )
 
 
-def _subject(bearer: Bearer, tool: PublishedTool) -> Subject:
+def _subject(ask: Ask, tool: PublishedTool) -> Subject:
     return Subject(
-        agent_id=bearer.agent_id,
-        agent=bearer.agent_name,
-        groups=bearer.groups,
+        agent_id=ask.bearer.agent_id,
+        agent=ask.bearer.agent_name,
+        groups=ask.bearer.groups,
         definition_id=tool.definition_id,
         server=tool.server_slug,
         tool=tool.name,
         hints=tool.hints,
+        owner=ask.bearer.person_name,
+        arguments=ask.parsed,
+        size=len(ask.arguments),
     )
 
 
@@ -260,6 +263,7 @@ def _opening(
         client=_storable(ask.client)[:NAME_MAX],
         request_key=ask.request_key,
         lease_owner=owner,
+        details={"would": decision.would} if decision and decision.would else {},
         statement=_statement(ask) if state in (State.HELD, State.QUEUED) else "",
     )
 

@@ -13,7 +13,7 @@ from policies.services import facts, remove_rule
 
 @admin.register(Rule)
 class RuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ["position", "name", "effect", "server", "tool", "hint", "enabled"]
+    list_display = ["position", "name", "effect", "server", "tool", "hint", "when", "mode"]
     list_display_links = ["name"]
     filter_horizontal = ["agents", "owner_groups"]
     actions = None

@@ -1,21 +1,26 @@
-"""What rules say about one agent and one tool.
+"""What rules say about one call.
 
-Rules are compiled once a change of configuration; a decision that does not look at arguments is
-then remembered, so that the agents' path pays a dictionary look-up.
+Rules are compiled once a change of configuration. Where no rule that covers an agent and a
+definition has a condition, the decision is remembered, so that the agents' path pays a dictionary
+look-up; otherwise the rules that cover them are, and their conditions run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fnmatch import translate
+from typing import Any
 
 from django.utils.translation import gettext as _
 
+from policies import conditions
+from policies.conditions import BadCondition, Condition, Undecided
 from policies.models import Effect, Rule
 
-STRICTEST_FIRST = (Effect.DENY, Effect.ASK, Effect.ALLOW)
+STRICTNESS = {Effect.DENY: 0, Effect.ASK: 1, Effect.ALLOW: 2}
 REMEMBERED = 100_000
 
 # What a hint means when it is absent is the worst that it could mean (MCP, tool annotations).
@@ -29,9 +34,10 @@ SAYS: dict[Rule.Hint, Callable[[Mapping[str, bool]], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: made for every call, and setting fields past the guard costs three times as much.
+@dataclass(slots=True)
 class Subject:
-    """What rules look at; plain values."""
+    """What rules look at; plain values. `size`: of the arguments, in bytes."""
 
     agent_id: int
     agent: str
@@ -40,6 +46,22 @@ class Subject:
     server: str
     tool: str
     hints: Mapping[str, bool]
+    owner: str = ""
+    arguments: Any = field(default_factory=dict)
+    size: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """For conditions."""
+        return {
+            "args": self.arguments,
+            "tool.server": self.server,
+            "tool.name": self.tool,
+            conditions.HINTS: dict(self.hints),
+            "agent.name": self.agent,
+            "agent.owner": self.owner,
+            "agent.groups": sorted(self.groups),
+            "now": datetime.now(UTC),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +71,8 @@ class Decision:
     rule: str
     # For people: agents and approvers read it.
     reason: str
+    # What rules that are only watched would have made of it, where that is something else.
+    would: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +86,87 @@ class CompiledRule:
     agents: frozenset[int]
     groups: frozenset[str]
     reason: str
+    # A text instead of a condition: why it cannot be used.
+    when: Condition | str | None = None
+    shadow: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        return (
-            self.server.match(subject.server) is not None
-            and self.tool.match(subject.tool) is not None
-            and (not self.agents or subject.agent_id in self.agents)
-            and (not self.groups or not self.groups.isdisjoint(subject.groups))
-            and SAYS[self.hint](subject.hints)
-        )
+        return not self.misses(subject)
+
+    def misses(self, subject: Subject) -> str:
+        """What keeps the rule from covering this; empty if it does."""
+        if self.server.match(subject.server) is None:
+            return _("another server")
+        if self.tool.match(subject.tool) is None:
+            return _("another tool")
+        if self.agents and subject.agent_id not in self.agents:
+            return _("other agents")
+        if self.groups and self.groups.isdisjoint(subject.groups):
+            return _("owners in other groups")
+        return "" if SAYS[self.hint](subject.hints) else _("the tool's hints")
+
+    def verdict(self, subject: Subject, facts: Mapping[str, Any]) -> Decision | None:
+        """What the rule says of a call that it covers; None if its condition does not hold."""
+        if self.when is None:
+            return self.decision()
+        try:
+            if isinstance(self.when, str):
+                raise Undecided(self.when)
+            return self.decision() if self.when.holds(facts, subject.size) else None
+        except Undecided as error:
+            said = _("The condition of rule “%(rule)s” could not be judged: %(why)s.")
+            why = said % {"rule": self.name, "why": str(error).rstrip(".")}
+            return Decision(Effect.ASK, self.id, self.name, why)
 
     def decision(self) -> Decision:
         why = self.reason or _("Rule “%(rule)s” says so.") % {"rule": self.name}
         return Decision(self.effect, self.id, self.name, why)
 
 
+Covering = tuple[CompiledRule, ...]
+
+
 @dataclass(slots=True)
 class RuleBook:
-    rules: tuple[CompiledRule, ...]
-    _known: dict[tuple[int, int], Decision] = field(default_factory=dict)
+    rules: Covering
+    _known: dict[tuple[int, int], Decision | Covering] = field(default_factory=dict)
 
     def decide(self, subject: Subject) -> Decision:
         key = (subject.agent_id, subject.definition_id)
-        decision = self._known.get(key)
-        if decision is None:
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            decision = self._known[key] = self._decide(subject)
-        return decision
+            known = self._known[key] = self._settled(subject)
+        return known if isinstance(known, Decision) else judged(known, subject)
 
-    def _decide(self, subject: Subject) -> Decision:
-        covering = [rule for rule in self.rules if rule.covers(subject)]
-        for effect in STRICTEST_FIRST:
-            for rule in covering:
-                if rule.effect == effect:
-                    return rule.decision()
-        return Decision(Effect.ASK, None, "", _("No rule covers this call, so a person decides."))
+    def _settled(self, subject: Subject) -> Decision | Covering:
+        covering = tuple(rule for rule in self.rules if rule.covers(subject))
+        if any(rule.when is not None for rule in covering):
+            return covering
+        return judged(covering, subject)
+
+
+def judged(covering: Covering, subject: Subject) -> Decision:
+    facts = subject.facts()
+    said = [
+        (rule.shadow, verdict) for rule in covering if (verdict := rule.verdict(subject, facts))
+    ]
+    decision = _strictest(verdict for shadow, verdict in said if not shadow)
+    would = _strictest(verdict for _shadow, verdict in said)
+    if would.effect == decision.effect:
+        return decision
+    return replace(decision, would={"effect": would.effect.value, "rule": would.rule})
+
+
+def _strictest(verdicts: Iterable[Decision]) -> Decision:
+    """The first of the strictest; silence asks."""
+    silence = Decision(Effect.ASK, None, "", _("No rule covers this call, so a person decides."))
+    return min(verdicts, key=lambda verdict: STRICTNESS[verdict.effect], default=silence)
 
 
 def load() -> RuleBook:
-    rules = Rule.objects.filter(enabled=True).in_order().prefetch_related("agents", "owner_groups")
+    rules = Rule.objects.speaking().in_order().prefetch_related("agents", "owner_groups")
     return RuleBook(tuple(_compiled(rule) for rule in rules))
 
 
@@ -116,4 +181,15 @@ def _compiled(rule: Rule) -> CompiledRule:
         agents=frozenset(agent.pk for agent in rule.agents.all()),
         groups=frozenset(group.name for group in rule.owner_groups.all()),
         reason=rule.reason,
+        when=_condition(rule),
+        shadow=rule.mode == Rule.Mode.SHADOW,
     )
+
+
+def _condition(rule: Rule) -> Condition | str | None:
+    if not rule.when:
+        return None
+    try:
+        return conditions.compiled(rule.when, hints=rule.effect != Effect.ALLOW)
+    except BadCondition as error:
+        return str(error)

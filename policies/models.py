@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Self
 
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent
 from core.triggers import configuration
+from policies.checking import check, schema_of
+from policies.conditions import BadCondition, compiled
 
 
 class Effect(models.TextChoices):
@@ -19,12 +22,21 @@ class Effect(models.TextChoices):
 
 
 class RuleQuerySet(models.QuerySet["Rule"]):
+    def speaking(self) -> Self:
+        return self.exclude(mode=Rule.Mode.OFF)
+
     def in_order(self) -> Self:
         return self.order_by("position", "id")
 
 
 class Rule(models.Model):
     """One line of policy. Deny beats ask beats allow; what no rule covers asks."""
+
+    class Mode(models.TextChoices):
+        ENFORCE = "enforce", _("On")
+        # Changes nothing, and entries say what it would have done.
+        SHADOW = "shadow", _("Only watched")
+        OFF = "off", _("Off")
 
     class Hint(models.TextChoices):
         ANY = "", _("whatever it says")
@@ -34,7 +46,7 @@ class Rule(models.Model):
 
     position = models.PositiveIntegerField(default=100)
     name = models.CharField(_("name"), max_length=100, unique=True)
-    enabled = models.BooleanField(_("enabled"), default=True)
+    mode = models.CharField(_("mode"), max_length=7, choices=Mode, default=Mode.ENFORCE)
     effect = models.CharField(_("effect"), max_length=5, choices=Effect)
     # Shell patterns: * ? [abc]
     server = models.CharField(_("server"), max_length=100, default="*")
@@ -43,6 +55,8 @@ class Rule(models.Model):
     # Nobody named means everybody.
     agents = models.ManyToManyField(Agent, blank=True, related_name="+")
     owner_groups = models.ManyToManyField(Group, blank=True, related_name="+")
+    # CEL; see docs/policies.md. Empty means always.
+    when = models.TextField(_("condition"), blank=True)
     # Shown to agents and approvers: written for people.
     reason = models.CharField(_("reason"), max_length=300, blank=True)
 
@@ -62,3 +76,14 @@ class Rule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        if not self.when:
+            return
+        try:
+            compiled(self.when, hints=self.effect != Effect.ALLOW)
+            schema = schema_of(self.server, self.tool)
+            if schema is not None:
+                check(self.when, schema)
+        except BadCondition as error:
+            raise ValidationError({"when": str(error)}) from error

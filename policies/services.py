@@ -59,10 +59,11 @@ def facts(rule: Rule) -> dict[str, Any]:
     return {
         "rule": rule.name,
         "rule_effect": rule.effect,
-        "rule_enabled": rule.enabled,
+        "rule_mode": rule.mode,
         "rule_server": rule.server,
         "rule_tool": rule.tool,
         "rule_hint": rule.hint,
+        "rule_when": rule.when,
         "rule_agents": [agent.name for agent in rule.agents.all()],
         "rule_groups": [group.name for group in rule.owner_groups.all()],
     }

@@ -138,7 +138,7 @@ def test_a_rule_for_a_group_follows_the_agents_owner(scout: Agent) -> None:
 
 
 def test_a_rule_that_is_off_says_nothing(scout: Agent) -> None:
-    rule(Effect.ALLOW, enabled=False)
+    rule(Effect.ALLOW, mode=Rule.Mode.OFF)
 
     assert decided(scout).effect == Effect.ASK
 

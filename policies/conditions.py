@@ -1,0 +1,162 @@
+"""Conditions of rules, in CEL (github.com/google/cel-spec): typed, without loops that do not end.
+
+A condition runs in the agents' path and cannot be interrupted there, so what it may cost is bounded
+beforehand: by what may be written (no loop in a loop, nothing that grows), and by how much it is
+given to look at. What was too slow all the same is not believed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+from django.utils.translation import gettext as _
+
+from core.errors import CountersignError
+
+TEXT_MAX = 1000
+ARGUMENTS_MAX = 64 * 1024
+# Of conditions with loops: loops x elements x bytes x how often they look at the arguments.
+WORK_MAX = 500_000
+CPU_MAX_S = 0.05
+
+HINTS = "tool.hints"
+CONTEXT = {
+    "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
+    "tool.server": cel.Type.STRING,
+    "tool.name": cel.Type.STRING,
+    HINTS: cel.Type.Map(cel.Type.STRING, cel.Type.BOOL),
+    "agent.name": cel.Type.STRING,
+    "agent.owner": cel.Type.STRING,
+    "agent.groups": cel.Type.List(cel.Type.STRING),
+    "now": cel.Type.TIMESTAMP,
+}
+
+_LITERAL = re.compile(
+    r"""[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*""",
+    re.DOTALL,
+)
+_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|filter)\s*\(")
+_GROWS = re.compile(r"\.\s*map\s*\(")
+_MATCHES = re.compile(r"\bmatches\b")
+_MATCHES_LITERAL = re.compile(r"\.\s*matches\s*\(\s*\)")
+_ERROR = re.compile(r"<input>:(\d+):(\d+): (.*)")
+
+
+class BadCondition(CountersignError):
+    """The condition cannot be used; says what is wrong and where."""
+
+
+class Undecided(CountersignError):
+    """The condition says neither yes nor no of this call; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    text: str
+    expression: cel.Expression
+    loops: int
+    looks: int
+
+    def holds(self, facts: Mapping[str, Any], size: int) -> bool:
+        """Raises Undecided. `size`: of the arguments, in bytes."""
+        self._check_work(facts["args"], size)
+        began = time.thread_time()
+        try:
+            found = self.expression.eval(data=facts)
+        except RuntimeError as error:
+            raise Undecided(_said(str(error))) from error
+        if time.thread_time() - began > CPU_MAX_S:
+            raise Undecided(_("it took too long"))
+        if found.type() != cel.Type.BOOL:
+            raise Undecided(_said(str(found.value())))
+        return bool(found.value())
+
+    def _check_work(self, arguments: Any, size: int) -> None:
+        if not isinstance(arguments, dict):
+            raise Undecided(_("the arguments are no object"))
+        if size > ARGUMENTS_MAX:
+            raise Undecided(_("the arguments are too large to look at"))
+        if self.loops and self.loops * self.looks * size * _elements(arguments) > WORK_MAX:
+            raise Undecided(_("the arguments are too large to go through one by one"))
+
+
+@lru_cache(maxsize=4096)
+def compiled(text: str, *, hints: bool) -> Condition:
+    """`hints`: whether the condition may look at what the server says of its tool."""
+    plain = _without_literals(text)
+    _check_form(text, plain)
+    expression = compile_with(text, _VARIABLES[hints])
+    loops, looks = len(_LOOP.findall(plain)), len(re.findall(r"\bargs\b", plain))
+    return Condition(text, expression, loops, max(1, looks))
+
+
+def compile_with(text: str, environment: cel.Env) -> cel.Expression:
+    try:
+        expression = environment.compile(text)
+    except RuntimeError as error:
+        raise BadCondition(_placed(str(error))) from error
+    if expression.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
+        kind = expression.return_type().name().lower()
+        raise BadCondition(_("A condition must come to true or false, this comes to %s.") % kind)
+    return expression
+
+
+def _check_form(text: str, plain: str) -> None:
+    if len(text) > TEXT_MAX:
+        raise BadCondition(_("A condition has at most %d characters.") % TEXT_MAX)
+    if _GROWS.search(plain):
+        raise BadCondition(_("map() is not for conditions: use all(), exists() or filter()."))
+    if len(_MATCHES.findall(plain)) != len(_MATCHES_LITERAL.findall(plain)):
+        raise BadCondition(_("matches() needs a pattern that is written out: x.matches('…')."))
+    for loop in _LOOP.finditer(plain):
+        if _LOOP.search(plain, loop.end(), _closing(plain, loop.end())):
+            where = {"column": loop.start() + 1}
+            raise BadCondition(_("Column %(column)d: a loop may hold no other loop.") % where)
+
+
+def _closing(plain: str, start: int) -> int:
+    depth = 1
+    for index in range(start, len(plain)):
+        depth += {"(": 1, ")": -1}.get(plain[index], 0)
+        if not depth:
+            return index
+    return len(plain)
+
+
+def _without_literals(text: str) -> str:
+    """Blanks instead of strings and comments: every place stays where it is."""
+    return _LITERAL.sub(lambda found: " " * len(found[0]), text)
+
+
+def _elements(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(_elements, value.values()))
+    if isinstance(value, list):
+        return 1 + sum(map(_elements, value))
+    return 1
+
+
+def _placed(message: str) -> str:
+    found = _ERROR.search(message)
+    if found is None:
+        return _said(message)
+    said = _("Line %(line)s, column %(column)s: %(what)s.")
+    what = found[3].replace(" (in container '')", "").rstrip(".")
+    return said % {"line": found[1], "column": found[2], "what": what}
+
+
+def _said(message: str) -> str:
+    """The library's words without its codes."""
+    return re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", message)[:200]
+
+
+_VARIABLES = {
+    True: cel.NewEnv(variables=CONTEXT),
+    False: cel.NewEnv(variables={name: kind for name, kind in CONTEXT.items() if name != HINTS}),
+}

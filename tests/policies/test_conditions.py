@@ -1,0 +1,295 @@
+"""Conditions: checked when saved, bounded when run, and in doubt a person decides."""
+
+import random
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from accounts.models import Agent, User
+from policies import decide
+from policies.conditions import CONTEXT, CPU_MAX_S, BadCondition, Undecided, compiled
+from policies.decide import Decision, Subject
+from policies.models import Effect, Rule
+from policies.services import save_rule
+from tests.console import scenery
+
+pytestmark = pytest.mark.django_db
+
+MAIL = {"to": ["ana@example.org", "eve@example.com"], "subject": "Hi", "n": 5, "ratio": 0.5}
+
+
+@pytest.fixture
+def mailer(olga: User) -> None:
+    scenery.server("mailer", olga, scenery.SEND)
+
+
+def rule(effect: Effect, when: str, **values: Any) -> Rule:
+    values = {"name": f"{effect} when {when}"[:100], "effect": effect, "when": when} | values
+    return Rule.objects.create(**values)
+
+
+def decided(scout: Agent, arguments: Any = MAIL, size: int = 100, **hints: bool) -> Decision:
+    return decide.load().decide(subject(scout, arguments, size, hints))
+
+
+def subject(scout: Agent, arguments: Any, size: int, hints: Mapping[str, bool]) -> Subject:
+    return Subject(
+        scout.pk, "scout", frozenset({"payments"}), 1, "mailer", "send_mail", hints, "bob",
+        arguments, size,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("when", "holds"),
+    [
+        ("args.n > 4", True),
+        ("args.n > 4.5", True),
+        ("args.n == 5.0", True),
+        ("args.ratio < 1", True),
+        ("args.to.exists(x, !x.endsWith('@example.org'))", True),
+        ("args.to.all(x, x.endsWith('@example.org'))", False),
+        ("args.subject.matches('^(INC|CHG)-[0-9]+')", False),
+        ("has(args.cc) && size(args.cc) > 3", False),
+        ("'to' in args", True),
+        ('args["subject"] == "Hi"', True),
+        ("tool.server == 'mailer' && tool.name == 'send_mail'", True),
+        ("tool.hints.readOnlyHint", True),
+        ("agent.name == 'scout' && agent.owner == 'bob'", True),
+        ("'payments' in agent.groups", True),
+        ("now > timestamp('2020-01-01T00:00:00Z')", True),
+        ("now.getFullYear('Europe/Berlin') >= 2026 // Berlin's year", True),
+        ("args.to.filter(x, x.contains('example.com')).size() == 1", True),
+    ],
+)
+def test_what_conditions_can_say(scout: Agent, when: str, holds: bool) -> None:
+    rule(Effect.DENY, when)
+
+    assert (decided(scout, readOnlyHint=True).effect == Effect.DENY) is holds
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("args.n >", "Line 1, column 9: Syntax error"),
+        ("arg.n > 4", "Line 1, column 4: undeclared reference to 'arg.n'"),
+        ("tool.owner == 'x'", "undeclared reference to 'tool.owner'"),
+        ("agent.name == 4", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("1 + 1", "must come to true or false, this comes to int"),
+        ("args.a.map(x, x + x).size() > 3", "map() is not for conditions"),
+        ("args.a.exists(x, args.a.exists(y, x == y))", "Column 7: a loop may hold no other loop"),
+        ("args.a.matches(args.b)", "a pattern that is written out"),
+        ("matches(args.a, 'x')", "a pattern that is written out"),
+        ("'" + "x" * 1000 + "' == args.a", "at most 1000 characters"),
+        ("(" * 40 + "true" + ")" * 40, "recursion"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_when_saved(scout: Agent, when: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        save_rule(Rule(name="r", effect=Effect.ASK, when=when), by=scout.owner.actor)
+
+    assert said in refused.value.message_dict["when"][0]
+    assert not Rule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("args.nope == 'x'", "Line 1, column 5: undeclared reference to 'args.nope'"),
+        ("args.options.nope == 'x'", "undeclared reference to 'args.options.nope'"),
+        ("args.subject > 4", "no matching overload"),
+        ("args.to.exists(x, x == 4)", "no matching overload"),
+        ("args.options.copies == 'x'", "no matching overload"),
+        ("true || has(args.cc)", "Column 9: the tool has no argument cc"),
+    ],
+)
+def test_a_rule_for_one_tool_is_checked_against_its_schema(
+    mailer: None, scout: Agent, when: str, said: str
+) -> None:
+    one = Rule(name="r", effect=Effect.ASK, server="mailer", tool="send_mail", when=when)
+    many = Rule(name="s", effect=Effect.ASK, server="mail*", tool="send_mail", when=when)
+
+    with pytest.raises(ValidationError) as refused:
+        save_rule(one, by=scout.owner.actor)
+
+    assert said in refused.value.message_dict["when"][0]
+    save_rule(many, by=scout.owner.actor)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "has(args.options) && has(args.options.priority) && args.options.priority == 'high'",
+        "args.to.all(x, x.endsWith('@example.org')) && args.subject.size() < 80",
+        'size(args) > 1 && args["subject"] == "x"',
+        "args.options.copies > 3",
+    ],
+)
+def test_what_fits_the_schema_is_saved(mailer: None, scout: Agent, when: str) -> None:
+    made = Rule(name="r", effect=Effect.ASK, server="mailer", tool="send_mail", when=when)
+
+    save_rule(made, by=scout.owner.actor)
+
+    assert Rule.objects.get().when == when
+
+
+def test_hints_may_not_loosen_by_a_condition_either(scout: Agent) -> None:
+    loose = Rule(name="r", effect=Effect.ALLOW, when="tool.hints.readOnlyHint")
+
+    with pytest.raises(ValidationError, match=r"undeclared reference to 'tool\.hints"):
+        save_rule(loose, by=scout.owner.actor)
+
+
+@pytest.mark.parametrize("effect", [Effect.ALLOW, Effect.DENY, Effect.ASK])
+@pytest.mark.parametrize(
+    ("when", "arguments", "why"),
+    [
+        ("args.cc.size() > 3", MAIL, "Key not found in map"),
+        ("args.subject > 4", MAIL, "No matching overloads"),
+        ("args.subject", MAIL, "could not be judged"),
+        ("args.n > 4", [1, 2], "the arguments are no object"),
+        ("this is no CEL", MAIL, "Syntax error"),
+    ],
+)
+def test_a_condition_that_fails_asks_and_says_why(
+    scout: Agent, effect: Effect, when: str, arguments: Any, why: str
+) -> None:
+    rule(effect, when, name="careful")
+
+    decision = decided(scout, arguments)
+
+    assert decision.effect == Effect.ASK
+    assert decision.rule == "careful"
+    assert why in decision.reason
+
+
+def test_a_failing_condition_cannot_open_what_another_rule_denies(scout: Agent) -> None:
+    rule(Effect.ALLOW, "args.cc == 1")
+    Rule.objects.create(name="never", effect=Effect.DENY)
+
+    assert decided(scout).effect == Effect.DENY
+
+
+def test_arguments_are_judged_anew_for_every_call(scout: Agent) -> None:
+    rule(Effect.ALLOW, "args.n < 10")
+    book = decide.load()
+
+    effects = [book.decide(subject(scout, {"n": n}, 10, {})).effect for n in (5, 50, 5)]
+
+    assert effects == [Effect.ALLOW, Effect.ASK, Effect.ALLOW]
+
+
+def test_without_conditions_the_decision_is_remembered(scout: Agent) -> None:
+    Rule.objects.create(name="all", effect=Effect.ALLOW)
+    book = decide.load()
+
+    one = book.decide(subject(scout, {"n": 1}, 10, {}))
+
+    assert book.decide(subject(scout, {"n": 2}, 10, {})) is one
+
+
+def test_a_rule_that_is_only_watched_changes_nothing_and_says_what_it_would(scout: Agent) -> None:
+    Rule.objects.create(name="all", effect=Effect.ALLOW)
+    rule(Effect.DENY, "args.n > 4", name="small ones only", mode=Rule.Mode.SHADOW)
+
+    small, large = decided(scout, {"n": 1}), decided(scout, {"n": 9})
+
+    assert (small.effect, small.would) == (Effect.ALLOW, {})
+    assert large.effect == Effect.ALLOW
+    assert large.would == {"effect": "deny", "rule": "small ones only"}
+
+
+def test_a_watched_rule_that_agrees_says_nothing(scout: Agent) -> None:
+    Rule.objects.create(name="never", effect=Effect.DENY)
+    Rule.objects.create(name="all", effect=Effect.ALLOW, mode=Rule.Mode.SHADOW)
+
+    assert decided(scout).would == {}
+
+
+def test_a_rule_that_is_off_is_not_even_compiled(scout: Agent) -> None:
+    rule(Effect.DENY, "no CEL at all", mode=Rule.Mode.OFF)
+
+    assert decided(scout).rule == ""
+
+
+HEAVY = [
+    "args.l.exists(x, args.s.contains('b' + string(x)))",
+    "args.l.exists(x, args.s.matches('.*b.*c.*d'))",
+    "args.l.exists(x, (args.l + args.l + args.l) == [x])",
+    "args.l.exists(x, x in args.l && false)",
+    "args.l.filter(x, args.s + args.s + string(x) == 'q').size() > 5",
+    "args.l.all(x, true) && args.l.all(x, true) && args.l.all(x, true) && args.l.all(x, true)",
+    "args.s.matches('(a|aa)+b') || args.s.matches('(a*)*b')",
+]
+
+
+@pytest.mark.parametrize("when", HEAVY)
+@pytest.mark.parametrize(
+    ("items", "letters"), [(10, 50_000), (300, 300), (3_000, 5_000), (9_000, 9)]
+)
+def test_what_would_take_long_is_stopped_and_asks(when: str, items: int, letters: int) -> None:
+    arguments = {"l": list(range(items)), "s": "a" * letters}
+    facts = {"args": arguments, "now": datetime.now(UTC)}
+    condition = compiled(when, hints=True)
+
+    began = time.thread_time()
+    with suppress(Undecided):
+        condition.holds(facts, size=letters + 5 * items)
+
+    # As much again for a machine slower than the one where the bounds were found.
+    assert time.thread_time() - began < 2 * CPU_MAX_S
+
+
+def test_no_text_breaks_the_compiler() -> None:
+    chance = random.Random(4)
+    pieces = [
+        "args",
+        ".",
+        "x",
+        "(",
+        ")",
+        "[",
+        "]",
+        "'",
+        '"',
+        "\\",
+        "&&",
+        "all",
+        ",",
+        "1",
+        "é",
+        "\0",
+    ]
+    for _round in range(2_000):
+        with suppress(BadCondition):
+            compiled("".join(chance.choices(pieces, k=chance.randint(1, 12))), hints=False)
+
+
+def examples() -> list[str]:
+    page = (settings.BASE_DIR / "docs" / "policies.md").read_text()
+    return page.split("```text\n")[1].split("```")[0].splitlines()
+
+
+def test_the_page_has_an_example_of_every_name() -> None:
+    together = " ".join(examples())
+
+    assert [name for name in CONTEXT if name not in together] == []
+
+
+@pytest.mark.parametrize("when", examples())
+def test_the_pages_examples_are_right(scout: Agent, when: str) -> None:
+    everything = {
+        "amount": 5000,
+        "to": ["eve@example.com"],
+        "database": "prod_1",
+        "ticket": "INC-1",
+    }
+    condition = compiled(when, hints=True)
+
+    facts = subject(scout, everything, 100, {"readOnlyHint": True}).facts()
+    assert condition.holds(facts, 100) in (True, False)
