@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase, translate
 
 from django.db.models import F
 
-from policies.decide import SAYS, STRICTEST_FIRST
+from policies.decide import SAYS, STRICTNESS
 from policies.models import Effect, Rule
 from registry import definitions
 from registry.models import Definition, Tool
 
 # What `shadowed()` understands. A rule that says more than this covers less than it seems.
-_UNDERSTOOD = {"id", "position", "name", "enabled", "effect", "server", "tool", "hint", "reason"}
+_UNDERSTOOD = {"id", "position", "name", "effect", "server", "tool", "hint", "reason"}
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
 _wild = re.compile(r"[*?\[]").search
 
@@ -51,8 +51,8 @@ def shadowed(rules: Iterable[Rule]) -> dict[int, Rule]:
 
     Only what is certain is said: two patterns that happen to cover the same are not compared.
     """
-    enabled = [rule for rule in rules if rule.enabled]
-    found = ((rule, _shadow(rule, enabled)) for rule in enabled)
+    speaking = [rule for rule in rules if rule.mode != Rule.Mode.OFF]
+    found = ((rule, _shadow(rule, speaking)) for rule in speaking)
     return {rule.pk: other for rule, other in found if other}
 
 
@@ -68,9 +68,7 @@ def _shadow(rule: Rule, rules: list[Rule]) -> Rule | None:
 
 
 def _goes_first(other: Rule, rule: Rule) -> bool:
-    stricter = STRICTEST_FIRST.index(Effect(other.effect)) - STRICTEST_FIRST.index(
-        Effect(rule.effect)
-    )
+    stricter = STRICTNESS[Effect(other.effect)] - STRICTNESS[Effect(rule.effect)]
     return stricter < 0 or (stricter == 0 and (other.position, other.pk) < (rule.position, rule.pk))
 
 

@@ -142,9 +142,16 @@ class RuleBook:
 
     def _settled(self, subject: Subject) -> Decision | Covering:
         covering = tuple(rule for rule in self.rules if rule.covers(subject))
-        if any(rule.when is not None for rule in covering):
-            return covering
-        return judged(covering, subject)
+        if all(rule.when is None for rule in covering):
+            return judged(covering, subject)
+        return _mattering(covering)
+
+
+def _mattering(covering: Covering) -> Covering:
+    """Of the rules that always speak, only the first of the strictest is ever heard."""
+    always = [rule for rule in covering if rule.when is None and not rule.shadow]
+    heard = min(always, key=lambda rule: STRICTNESS[rule.effect], default=None)
+    return tuple(rule for rule in covering if rule not in always or rule is heard)
 
 
 def judged(covering: Covering, subject: Subject) -> Decision:

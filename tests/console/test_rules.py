@@ -40,7 +40,7 @@ def rule(name: str, effect: str = "ask", **given: Any) -> Rule:
 
 
 def given(**changes: Any) -> dict[str, Any]:
-    plain = {"name": "Mails", "effect": "ask", "server": "mailer", "tool": "*", "enabled": "on"}
+    plain = {"name": "Mails", "effect": "ask", "server": "mailer", "tool": "*", "mode": "enforce"}
     return {**plain, **changes}
 
 
@@ -89,10 +89,10 @@ def test_a_rule_that_cannot_be_is_said_and_not_saved(
 def test_a_rule_is_changed(as_ada: Client) -> None:
     changed = rule("Mails", "deny", server="mailer")
 
-    as_ada.post(reverse("policies:rule", args=[changed.pk]), given(effect="allow", enabled=""))
+    as_ada.post(reverse("policies:rule", args=[changed.pk]), given(effect="allow", mode="off"))
 
     changed.refresh_from_db()
-    assert (changed.effect, changed.enabled, changed.position) == ("allow", False, 10)
+    assert (changed.effect, changed.mode, changed.position) == ("allow", "off", 10)
 
 
 def test_rules_change_places(as_ada: Client) -> None:
@@ -167,7 +167,7 @@ SHADOWS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"effect": "ask"}, {"effect": "deny", "server": "mailer"}, False),
     ({"effect": "ask"}, {"effect": "ask", "server": "mailer"}, True),
     ({"effect": "ask", "position": 99}, {"effect": "ask", "server": "mailer"}, False),
-    ({"effect": "deny", "enabled": False}, {"effect": "ask"}, False),
+    ({"effect": "deny", "mode": "off"}, {"effect": "ask"}, False),
     ({"effect": "deny", "server": "mail*"}, {"effect": "ask", "server": "mailer"}, True),
     ({"effect": "deny", "server": "mail*"}, {"effect": "ask", "server": "mailer-*"}, True),
     ({"effect": "deny", "server": "mailer-*"}, {"effect": "ask", "server": "mail*"}, False),

@@ -184,6 +184,16 @@ def test_arguments_are_judged_anew_for_every_call(scout: Agent) -> None:
     assert effects == [Effect.ALLOW, Effect.ASK, Effect.ALLOW]
 
 
+def test_a_condition_that_does_not_hold_leaves_the_word_to_the_others(scout: Agent) -> None:
+    Rule.objects.create(name="all", effect=Effect.ALLOW, position=1)
+    Rule.objects.create(name="people", effect=Effect.ASK, position=2)
+    Rule.objects.create(name="people too", effect=Effect.ASK, position=3)
+    rule(Effect.DENY, "args.n > 9", name="large")
+
+    assert decided(scout, {"n": 1}).rule == "people"
+    assert decided(scout, {"n": 10}).rule == "large"
+
+
 def test_without_conditions_the_decision_is_remembered(scout: Agent) -> None:
     Rule.objects.create(name="all", effect=Effect.ALLOW)
     book = decide.load()
