@@ -14,15 +14,37 @@ from calls.models import Call
 from calls.statements import differences, statement
 from calls.states import Executed, State
 from calls.transitions import Move, move_now
+from calls.turns import is_room_for, whose_turn
 from policies import decide
 from policies.models import Effect
 from registry import published
 from registry.published import PublishedTool
 
+# Others look at the same moment and take the first of them.
+TRIED = 64
+
+
+def claim_next(*, owner: str) -> Sending | None:
+    """The call whose turn it is; None when none may start now."""
+    while candidates := whose_turn(most=TRIED):
+        for call_id in candidates:
+            sending = claim(call_id, owner=owner)
+            if sending is not None:
+                return sending
+        if not _some_moved(candidates):
+            return None
+    return None
+
+
+def _some_moved(candidates: list[UUID]) -> bool:
+    """Claimed or ended meanwhile: then others may be next. If not, what is next has no room."""
+    left = Call.objects.filter(pk__in=candidates, state=State.QUEUED).count()
+    return left < len(candidates)
+
 
 @transaction.atomic
 def claim(call_id: UUID, *, owner: str) -> Sending | None:
-    """None when somebody else has it, or when it may no longer be sent."""
+    """None when somebody else has it, when it may no longer be sent, or when there is no room."""
     call = (
         Call.objects.select_for_update(of=("self",), skip_locked=True)
         .select_related("agent__owner", "token")
@@ -38,6 +60,8 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         _supersede(call, obstacle)
         return None
 
+    if not is_room_for(call):
+        return None
     move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
     return Sending(
         call_id=call.pk,

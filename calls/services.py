@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -19,9 +18,6 @@ from calls.transitions import Move, Outcome, ended, move_now
 from core.errors import CountersignError
 from core.listen import CANCEL
 from core.live import ring_on_commit
-
-# A ring that was not lost has been answered by then.
-OVERDUE = timedelta(seconds=1)
 
 
 class NotResolvable(CountersignError):
@@ -107,13 +103,6 @@ def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
         raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
     Rerun.objects.create(call_id=call_id, again_id=again, person=by)
     ring_on_commit(f"call.{call_id}", "calls")
-
-
-def overdue() -> list[UUID]:
-    """Queued calls that nobody has claimed although they were rung for."""
-    waiting = Call.objects.filter(state=State.QUEUED, start_by__gt=Now())
-    due = waiting.filter(asked_at__lt=Now() - OVERDUE).exclude(start_after__gt=Now())
-    return list(due.order_by("id").values_list("pk", flat=True)[:100])
 
 
 def end_the_late() -> None:

@@ -1,5 +1,3 @@
-from uuid import UUID
-
 from celery import shared_task
 
 from calls.measuring import measure
@@ -8,8 +6,9 @@ from calls.work import work
 
 @shared_task(name="calls.run")
 def run_call(call_id: str) -> None:
-    # Lost or repeated, it does not matter: claiming happens once, and the sweep looks for itself.
-    work(UUID(call_id))
+    # A doorbell: whose turn it is, the row says and not the message. Lost or repeated, it does not
+    # matter: claiming happens once, and the sweep looks for itself.
+    work()
 
 
 @shared_task(name="calls.measure")

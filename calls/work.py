@@ -1,20 +1,19 @@
-"""A worker's turn: claim a call, run it on the background loop, wait for its end."""
+"""A worker's turn: claim the next call, run it on the background loop, and so on while there are
+any that may start."""
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.db import close_old_connections
 
-from calls.claiming import claim
+from calls.claiming import claim_next
 from calls.hands import background
 from core import loop
 
 
-def work(call_id: UUID) -> None:
+def work() -> None:
     hands = background()
-    sending = claim(call_id, owner=hands.engine.owner)
-    # The call may take hours; the connection goes back to the pool meanwhile.
-    close_old_connections()
-    if sending is not None:
+    while (sending := claim_next(owner=hands.engine.owner)) is not None:
+        # The call may take hours; the connection goes back to the pool meanwhile.
+        close_old_connections()
         loop.run(hands.engine.execute(sending))
+    close_old_connections()

@@ -229,6 +229,12 @@ STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / 
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
 HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
+# How many calls workers run at once for one agent, and on one server with its credential.
+AGENT_LIMIT = int(os.environ.get("COUNTERSIGN_AGENT_LIMIT", "32"))
+SERVER_LIMIT = int(os.environ.get("COUNTERSIGN_SERVER_LIMIT", "64"))
+# How many may wait, for people or for a worker: of one agent, and of all.
+AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
+QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from uuid import UUID
 
 from django.db import close_old_connections
 
 from approvals.services import expire
-from calls.services import end_the_late, end_the_lost, overdue
+from calls.services import end_the_late, end_the_lost
+from calls.turns import whose_turn
 from calls.work import work
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
+# A ring that was not lost has been answered by then.
+OVERDUE_S = 1.0
 # Calls that the sweep itself may have under way: the broker is a convenience, not a need.
 AT_ONCE = 32
 
@@ -43,14 +45,14 @@ class Sweep:
         expire()
         end_the_late()
         end_the_lost()
-        for call_id in overdue():
+        for _call in whose_turn(most=AT_ONCE, older_s=OVERDUE_S):
             if not self._room.acquire(blocking=False):
                 break
-            threading.Thread(target=self._work, args=[call_id], daemon=True).start()
+            threading.Thread(target=self._work, daemon=True).start()
 
-    def _work(self, call_id: UUID) -> None:
+    def _work(self) -> None:
         try:
-            work(call_id)
+            work()
         finally:
             self._room.release()
             close_old_connections()

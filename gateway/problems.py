@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from calls.room import QueueFull
 from core.errors import RecordUnavailable
 from gateway.asking import NoSuchToolset
 
@@ -21,6 +22,10 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, RecordUnavailable):
         response = problem(503, str(error))
         response["Retry-After"] = "1"
+        return response
+    if isinstance(error, QueueFull):
+        response = problem(429 if error.own else 503, str(error))
+        response["Retry-After"] = "5"
         return response
     if isinstance(error, NoSuchToolset):
         return problem(404, str(error))

@@ -7,18 +7,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from calls.room import QueueFull
 from core.errors import RecordUnavailable
 from gateway import batches, calling, legacy, listing, messages, modern, replies, task_methods
 from gateway.exchange import Client, Exchange, Turn
 from gateway.headers import Headers
 from gateway.messages import Message
-from gateway.refusals import RETRY_SOON, Refusal, unavailable
+from gateway.refusals import RETRY_LATER, RETRY_SOON, Refusal, full, unavailable
 from gateway.revisions import INTERNAL_ERROR, LEGACY, META_VERSION, METHOD_NOT_FOUND
 from gateway.stream import Reply, accepted, progress_of, respond
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Turn], Awaitable[bytes]]
+RETRY = {429: (RETRY_LATER,), 503: (RETRY_SOON,)}
 
 
 async def _ping(turn: Turn) -> bytes:
@@ -65,7 +67,7 @@ async def _answer_one(exchange: Exchange, message: Message, receive: Any, send: 
         client = _client_of(exchange, message, is_new)
         reply = Reply(receive, send)
         status, body = await _answered(exchange, client, message, reply)
-        await reply.finish(status, body, (RETRY_SOON,) if status == 503 else ())
+        await reply.finish(status, body, RETRY.get(status, ()))
 
 
 async def _hear(exchange: Exchange, message: Message, is_new: bool) -> None:
@@ -103,6 +105,9 @@ async def _answered(
         return refusal.status if client.modern else 200, refusal.body(message.id)
     except RecordUnavailable as error:
         return 503, unavailable(error).body(message.id)
+    except QueueFull as error:
+        said = full(error)
+        return said.status, said.body(message.id)
     except Exception:
         log.exception("%s failed", message.method)
         failed = Refusal(500, "The gateway failed; see its log.", code=INTERNAL_ERROR)

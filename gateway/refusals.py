@@ -6,12 +6,15 @@ from typing import Any
 
 import orjson
 
+from calls.room import QueueFull
 from core.errors import RecordUnavailable
 from gateway.revisions import INVALID_PARAMS, INVALID_REQUEST
 
 Header = tuple[bytes, bytes]
 
 RETRY_SOON: Header = (b"retry-after", b"1")
+# A queue is not worked off in a second.
+RETRY_LATER: Header = (b"retry-after", b"5")
 # Sent where the rest of a request will not be read.
 CLOSE: Header = (b"connection", b"close")
 
@@ -53,6 +56,10 @@ def invalid_request(message: str) -> Refusal:
 
 def invalid_params(message: str) -> Refusal:
     return Refusal(400, message, code=INVALID_PARAMS)
+
+
+def full(error: QueueFull) -> Refusal:
+    return Refusal(429 if error.own else 503, str(error), headers=(RETRY_LATER,))
 
 
 def unavailable(error: RecordUnavailable) -> Refusal:

@@ -19,6 +19,7 @@ from calls.execution import Sending
 from calls.models import Call
 from calls.opening import Opening, digest
 from calls.progress import OnStep
+from calls.room import find_room
 from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Outcome, ending
@@ -69,7 +70,8 @@ class Submitted:
 
 
 async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -> Submitted:
-    """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time."""
+    """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time,
+    and QueueFull, with nothing recorded, when too much waits already."""
     if ask.tool is None:
         return await _refuse(runtime, ask, "unknown_tool", _("There is no such tool."))
 
@@ -110,6 +112,7 @@ async def _refuse(
 
 async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
     """Waits for people; the same agent asking the same again joins what waits already."""
+    await find_room(runtime.hands.pool, ask.bearer.agent_id)
     while True:
         opening = _opening(ask, State.HELD, decision)
         line = asking(opening.id, decision.reason)
@@ -149,6 +152,7 @@ def _join(ask: Ask, arguments: bytes) -> UUID | None:
 
 
 async def _queue(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
+    await find_room(runtime.hands.pool, ask.bearer.agent_id)
     opening = _opening(ask, State.QUEUED, decision)
     await runtime.hands.journal.write((OPEN, opening.line()))
     runtime.hands.engine.bell.ring("calls")

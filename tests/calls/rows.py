@@ -1,0 +1,29 @@
+"""Calls as rows alone: bound and queued, with nobody told."""
+
+from uuid import UUID
+
+import orjson
+
+from accounts.models import Agent, User
+from calls.statements import statement
+from calls.states import State
+from registry import published
+from registry.models import Tool
+from tests.console import scenery
+
+
+def queue(agent: Agent, owner: User, name: str, *, count: int = 1) -> list[UUID]:
+    tool = Tool.objects.select_related("server", "latest").get(name=name)
+    offered = published.one(tool.pk)
+    assert offered is not None
+    ids = []
+    for n in range(count):
+        asked = {"text": str(n)}
+        bound = statement(
+            agent=(agent.pk, agent.name),
+            person=(owner.pk, owner.username),
+            tool=offered,
+            arguments=orjson.dumps(asked),
+        )
+        ids.append(scenery.call(agent, tool, asked, State.QUEUED, statement=bound))
+    return ids
