@@ -140,6 +140,12 @@ def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
     made = form(request.user, data)
     for field in made.fields.values():
         field.widget.attrs.pop("autofocus", None)
+    # Django's own is a list in HTML, where a sentence is wanted.
+    made.fields["new_password1"].help_text = _(
+        "At least 8 characters; no common password, not digits alone, nothing like your name."
+    )
+    made.fields["new_password2"].label = _("New password again")
+    made.fields["new_password2"].help_text = ""
     return made
 
 

@@ -68,8 +68,11 @@ def _shadow(rule: Rule, rules: list[Rule]) -> Rule | None:
 
 
 def _goes_first(other: Rule, rule: Rule) -> bool:
-    stricter = STRICTNESS[Effect(other.effect)] - STRICTNESS[Effect(rule.effect)]
-    return stricter < 0 or (stricter == 0 and (other.position, other.pk) < (rule.position, rule.pk))
+    # A condition that cannot be judged asks, also where its rule would have allowed.
+    effect = Effect.ASK if rule.when and rule.effect == Effect.ALLOW else Effect(rule.effect)
+    looser = STRICTNESS[effect] - STRICTNESS[Effect(other.effect)]
+    earlier = (other.position, other.pk) < (rule.position, rule.pk)
+    return looser > 0 or (looser == 0 and earlier)
 
 
 def _covers_all(other: Rule, rule: Rule) -> bool:

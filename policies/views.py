@@ -30,7 +30,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets = {
             "agents": forms.CheckboxSelectMultiple,
             "owner_groups": forms.CheckboxSelectMultiple,
-            "when": forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+            "when": forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
         }
         labels = {
             "agents": gettext_lazy("Agents"),
@@ -42,7 +42,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "hint": gettext_lazy("What the server claims can make a rule stricter, never looser."),
             "agents": gettext_lazy("None chosen means every agent."),
             "owner_groups": gettext_lazy("None chosen means every owner."),
-            "when": gettext_lazy("CEL over args, tool, agent and now. Empty means always."),
+            "when": gettext_lazy("In CEL, for example: args.amount > 1000. Empty means always."),
             "reason": gettext_lazy("Agents and approvers read it."),
         }
 

@@ -179,7 +179,7 @@ def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: U
     theirs.get_by_role("button", name="Sign in").click()
     theirs.goto("/profile/")
     theirs.get_by_label("New password", exact=True).fill("a quiet harbour at dusk")
-    theirs.get_by_label("New password confirmation").fill("a quiet harbour at dusk")
+    theirs.get_by_label("New password again").fill("a quiet harbour at dusk")
     theirs.keyboard.press("Enter")
 
     expect(theirs.get_by_text("Your password is set.")).to_be_visible()

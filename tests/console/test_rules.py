@@ -73,6 +73,8 @@ def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) ->
         ({"effect": "allow", "hint": "writes"}, "cannot rest on a server"),
         ({"server": ""}, "required"),
         ({"reason": "x" * 301}, "at most 300"),
+        ({"when": "args.amount >"}, "when"),
+        ({"mode": "sometimes"}, "valid choice"),
     ],
 )
 def test_a_rule_that_cannot_be_is_said_and_not_saved(
@@ -176,6 +178,11 @@ SHADOWS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"effect": "deny", "hint": "destructive"}, {"effect": "ask", "hint": "writes"}, False),
     ({"effect": "deny", "hint": "writes"}, {"effect": "ask"}, False),
     ({"effect": "deny", "hint": "open_world"}, {"effect": "ask", "hint": "writes"}, False),
+    ({"effect": "deny", "when": "args.a == 1"}, {"effect": "ask"}, False),
+    ({"effect": "deny", "mode": "shadow"}, {"effect": "ask"}, False),
+    ({"effect": "deny"}, {"effect": "ask", "when": "args.a == 1"}, True),
+    ({"effect": "allow"}, {"effect": "allow", "when": "args.a == 1"}, False),
+    ({"effect": "ask"}, {"effect": "allow", "when": "args.a == 1"}, True),
 ]
 
 
