@@ -7,6 +7,7 @@ before the first byte leaves.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -20,7 +21,7 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.answers import Answer, answered
-from calls.outcomes import again, may_go_again, of_error, of_reply
+from calls.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.progress import Meter, OnStep
 from calls.states import Executed, State
 from calls.transitions import MOVE, Outcome, ending
@@ -30,6 +31,7 @@ from registry.published import Connection, PublishedTool
 from registry.upstream import (
     InvalidAnnotation,
     Limits,
+    NotSent,
     Progress,
     Target,
     UpstreamError,
@@ -39,6 +41,9 @@ from registry.upstream import (
 )
 
 log = logging.getLogger(__name__)
+
+# So long a server may take to let go of a call that was cancelled for our sake.
+LET_GO_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,10 @@ class Sending:
 @dataclass(slots=True, eq=False)
 class Flight:
     fence: int
+    task: asyncio.Task[Any] | None
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
+    # The process stops: cancelled for its sake, and nobody else's.
+    stopping: bool = False
 
 
 def owner_name() -> str:
@@ -73,6 +81,8 @@ class Engine:
         self.journal = journal
         self.bell = Bell()
         self.flights: dict[UUID, Flight] = {}
+        self._leaving = False
+        self._empty = asyncio.Event()
         self._upstreams: Upstreams | None = None
         self._targets: dict[str, Target] = {}
         # By definition: which arguments it wants repeated in headers.
@@ -88,14 +98,37 @@ class Engine:
         if self._upstreams is not None:
             await self._upstreams.aclose()
 
+    async def leave(self, seconds: float) -> None:
+        """Nothing new is sent; what runs may end within `seconds`, and then is cut off."""
+        self._leaving = True
+        await self._landed(seconds)
+        for flight in self.flights.values():
+            if not flight.cancel.is_set():
+                flight.stopping = True
+                flight.cancel.set()
+        await self._landed(LET_GO_S)
+        for flight in self.flights.values():
+            if flight.task is not None:
+                flight.task.cancel()
+        await self._landed(LET_GO_S)
+
+    async def _landed(self, seconds: float) -> None:
+        if self.flights:
+            self._empty.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), seconds)
+
     async def execute(self, sending: Sending, on_step: OnStep | None = None) -> Answer | None:
         """None: the call goes back to the queue, and a worker will try again."""
-        flight = self.flights[sending.call_id] = Flight(sending.fence)
+        flight = Flight(sending.fence, asyncio.current_task())
+        self.flights[sending.call_id] = flight
         try:
             outcome = await self._send(sending, flight, on_step)
             return await self._write_down(sending, outcome)
         finally:
             del self.flights[sending.call_id]
+            if self._leaving and not self.flights:
+                self._empty.set()
 
     async def _send(self, sending: Sending, flight: Flight, on_step: OnStep | None) -> Outcome:
         meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
@@ -106,6 +139,9 @@ class Engine:
                 on_step(step)
 
         try:
+            if self._leaving and sending.background:
+                flight.stopping = True
+                raise NotSent("The worker is stopping.")
             reply = await self.upstreams.call_tool(
                 self._target(sending.tool.connection),
                 name=sending.tool.name,
@@ -179,6 +215,9 @@ class Engine:
 
 
 def _outcome(error: UpstreamError, sending: Sending, flight: Flight) -> Outcome:
+    if flight.stopping:
+        safe = sending.tool.safe_to_repeat
+        return cut_off(error, safe_to_repeat=safe, attempt=sending.fence)
     history = {"safe_to_repeat": sending.tool.safe_to_repeat, "doubtful": sending.doubtful}
     outcome = of_error(error, **history)
     # An agent that waits for a short call hears of an unreachable server at once.

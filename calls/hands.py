@@ -61,3 +61,8 @@ async def _on_this_loop() -> Hands:
 def background() -> Hands:
     """The hands of this process's background loop, for Celery's threads and for the sweep."""
     return loop.run(_on_this_loop())
+
+
+def started() -> Hands | None:
+    """The same, if anything was ever run here."""
+    return _background

@@ -87,3 +87,16 @@ def again(outcome: Outcome, *, attempt: int) -> Outcome:
     if attempt >= ATTEMPTS:
         return outcome
     return replace(outcome, state=State.QUEUED, after_s=BACK_OFF_S[attempt - 1])
+
+
+def cut_off(error: UpstreamError, *, safe_to_repeat: bool, attempt: int) -> Outcome:
+    """Whoever sent the call is stopping and could not wait for its end."""
+    if isinstance(error, NotSent):
+        sentence = _("The worker stopped before the call was sent.")
+        return Outcome(State.QUEUED, sentence, Executed.NO, after_s=0.0)
+    sentence = _("The worker stopped while the call was running.")
+    outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
+    if not isinstance(error, CancelledUpstream):
+        outcome = of_error(error, safe_to_repeat=safe_to_repeat)
+    repeatable = isinstance(error, OutcomeUnknown) and not isinstance(error, TooLarge)
+    return again(outcome, attempt=attempt) if safe_to_repeat and repeatable else outcome

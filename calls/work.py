@@ -1,19 +1,76 @@
 """A worker's turn: claim the next call, run it on the background loop, and so on while there are
-any that may start."""
+any that may start. Asked to stop, it takes nothing new."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+
+from django.conf import settings
 from django.db import close_old_connections
 
 from calls.claiming import claim_next
-from calls.hands import background
+from calls.hands import background, started
 from core import loop
+
+WRITTEN_S = 5.0
+
+_leaving = threading.Event()
+_changed = threading.Condition()
+_inside = 0
+_claimed_at = time.monotonic()
 
 
 def work() -> None:
+    global _claimed_at  # noqa: PLW0603 one per process is the point
     hands = background()
-    while (sending := claim_next(owner=hands.engine.owner)) is not None:
-        # The call may take hours; the connection goes back to the pool meanwhile.
-        close_old_connections()
-        loop.run(hands.engine.execute(sending))
+    with _counted():
+        while not _leaving.is_set() and (sending := claim_next(owner=hands.engine.owner)):
+            _claimed_at = time.monotonic()
+            # The call may take hours; the connection goes back to the pool meanwhile.
+            close_old_connections()
+            # Cut off by `leave`, which wrote down what is known.
+            with suppress(CancelledError):
+                loop.run(hands.engine.execute(sending))
     close_old_connections()
+
+
+def leave() -> None:
+    """Take nothing new, let calls end within STOP_WITHIN_S, tell the truth about the rest.
+
+    Returns when nothing runs in this process any more.
+    """
+    _leaving.set()
+    if (hands := started()) is not None:
+        loop.run(hands.engine.leave(settings.STOP_WITHIN_S))
+    with _changed:
+        _changed.wait_for(lambda: not _inside, WRITTEN_S)
+
+
+def under_way() -> int:
+    hands = started()
+    return len(hands.engine.flights) if hands else 0
+
+
+def since_claim_s() -> float:
+    """How long this process has not taken a call, or has lived without taking any."""
+    return time.monotonic() - _claimed_at
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    _count(1)
+    try:
+        yield
+    finally:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _inside  # noqa: PLW0603 one per process is the point
+    with _changed:
+        _inside += change
+        _changed.notify_all()

@@ -1,8 +1,9 @@
 import os
+import threading
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -10,10 +11,38 @@ app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
+_left = threading.Event()
+
 
 @worker_ready.connect
 def begin(**_: Any) -> None:
-    # Celery offers no other hook; the sweep needs the worker's process, not its messages.
+    # Celery offers no other hook; both need the worker's process, not its messages. Imported here,
+    # since this module is what makes Django ready.
     from config.sweep import Sweep
+    from config.watchdog import Watchdog
 
     Sweep().start()
+    Watchdog().start()
+
+
+@worker_shutting_down.connect
+def begin_to_leave(**_: Any) -> None:
+    # In a signal's handler, which must not wait.
+    threading.Thread(target=_leave, name="leaving").start()
+
+
+def _leave() -> None:
+    from calls.work import leave
+
+    try:
+        leave()
+    finally:
+        _left.set()
+
+
+@worker_shutdown.connect
+def wait_for_the_rest(**_: Any) -> None:
+    # Celery waits for calls that it rang for; the sweep's have nobody else.
+    from django.conf import settings
+
+    _left.wait(settings.STOP_WITHIN_S + 10)

@@ -235,6 +235,10 @@ SERVER_LIMIT = int(os.environ.get("COUNTERSIGN_SERVER_LIMIT", "64"))
 # How many may wait, for people or for a worker: of one agent, and of all.
 AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
 QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
+# What runs on a worker that is asked to stop may take so long to end: less than supervisors wait.
+STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "10"))
+# A worker that takes no call for so long, while some wait, is replaced.
+DEAF_AFTER_S = float(os.environ.get("COUNTERSIGN_DEAF_AFTER_S", "30"))
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
