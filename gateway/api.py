@@ -24,7 +24,7 @@ from gateway.asking import Question
 from gateway.formats import Renderer, StrictParser
 from gateway.submit import Submitted
 from registry.models import Toolset
-from registry.published import PublishedTool
+from registry.published import PublishedTool, Violation
 
 WAIT_S, WAIT_MAX_S = 10, 45
 
@@ -62,6 +62,20 @@ class Cancel(AgentView):
         if not approvals.cancel(call.pk, by=call.agent.actor):
             return problems.problem(409, _("The call has ended."), call=str(call.pk))
         return Response(described(_own(request, call_id)), 202)
+
+
+class Explain(AgentView):
+    def post(self, request: Request) -> Response:
+        """What rules say of a call, without asking for it.
+
+        No other rule is named than the one that decides: an agent that was misled would learn
+        where the gaps are.
+        """
+        decision, violations = asking.explained(_question(request))
+        if decision is None:
+            return problems.problem(404, _("There is no such tool."))
+        answer = {"effect": decision.effect, "rule": decision.rule, "reason": decision.reason}
+        return Response(answer | {"violations": _listed(violations)})
 
 
 class Tools(AgentView):
@@ -147,9 +161,13 @@ def _refused(submitted: Submitted) -> Response:
     if submitted.refusal == "unknown_tool":
         return problems.problem(404, submitted.reason, call=call)
     if submitted.refusal == "invalid":
-        found = [{"path": v.path, "expected": v.expected} for v in submitted.violations]
+        found = _listed(submitted.violations)
         return problems.problem(422, submitted.reason, call=call, violations=found)
     return problems.problem(403, submitted.reason, call=call)
+
+
+def _listed(violations: list[Violation]) -> list[dict[str, str]]:
+    return [{"path": v.path, "expected": v.expected} for v in violations]
 
 
 def _toolset(slug: str) -> dict[str, Any]:

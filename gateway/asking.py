@@ -13,8 +13,9 @@ from core.errors import CountersignError
 from gateway import waiting
 from gateway.here import here
 from gateway.runtime import Runtime
-from gateway.submit import Ask, Submitted, submit
-from registry.published import PublishedToolset
+from gateway.submit import Ask, Submitted, subject, submit
+from policies.decide import Decision
+from registry.published import PublishedToolset, Violation
 
 # By then a call stands in the record, or it was refused because it could not.
 OPENED_S = 2.5
@@ -54,6 +55,20 @@ def published(slug: str) -> PublishedToolset | None:
 async def _published(slug: str) -> PublishedToolset | None:
     runtime = await here()
     return (await runtime.newest()).catalogue.toolset(slug)
+
+
+def explained(question: Question) -> tuple[Decision | None, list[Violation]]:
+    """What would be said of it now; nothing of a tool that there is not. Raises NoSuchToolset."""
+    return loop.run(_explained(question))
+
+
+async def _explained(question: Question) -> tuple[Decision | None, list[Violation]]:
+    runtime = await here()
+    asked = _asked(question, await _toolset(runtime, question))
+    if asked.tool is None:
+        return None, []
+    rules = (await runtime.newest()).rules
+    return rules.decide(subject(asked, asked.tool)), asked.tool.violations(asked.parsed)
 
 
 async def _ask(question: Question, seconds: float) -> Submitted:

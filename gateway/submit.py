@@ -80,7 +80,7 @@ async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -
         return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
 
     snapshot = await runtime.fresh()
-    decision = snapshot.rules.decide(_subject(ask, ask.tool))
+    decision = snapshot.rules.decide(subject(ask, ask.tool))
     match decision.effect:
         case Effect.DENY:
             return await _refuse(runtime, ask, "policy", decision.reason, decision=decision)
@@ -194,7 +194,7 @@ def _changed(snapshot: Snapshot, ask: Ask, tool: PublishedTool) -> str:
         return _("The token was revoked.")
     if now is None or now.definition_id != tool.definition_id or now.connection != tool.connection:
         return _("The tool changed at this moment. List the tools again.")
-    if snapshot.rules.decide(_subject(ask, tool)).effect != Effect.ALLOW:
+    if snapshot.rules.decide(subject(ask, tool)).effect != Effect.ALLOW:
         return _("Policy changed at this moment. Ask again.")
     return ""
 
@@ -220,7 +220,7 @@ def _sending(opening: Opening, tool: PublishedTool) -> Sending:
     )
 
 
-def _subject(ask: Ask, tool: PublishedTool) -> Subject:
+def subject(ask: Ask, tool: PublishedTool) -> Subject:
     return Subject(
         agent_id=ask.bearer.agent_id,
         agent=ask.bearer.agent_name,

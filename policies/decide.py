@@ -8,7 +8,7 @@ look-up; otherwise the rules that cover them are, and their conditions run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import translate
@@ -91,19 +91,20 @@ class CompiledRule:
     shadow: bool = False
 
     def covers(self, subject: Subject) -> bool:
-        return not self.misses(subject)
+        return next(self.gaps(subject), None) is None
 
-    def misses(self, subject: Subject) -> str:
-        """What keeps the rule from covering this; empty if it does."""
+    def gaps(self, subject: Subject) -> Iterator[str]:
+        """What of the rule is not so in this case."""
         if self.server.match(subject.server) is None:
-            return _("another server")
+            yield _("another server")
         if self.tool.match(subject.tool) is None:
-            return _("another tool")
+            yield _("another tool")
         if self.agents and subject.agent_id not in self.agents:
-            return _("other agents")
+            yield _("other agents")
         if self.groups and self.groups.isdisjoint(subject.groups):
-            return _("owners in other groups")
-        return "" if SAYS[self.hint](subject.hints) else _("the tool's hints")
+            yield _("owners in other groups")
+        if not SAYS[self.hint](subject.hints):
+            yield _("the tool's hints")
 
     def verdict(self, subject: Subject, facts: Mapping[str, Any]) -> Decision | None:
         """What the rule says of a call that it covers; None if its condition does not hold."""
@@ -170,6 +171,39 @@ def _strictest(verdicts: Iterable[Decision]) -> Decision:
     """The first of the strictest; silence asks."""
     silence = Decision(Effect.ASK, None, "", _("No rule covers this call, so a person decides."))
     return min(verdicts, key=lambda verdict: STRICTNESS[verdict.effect], default=silence)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One rule about one call. `gaps`: what keeps it from covering the call."""
+
+    rule: CompiledRule
+    gaps: list[str]
+    # What it says; None if it does not cover the call or its condition does not hold.
+    verdict: Decision | None
+
+    @property
+    def came_close(self) -> bool:
+        return len(self.gaps) == 1 or (not self.gaps and self.verdict is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    decision: Decision
+    # In the order of the rules: those that spoke, and those that came close.
+    heard: list[Heard]
+
+
+def explain(book: RuleBook, subject: Subject) -> Explanation:
+    facts = subject.facts()
+    every = [_heard(rule, subject, facts) for rule in book.rules]
+    told = [heard for heard in every if heard.verdict or heard.came_close]
+    return Explanation(book.decide(subject), told)
+
+
+def _heard(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> Heard:
+    gaps = list(rule.gaps(subject))
+    return Heard(rule, gaps, None if gaps else rule.verdict(subject, facts))
 
 
 def load() -> RuleBook:
