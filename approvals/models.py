@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+import pgtrigger
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -12,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from audit.models import ClockTime
 from calls.models import Call
-from core.triggers import append_only
+from core.triggers import StrictTrigger, append_only
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -70,6 +71,23 @@ class Approval(models.Model):
         return self.votes.order_by("-at").first()
 
 
+class NotOnesOwn(StrictTrigger):
+    """Whoever owns an agent, or is the one it acts for, has no vote on its calls."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert
+    func = """
+        IF EXISTS (
+            SELECT FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
+            WHERE c.id = NEW.approval_id AND NEW.person_id IN (c.person_id, a.owner_id))
+        THEN
+            RAISE EXCEPTION 'nobody decides on calls of their own agent';
+        END IF;
+        RETURN NEW;
+    """
+
+
 class Vote(models.Model):
     """One person's word on one approval, with the digest of what was seen."""
 
@@ -86,7 +104,7 @@ class Vote(models.Model):
         constraints = [
             models.UniqueConstraint(name="approvals_one_vote_each", fields=["approval", "person"])
         ]
-        triggers = append_only()
+        triggers = [*append_only(), NotOnesOwn(name="not_ones_own")]
 
     def __str__(self) -> str:
         return f"{'yes' if self.approve else 'no'} by {self.person}"

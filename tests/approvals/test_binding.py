@@ -168,3 +168,12 @@ def test_the_card_shows_the_fingerprint_and_posts_the_digest(
 
     assert f">{digest[:8]}</li>" in page
     assert f'name="seen" value="{digest}"' in page
+
+
+def test_the_database_takes_no_vote_of_the_agents_owner(held: UUID, scout: Agent) -> None:
+    own = {"approval_id": held, "person": scout.owner, "approve": True, "seen_digest": "x" * 64}
+
+    with pytest.raises(DatabaseError, match="calls of their own agent"), transaction.atomic():
+        Vote.objects.create(**own)
+
+    assert not Vote.objects.exists()
