@@ -52,7 +52,11 @@ class CallQuerySet(models.QuerySet["Call"]):
 
 
 def _refusing(why: str, *, rows: str) -> str:
-    """One look at all rows: every call pays for it twice."""
+    """One look at all rows: every call pays for it twice.
+
+    `why` asks with scalar subqueries. PostgreSQL may answer EXISTS from a hash of the whole table,
+    and remembers that plan while the table grows.
+    """
     return f"""
         SELECT looked.why INTO wrong FROM (SELECT {why} AS why FROM {rows}) looked
         WHERE looked.why IS NOT NULL LIMIT 1;
@@ -79,9 +83,9 @@ class LegalBirth(StrictTrigger):
             f"""
             CASE
             WHEN n.seq <> 1 OR n.state NOT IN ({first}) THEN 'a call cannot begin like this'
-            WHEN NOT EXISTS (
-                SELECT FROM audit_entry e
-                WHERE e.call_id = n.id AND e.seq = 1 AND e.to_state = n.state)
+            WHEN (
+                SELECT true FROM audit_entry e
+                WHERE e.call_id = n.id AND e.seq = 1 AND e.to_state = n.state) IS NOT TRUE
             THEN 'a call without its entry'
             END""",
             rows="new_rows n",
@@ -115,10 +119,10 @@ class LegalMove(StrictTrigger):
             WHEN NOT (n.seq = o.seq + 1 AND (o.state, n.state) IN ({moves})
                       AND (o.state <> 'running' OR n.state <> 'queued' OR ({REPEATABLE})))
             THEN 'a call cannot move like this'
-            WHEN NOT EXISTS (
-                SELECT FROM audit_entry e
+            WHEN (
+                SELECT true FROM audit_entry e
                 WHERE e.call_id = n.id AND e.seq = n.seq
-                  AND e.from_state = o.state AND e.to_state = n.state)
+                  AND e.from_state = o.state AND e.to_state = n.state) IS NOT TRUE
             THEN 'a move without its entry'
             END""",
             rows="new_rows n LEFT JOIN old_rows o ON o.id = n.id",

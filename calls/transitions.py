@@ -70,7 +70,7 @@ WITH asked AS MATERIALIZED (
 SELECT
     a.id,
     -- A line may come twice when the first commit's fate was unknown.
-    o.id IS NOT NULL OR EXISTS (SELECT FROM calls_call c WHERE c.id = a.id),
+    o.id IS NOT NULL OR (SELECT true FROM calls_call c WHERE c.id = a.id) IS TRUE,
     (SELECT n FROM core_generation)
 FROM asked a LEFT JOIN opened o ON o.id = a.id
 """,
