@@ -61,7 +61,8 @@ def load(port: int, request: str, expected: str, connections: int, seconds: floa
         "seconds": seconds,
     }
     argv = [sys.executable, "-m", "benchmarks.load"]
-    done = subprocess.run(argv, input=json.dumps(order), text=True, stdout=subprocess.PIPE, check=True)
+    asked = json.dumps(order)
+    done = subprocess.run(argv, input=asked, text=True, stdout=subprocess.PIPE, check=True)
     seen = Seen(**json.loads(done.stdout))
     assert seen.wrong == 0, f"{seen.wrong} replies were wrong"
     return seen

@@ -29,8 +29,6 @@ PLANS = (
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
 
-JOIN_S = 0.001
-
 Row = tuple[Any, ...]
 Line = tuple["Statement", Mapping[str, Any]]
 
@@ -64,8 +62,6 @@ class Journal:
         self._ring = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: psycopg.AsyncConnection[Row] | None = None
-        # Whether the last commit served more than one writer.
-        self._shared = False
 
     async def write(self, *lines: Line, within: float | None = 2.0) -> list[Row | None]:
         """One row (or None) for each line, in order.
@@ -107,15 +103,15 @@ class Journal:
             self._ring.clear()
             while self._waiting:
                 await self._let_others_join()
-                units = self._take()
-                self._shared = len(units) > 1
-                await self._commit(units)
+                await self._commit(self._take())
 
     async def _let_others_join(self) -> None:
-        # A commit costs about the same for one line as for ten. Where several writers are at
-        # work, the next line is a moment away; a lone writer never waits.
-        if self._shared or len(self._waiting) > 1:
-            await asyncio.sleep(JOIN_S)
+        # A commit costs about the same for one line as for ten: as long as each turn of the loop
+        # brings another, it is worth another turn. A lone writer waits for one.
+        seen = 0
+        while len(self._waiting) > seen:
+            seen = len(self._waiting)
+            await asyncio.sleep(0)
 
     def _take(self) -> list[_Unit]:
         """The next units that may share a transaction: no line concerns the same row twice."""

@@ -134,11 +134,11 @@ def test_published_by_wish_on_the_first_look(as_olga: Client, address: str) -> N
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(
-    as_olga: Client, olga: User, changes: dict[str, str], field: str, said: str
+    as_olga: Client, olga: User, changes: dict[str, Any], field: str, said: str
 ) -> None:
     scenery.server("taken", olga)
 
-    given = {"slug": "calc", "url": "http://127.0.0.1:9/mcp", **changes}
+    given: dict[str, Any] = {"slug": "calc", "url": "http://127.0.0.1:9/mcp", **changes}
     page = register(as_olga, **given)
 
     assert said in " ".join(page.context["form"].errors[field])
