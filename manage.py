@@ -3,9 +3,11 @@
 
     python3 manage.py up            start everything: console, agents' endpoint, workers, database
     python3 manage.py test [...]    run the tests; what follows goes to pytest
+    python3 manage.py faults [...]  kill and starve everything, and see if the record stays true
     python3 manage.py help          the rest, which works while `up` runs
 
-`up` and `test` need nothing but Python and pip: they install the locked packages into .venv.
+`up`, `test` and `faults` need nothing but Python and pip: they install the locked packages into
+.venv.
 """
 
 import os
@@ -35,7 +37,12 @@ ROOT = Path(__file__).resolve().parent
 REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-LOCKS = {"up": "product.txt", "test": "test.txt"}
+LOCKS = {"up": "product.txt", "test": "test.txt", "faults": "test.txt"}
+# Most tests share the machine's cores; those that kill what runs, or count on their time, do not.
+ALL_TESTS = (
+    ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone"],
+    ["-m", "alone"],
+)
 
 
 def main() -> None:
@@ -44,6 +51,9 @@ def main() -> None:
         provide_packages(LOCKS.get(command))
     if command == "test":
         run_tests(sys.argv[2:])
+    if command == "faults":
+        os.chdir(ROOT)
+        os.execv(sys.executable, [sys.executable, "-m", "tests.faults", *sys.argv[2:]])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if command == "up":
         run_up()
@@ -187,7 +197,11 @@ def run_tests(arguments: list[str]) -> NoReturn:
     if npm:
         install_clients(npm)
     provide_chromium(npm)
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])
+    pytest = [sys.executable, "-m", "pytest"]
+    if arguments:
+        os.execv(sys.executable, [*pytest, *arguments])
+    failed = [not run(*pytest, *chosen) for chosen in ALL_TESTS]
+    sys.exit(any(failed))
 
 
 def say(sentence: str) -> None:

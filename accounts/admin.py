@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -45,20 +47,62 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
         # Groups are saved only here, so the entry that names them is written here.
         super().save_related(request, form, formsets, change)
         record(
-            "person.changed" if change else "person.created",
+            "person.changed",
             actor=_actor(request),
             person=form.instance.username,
-            fields=sorted(set(form.changed_data) - {"password1", "password2"}),
+            fields=sorted(form.changed_data),
             groups=sorted(form.instance.groups.values_list("name", flat=True)),
             active=form.instance.is_active,
         )
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        # People are invited in the console: with a password that somebody else chose they would
+        # never be alone with their name.
+        return False
+
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002
-        response = super().user_change_password(request, id, form_url)
-        if request.method == "POST" and response.status_code == 302:
-            person = User.objects.get(pk=id)
-            record("person.password_set", actor=_actor(request), person=person.username)
-        return response
+        raise PermissionDenied
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class RecordedGroupAdmin(GroupAdmin):
+    """What a group may do is what people may do: each change is an entry."""
+
+    actions = None
+
+    def save_related(
+        self, request: HttpRequest, form: ModelForm[Group], formsets: Any, change: bool
+    ) -> None:
+        before = set(_permissions(form.instance)) if change else set()
+        super().save_related(request, form, formsets, change)
+        after = set(_permissions(form.instance))
+        record(
+            "group.changed" if change else "group.created",
+            actor=_actor(request),
+            group=form.instance.name,
+            given=sorted(after - before),
+            taken=sorted(before - after),
+        )
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        record(
+            "group.removed",
+            actor=_actor(request),
+            group=obj.name,
+            taken=sorted(_permissions(obj)),
+            people=sorted(obj.user_set.values_list("username", flat=True)),
+        )
+        super().delete_model(request, obj)
+
+
+def _permissions(group: Group) -> list[str]:
+    return [
+        f"{app}.{codename}"
+        for app, codename in group.permissions.values_list("content_type__app_label", "codename")
+    ]
 
 
 @admin.register(Agent)

@@ -40,22 +40,25 @@ PERMISSIONS: dict[Role, set[str]] = {
     | {f"accounts.{verb}_user" for verb in ("add", "change", "view")}
     | {f"auth.{verb}_group" for verb in ("add", "change", "view")}
     | {f"policies.{verb}_rule" for verb in ("add", "change", "delete", "view")}
-    | {"calls.cancel_call", "audit.view_entry"},
+    | {"calls.cancel_call", "calls.begin_freeze", "calls.end_freeze", "audit.view_entry"}
+    | {"approvals.view_grant", "approvals.revoke_grant"},
     Role.OPERATOR: _EVERYBODY
     | _AGENTS
     | _SEE_AGENTS
     | _SEE_RULES
     | {"registry.add_server", "registry.change_server", "registry.change_tool"}
     | {f"registry.{verb}_toolset" for verb in ("add", "change", "delete")}
-    | {"registry.operate_server", "calls.cancel_call"},
+    | {"registry.operate_server", "calls.cancel_call"}
+    | {"calls.begin_freeze", "calls.end_freeze"},
     Role.APPROVER: _EVERYBODY
     | _SEE_RULES
-    | {"approvals.decide_approval", "approvals.view_approval", "calls.view_payload"},
+    | {"approvals.decide_approval", "approvals.view_approval", "calls.view_payload"}
+    | {"approvals.view_grant", "calls.begin_freeze"},
     Role.AUDITOR: _EVERYBODY
     | _SEE_AGENTS
     | _SEE_RULES
     | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
-    | {"audit.view_entry", "audit.export_entry"},
+    | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"},
 }
 
 

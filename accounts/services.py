@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import tokens
-from accounts.models import Agent, AgentToken, SignInLink, User
+from accounts import attempts, tokens
+from accounts.models import Agent, AgentToken, Attempt, SignInLink, User
 from accounts.roles import Role, ensure_roles
 from audit.services import SYSTEM, Actor, record
 from core import seal
@@ -92,6 +92,28 @@ def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
     return text
 
 
+# Long enough to put the new token where the agent reads it.
+OVERLAP = timedelta(hours=1)
+
+
+@transaction.atomic
+def rotate_token(token: AgentToken, *, by: User) -> str:
+    """A new token for as long as this one was made for; this one ends within the hour."""
+    ends = timezone.now() + OVERLAP
+    days = round((token.expires_at - token.created_at) / timedelta(days=1))
+    text = issue_token(token.agent, by=by, days=min(MAX_DAYS, max(1, days)))
+    if token.expires_at > ends:
+        AgentToken.objects.filter(pk=token.pk).update(expires_at=ends)
+    record(
+        "token.rotated",
+        actor=acting(by),
+        reason=str(_("A new token takes its place; this one ends within the hour.")),
+        agent=(token.agent_id, token.agent.name),
+        token=str(token),
+    )
+    return text
+
+
 @transaction.atomic
 def revoke_token(token: AgentToken, *, by: User | None) -> bool:
     """False when it was revoked before."""
@@ -147,12 +169,23 @@ def set_active(person: User, active: bool, *, by: User) -> None:
     record(action, actor=by.actor, person=person.username)
 
 
+def is_password_of(person: User, password: str) -> bool:
+    """Asked again before something that outlives the session. Raises TooManyAttempts."""
+    attempt = attempts.begin(Attempt.Kind.PASSWORD, person)
+    if person.check_password(password):
+        attempts.right(attempt)
+        return True
+    attempts.wrong(attempt, person.username)
+    return False
+
+
 @transaction.atomic
 def set_password(person: User, password: str) -> None:
     """A new password that the forms have checked; every other session of the person ends."""
     person.set_password(password)
     person.save(update_fields=["password"])
-    record("person.password_set", actor=person.actor, person=person.username)
+    let_in_by = person.let_in_by.username if person.let_in_by else ""
+    record("person.password_set", actor=person.actor, person=person.username, let_in_by=let_in_by)
 
 
 def set_time_zone(person: User, time_zone: str) -> None:
@@ -204,12 +237,32 @@ def _make_administrator() -> User:
     return person
 
 
+def why_no_link(person: User) -> str:
+    """Why no person may make a link for this one, as a sentence; empty if one may.
+
+    Whoever holds a link is that person: so links are only for those who never were here.
+    """
+    if person.has_usable_password() or person.passkeys.exists():
+        return _("“%s” has a way in of their own. A link would let others act in their name.") % (
+            person.username
+        )
+    if person.last_login and not person.let_in_by_id:
+        return _("“%s” was here before. A link would let others act in their name.") % (
+            person.username
+        )
+    return ""
+
+
 @transaction.atomic
 def sign_in_link(person: User, *, by: User | None = None) -> str:
-    """An address that signs `person` in, once, within a day."""
+    """An address that signs `person` in, once, within a day. Raises AccountRefused."""
+    obstacle = why_no_link(person) if by else ""
+    if obstacle:
+        raise AccountRefused(obstacle)
     text = secrets.token_urlsafe(32)
     SignInLink.objects.create(
         person=person,
+        made_by=by,
         digest=_link_digest(text),
         expires_at=timezone.now() + timedelta(hours=LINK_HOURS),
     )
@@ -219,10 +272,23 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
 
 @transaction.atomic
 def redeem_sign_in_link(text: str) -> User:
-    link = SignInLink.objects.filter(digest=_link_digest(text)).select_related("person").first()
+    link = (
+        SignInLink.objects.filter(digest=_link_digest(text))
+        .select_related("person", "made_by")
+        .first()
+    )
     if link is None or not link.person.is_active or not _use(link):
         raise LinkRefused(_("This link is unknown, was used before, or is too old."))
-    record("person.signed_in", actor=link.person.actor, reason=_("By a sign-in link."))
+    if link.made_by_id:
+        # Until a password is theirs alone, this may be whoever made the link.
+        link.person.let_in_by_id = link.made_by_id
+        link.person.save(update_fields=["let_in_by"])
+    record(
+        "person.signed_in",
+        actor=link.person.actor,
+        reason=_("By a sign-in link."),
+        link_made_by=link.made_by.username if link.made_by else "",
+    )
     return link.person
 
 

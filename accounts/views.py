@@ -5,7 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -13,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import services
-from accounts.models import User
+from accounts import attempts, services
+from accounts.models import Attempt, User
 from audit.services import record
 
 THEMES = ("system", "light", "dark")
@@ -38,12 +39,35 @@ class SignIn(LoginView):
     form_class = SignInForm
     template_name = "accounts/sign_in.html"
     redirect_authenticated_user = True
+    attempt: Attempt
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            self.attempt = attempts.begin_sign_in(request, self._name())
+        except attempts.TooManyAttempts as error:
+            context = {"too_many": str(error), "form": SignInForm(request)}
+            return render(request, self.template_name, context, status=429)
+        return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()
         assert isinstance(person, User)
+        attempts.right(self.attempt)
         record("person.signed_in", actor=person.actor, reason=str(_("By password.")))
-        return super().form_valid(form)
+        response = super().form_valid(form)
+        attempts.remember_browser(self.request, response, person)
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        if form.cleaned_data.get("username") and form.cleaned_data.get("password"):
+            attempts.wrong(self.attempt, self._name())
+        else:
+            # Nothing was tried.
+            attempts.right(self.attempt)
+        return super().form_invalid(form)
+
+    def _name(self) -> str:
+        return self.request.POST.get("username", "").strip()[:150]
 
 
 @never_cache
@@ -58,6 +82,14 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
     login(request, person, backend="django.contrib.auth.backends.ModelBackend")
     return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@never_cache
+def boiler_room_door(request: HttpRequest) -> HttpResponse:
+    """Django's admin would let in by a form of its own, where nobody counts the tries."""
+    if request.user.is_authenticated:
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
 @require_POST

@@ -106,6 +106,17 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
     return redirect("accounts:agent", name)
 
 
+@page("", "POST")
+def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
+    """Draws the page itself, as `issue_token` does."""
+    shown = _for_tokens(request.user, name)
+    valid = shown.tokens.valid().select_related("agent")
+    token = get_object_or_404(valid, public_id=public_id)
+    text = services.rotate_token(token, by=request.user)
+    messages.success(request, _("%s works for one more hour.") % token)
+    return _show(request, shown, TokenForm(), issued=text)
+
+
 @page("accounts.change_agent", "POST")
 def set_enabled(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Agent, name=name)

@@ -18,7 +18,8 @@ from django.utils.translation import gettext_lazy
 
 from accounts import services
 from accounts.http import ConsoleRequest
-from accounts.models import User
+from accounts.models import CodeApp, User
+from accounts.views_proving import proving
 from core.http import page
 from core.paging import paged
 
@@ -153,12 +154,16 @@ def _profile(
     request: ConsoleRequest, zone: TimeZoneForm, secret: SetPasswordForm[User]
 ) -> HttpResponse:
     context = {"section": "profile", "form": zone, "password_form": secret}
-    return render(request, "accounts/profile.html", context)
+    return render(request, "accounts/profile.html", context | proving(request.user))
 
 
 def _with_link(request: ConsoleRequest, shown: User) -> HttpResponse:
     """Draws the page itself, without a redirect: the link is kept nowhere."""
-    link = services.sign_in_link(shown, by=request.user)
+    try:
+        link = services.sign_in_link(shown, by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+        return redirect("accounts:person", shown.pk)
     return _show(request, shown, GroupsForm(initial={"groups": shown.groups.all()}), link=link)
 
 
@@ -170,5 +175,8 @@ def _show(request: ConsoleRequest, shown: User, form: GroupsForm, link: str = ""
         "link": link,
         "hours": services.LINK_HOURS,
         "agents": shown.agents.all(),
+        "no_link": services.why_no_link(shown),
+        "passkeys": shown.passkeys.usable().count(),
+        "codes": CodeApp.objects.filter(person=shown).exclude(confirmed_at=None).exists(),
     }
     return render(request, "accounts/person.html", context)

@@ -3,16 +3,18 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
-from approvals import services
-from approvals.cards import card
+from approvals import services, stepping
+from approvals.cards import card, cards
 from approvals.context import COUNTED, count_waiting
 from approvals.models import Approval, ApprovalQuerySet
+from approvals.reasons import sentence
 from approvals.services import DecisionRefused
+from approvals.standing import why_not
 from calls.models import Call
 from calls.pictures import may_cancel
 from core.http import is_htmx, page
@@ -27,7 +29,7 @@ def queue(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "queue",
         "page": found,
-        "cards": [card(approval, request.user) for approval in found.rows],
+        "cards": cards(found.rows, request.user),
     }
     return render(request, "approvals/queue.html", context)
 
@@ -35,19 +37,19 @@ def queue(request: ConsoleRequest) -> HttpResponse:
 @page("approvals.view_approval")
 def more(request: ConsoleRequest) -> HttpResponse:
     """The cards that this tab does not show yet, to be put below those that it does."""
-    unseen = _waiting().exclude(pk__in=_shown(request)).order_by("call_id")[:CARDS]
-    context = {"cards": [card(approval, request.user) for approval in unseen]}
+    unseen = _waiting().exclude(pk__in=shown_in(request)).order_by("call_id")[:CARDS]
+    context = {"cards": cards(unseen, request.user)}
     return render(request, "approvals/queue.html#more", context)
 
 
 @page("approvals.view_approval")
 def news(request: ConsoleRequest) -> HttpResponse:
     """What became of the cards that this tab shows, and how many it does not show."""
-    shown = _shown(request)
+    shown = shown_in(request)
     decided = Approval.objects.for_queue().exclude(state=Approval.State.WAITING)
     unseen = Approval.objects.waiting().exclude(pk__in=shown).values_list("pk")
     context = {
-        "cards": [card(approval, request.user) for approval in decided.filter(pk__in=shown)],
+        "cards": cards(decided.filter(pk__in=shown), request.user),
         "count": len(unseen[:COUNTED]),
         "alone": "alone" in request.GET,
     }
@@ -76,6 +78,18 @@ def refuse(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     return _decide(request, call_id, approve=False)
 
 
+@page("approvals.decide_approval", "POST")
+def step_up(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """For the script: what to have a passkey sign so that this person's yes counts."""
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    obstacle = why_not(approval, request.user)
+    if not obstacle and request.POST.get("seen", "") != approval.call.call_digest:
+        obstacle = _("What you were shown is not what would be sent. Look again.")
+    if obstacle:
+        return JsonResponse({"error": obstacle}, status=403)
+    return JsonResponse(stepping.offer(approval, request.user))
+
+
 @page("calls.view_call", "POST")
 def cancel(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """From the call's page: takes back a held call, stops one that is queued or running."""
@@ -94,7 +108,8 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
     error = _vote(request, approval, approve=approve)
     if is_htmx(request):
         approval = Approval.objects.for_queue().get(pk=call_id)
-        decided = card(approval, request.user, error=error)
+        typed = request.POST.get("reason", "") if error else ""
+        decided = card(approval, request.user, error=error, typed=typed)
         context = {"card": decided, "answered": True, "alone": "alone" in request.POST}
         return render(request, "approvals/card.html", context)
     if error:
@@ -107,24 +122,33 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
 def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:
     """What stood in the way, as a sentence; empty when the word was taken."""
     try:
+        proof = stepping.prove(approval, request.user, request.POST) if approve else None
         services.vote(
             approval,
             by=request.user,
             approve=approve,
             seen_digest=request.POST.get("seen", ""),
-            reason=request.POST.get("reason", "").strip()[:1000],
+            reason=_reason(request, approve=approve),
+            proof=proof,
         )
     except DecisionRefused as error:
         return str(error)
     return ""
 
 
+def _reason(request: ConsoleRequest, *, approve: bool) -> str:
+    pressed = [] if approve else request.POST.getlist("because")
+    return sentence(pressed, request.POST.get("reason", "").strip())
+
+
 def _said(approval: Approval, *, approve: bool) -> str:
-    sentence = (
-        _("You approved %(tool)s for %(agent)s.")
-        if approve
-        else _("You refused %(tool)s for %(agent)s.")
-    )
+    approval.refresh_from_db(fields=["state"])
+    if approval.state == Approval.State.WAITING:
+        sentence = _("Your word on %(tool)s for %(agent)s is counted. Others have to give theirs.")
+    elif approve:
+        sentence = _("You approved %(tool)s for %(agent)s.")
+    else:
+        sentence = _("You refused %(tool)s for %(agent)s.")
     return sentence % {"tool": approval.call.tool_name, "agent": approval.call.agent.name}
 
 
@@ -132,7 +156,8 @@ def _waiting() -> ApprovalQuerySet:
     return Approval.objects.waiting().for_queue()
 
 
-def _shown(request: HttpRequest) -> list[UUID]:
+def shown_in(request: HttpRequest) -> list[UUID]:
+    """The cards that a tab says it shows."""
     try:
         return [UUID(text) for text in request.GET.getlist("shown") if text]
     except ValueError:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django.db.models import Q
@@ -11,44 +14,111 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from audit.models import Entry, EntryQuerySet
-
 RANGES = {
     "1h": (_("Last hour"), timedelta(hours=1)),
     "24h": (_("Last 24 hours"), timedelta(hours=24)),
     "7d": (_("Last 7 days"), timedelta(days=7)),
     "30d": (_("Last 30 days"), timedelta(days=30)),
 }
-NAMES = ("person", "agent", "tool", "state", "range", "since", "until")
+DAYS = {"today": (_("Today"), 0), "yesterday": (_("Yesterday"), 1)}
+# Filter → what it is called, how a line is asked for it, and how an entry is.
+FIELDS: dict[str, tuple[Any, str, str]] = {
+    "person": (_("Person"), "actor", "actor"),
+    "agent": (_("Agent"), "agent", "agent"),
+    "behalf": (_("On behalf of"), "person", "person"),
+    "tool": (_("Tool"), "tool", "tool"),
+    "server": (_("Server"), "server", "server"),
+    "version": (_("Version"), "definition", "definition_digest__startswith"),
+    "action": (_("What"), "action", "action"),
+    "decision": (_("Decision"), "effect", "details__effect"),
+    "rule": (_("Rule"), "rule", "details__rule"),
+}
+TIMES = ("range", "since", "until")
+NAMES = (*FIELDS, "state", *TIMES, "text")
+LONGEST = 200
 
 
-def entries(filters: Mapping[str, str], zone: ZoneInfo) -> EntryQuerySet:
-    found = Entry.objects.all()
-    if person := filters.get("person"):
-        # What a person did, and what was done on their behalf.
-        found = found.filter(Q(person=person) | Q(actor_kind="person", actor=person))
-    if agent := filters.get("agent"):
-        found = found.filter(agent=agent)
-    if tool := filters.get("tool"):
-        found = found.filter(tool=tool)
-    if state := filters.get("state"):
-        found = found.filter(to_state=state)
-    return _in_time(found, filters, zone)
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The question, as somebody in `zone` asks it now."""
+
+    given: Mapping[str, str]
+    zone: ZoneInfo
+    now: datetime
+
+    @classmethod
+    def read(cls, asked: Mapping[str, str], zone: ZoneInfo) -> Filters:
+        # A NUL can be in an address and in no row.
+        given = {name: asked.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
+        return cls({name: text for name, text in given.items() if text}, zone, timezone.now())
+
+    @property
+    def address(self) -> str:
+        return "?" + urlencode(self.given)
+
+    @property
+    def text(self) -> str:
+        return self.given.get("text", "")
+
+    @property
+    def narrow(self) -> bool:
+        """Do they ask for more than a stretch of time?"""
+        return any(name not in TIMES for name in self.given)
+
+    def without_text(self) -> Filters:
+        given = {name: value for name, value in self.given.items() if name != "text"}
+        return Filters(given, self.zone, self.now)
+
+    def since(self) -> datetime | None:
+        return self._span()[0]
+
+    def until(self) -> datetime | None:
+        return self._span()[1]
+
+    def _span(self) -> tuple[datetime | None, datetime | None]:
+        chosen = self.given.get("range", "")
+        if chosen in RANGES:
+            return self.now - RANGES[chosen][1], None
+        if chosen in DAYS:
+            return self._day(DAYS[chosen][1])
+        moments = (moment(self.given.get(name, ""), self.zone) for name in ("since", "until"))
+        since, until = moments
+        return since, until
+
+    def _day(self, back: int) -> tuple[datetime, datetime]:
+        day = self.now.astimezone(self.zone).date() - timedelta(days=back)
+        first, last = (datetime.combine(d, time(), self.zone) for d in (day, day + timedelta(1)))
+        return first, last
+
+    def of_lines(self) -> Q:
+        return self._q(1) & self._in_time()
+
+    def of_entries(self) -> Q:
+        asked = self._q(2) & self._in_time()
+        return asked & Q(actor_kind="person") if "person" in self.given else asked
+
+    def _q(self, column: int) -> Q:
+        asked = Q()
+        for name, parts in FIELDS.items():
+            if value := self.given.get(name):
+                asked &= Q(**{parts[column]: value[:16] if name == "version" else value})
+        if state := self.given.get("state"):
+            asked &= Q(action=f"call.{state}")
+        return asked
+
+    def _in_time(self) -> Q:
+        since, until = self._span()
+        asked = Q(at__gte=since) if since else Q()
+        return asked & Q(at__lt=until) if until else asked
 
 
-def _in_time(found: EntryQuerySet, filters: Mapping[str, str], zone: ZoneInfo) -> EntryQuerySet:
-    if span := RANGES.get(filters.get("range", "")):
-        return found.filter(at__gte=timezone.now() - span[1])
-    if since := _moment(filters.get("since", ""), zone):
-        found = found.filter(at__gte=since)
-    if until := _moment(filters.get("until", ""), zone):
-        found = found.filter(at__lt=until)
-    return found
-
-
-def _moment(text: str, zone: ZoneInfo) -> datetime | None:
+def moment(text: str, zone: ZoneInfo) -> datetime | None:
     try:
-        moment = parse_datetime(text)
+        read = parse_datetime(text)
     except ValueError:
         return None
-    return moment.replace(tzinfo=zone) if moment and moment.tzinfo is None else moment
+    if read is None:
+        return None
+    read = read.replace(tzinfo=zone) if read.tzinfo is None else read
+    # Beyond these, time zones and PostgreSQL do not agree on what a date is.
+    return read if 1970 <= read.year <= 9000 else None

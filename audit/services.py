@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from audit.models import Entry
+from django.db import transaction
+
+from audit.models import Entry, SavedFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +52,27 @@ def record(
         definition_digest=definition_digest,
         details=details,
     )
+
+
+def of(person: Any) -> Actor:
+    """Whoever is signed in: people live in a higher package and say so themselves."""
+    actor: Actor = person.actor
+    return actor
+
+
+@transaction.atomic
+def save_filter(name: str, query: Mapping[str, str], *, shared: bool, by: Any) -> SavedFilter:
+    """Under the same name it is replaced. What is shared changes what others see: an entry."""
+    saved, _made = SavedFilter.objects.update_or_create(
+        owner_id=by.pk, name=name, defaults={"query": dict(query), "shared": shared}
+    )
+    if shared:
+        record("filter.shared", actor=of(by), filter=name, filters=dict(query))
+    return saved
+
+
+@transaction.atomic
+def remove_filter(saved: SavedFilter, *, by: Any) -> None:
+    if saved.shared:
+        record("filter.removed", actor=of(by), filter=saved.name)
+    saved.delete()

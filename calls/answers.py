@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection, sql
 from psycopg.rows import namedtuple_row
 
+from calls.changes import Modified, modified
 from calls.states import LIVE, NOT_SENT, Executed, State
 
 # States in which no result came back and the agent gets a sentence instead.
@@ -39,12 +40,19 @@ class Answer:
     error: bytes | None
     text: str
     executed: str
+    # Where people changed the arguments.
+    modified: Modified | None = None
 
 
 READ = sql.SQL("""
     SELECT c.id, c.state, c.outcome, c.executed, c.progress, c.progress_total, c.progress_message,
-           r.kind, r.body
+           r.kind, r.body,
+           CASE WHEN c.amendment_id IS NOT NULL THEN c.arguments END AS asked, m.arguments AS sent,
+           CASE WHEN c.amendment_id IS NOT NULL THEN (
+               SELECT bool_or(every.private) FROM calls_amendment every
+               WHERE every.call_id = c.id) END AS private
     FROM calls_call c LEFT JOIN calls_result r ON r.call_id = c.id
+    LEFT JOIN calls_amendment m ON m.id = c.amendment_id
     WHERE c.id = ANY(%s)
 """)
 
@@ -76,8 +84,15 @@ def _looked(row: Any) -> Look:
         answer = answered(
             row.id, state, row.outcome, row.executed, row.kind, bytes(row.body or b"") or None
         )
+        if row.asked is not None and state not in NOT_SENT:
+            answer = _modified(answer, row)
     maybe = row.executed == Executed.UNKNOWN
     return Look(state, row.progress, row.progress_total, row.progress_message, answer, maybe)
+
+
+def _modified(answer: Answer, row: Any) -> Answer:
+    found = modified(bytes(row.asked), bytes(row.sent), private=row.private)
+    return replace(answer, modified=found, text=f"{answer.text} {found.sentence}".strip())
 
 
 def answered(

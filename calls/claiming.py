@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from uuid import UUID
 
+import orjson
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
 from audit.services import SYSTEM
 from calls.execution import Sending
+from calls.freezes import frozen, wait_for_freezes
 from calls.models import Call
 from calls.statements import differences, statement
 from calls.states import Executed, State
 from calls.transitions import Move, move_now
 from calls.turns import is_room_for, whose_turn
-from policies import decide
+from policies import decide, history
+from policies.decide import Decision
 from policies.models import Effect
 from registry import published
 from registry.published import PublishedTool
 
+# Says what, of what people said, no longer lets the call be sent; empty if nothing.
+Check = Callable[[Call, Decision], str]
+
 # Others look at the same moment and take the first of them.
 TRIED = 64
+
+
+@cache
+def _checks() -> tuple[Check, ...]:
+    """Of people, who are above calls: settings name them."""
+    return tuple(import_string(path) for path in settings.CLAIM_CHECKS)
 
 
 def claim_next(*, owner: str) -> Sending | None:
@@ -44,11 +60,13 @@ def _some_moved(candidates: list[UUID]) -> bool:
 
 @transaction.atomic
 def claim(call_id: UUID, *, owner: str) -> Sending | None:
-    """None when somebody else has it, when it may no longer be sent, or when there is no room."""
+    """None when somebody else has it, when it may no longer be sent or not now, or when there is
+    no room."""
+    wait_for_freezes()
     call = (
         Call.objects.select_for_update(of=("self",), skip_locked=True)
-        .select_related("agent__owner", "token")
-        .filter(pk=call_id, state=State.QUEUED)
+        .select_related("agent__owner", "token", "amendment")
+        .filter(~frozen(), pk=call_id, state=State.QUEUED)
         .first()
     )
     if call is None:
@@ -67,7 +85,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         call_id=call.pk,
         fence=call.fence + 1,
         tool=tool,
-        arguments=bytes(call.arguments),
+        arguments=call.to_send,
         background=True,
         doubtful=call.executed == Executed.UNKNOWN,
     )
@@ -102,7 +120,7 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
         agent=(call.agent.pk, call.agent.name),
         person=(owner.pk, owner.username),
         tool=tool,
-        arguments=bytes(call.arguments),
+        arguments=call.to_send,
     )
     if now == call.statement:
         return ""
@@ -113,23 +131,38 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
     }
 
 
-def _policy_obstacle(call: Call, tool: PublishedTool) -> str:
-    decision = decide.load().decide(
-        decide.Subject(
-            agent_id=call.agent_id,
-            agent=call.agent.name,
-            groups=frozenset(call.agent.owner.groups.values_list("name", flat=True)),
-            definition_id=tool.definition_id,
-            server=tool.server_slug,
-            tool=tool.name,
-            hints=tool.hints,
-            owner=call.agent.owner.username,
-            arguments=call.parsed_arguments,
-            size=len(call.arguments),
-        )
+def subject(call: Call, tool: PublishedTool, arguments: bytes) -> decide.Subject:
+    """What rules look at, were the call sent now with these arguments."""
+    owner = call.agent.owner
+    return decide.Subject(
+        agent_id=call.agent_id,
+        agent=call.agent.name,
+        groups=frozenset(owner.groups.values_list("name", flat=True)),
+        definition_id=tool.definition_id,
+        server=tool.server_slug,
+        tool=tool.name,
+        hints=tool.hints,
+        owner=owner.username,
+        arguments=orjson.loads(arguments),
+        size=len(arguments),
+        exposed=tool.exposed_name,
+        tags=tool.tags,
     )
+
+
+def judged(call: Call, tool: PublishedTool, arguments: bytes) -> Decision:
+    """What rules say of it now, had it been asked for with these arguments."""
+    book, asked = decide.load(), subject(call, tool, arguments)
+    if book.looks_back(asked):
+        # As it was when the call was asked for: what came after says nothing against it.
+        asked.history = history.read(call.agent_id, call.tool_name, but=call.pk, at=call.asked_at)
+    return book.decide(asked)
+
+
+def _policy_obstacle(call: Call, tool: PublishedTool) -> str:
+    decision = judged(call, tool, call.to_send)
     if decision.effect == Effect.DENY:
         return _("Policy now forbids the call: %(why)s") % {"why": decision.reason}
     if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
         return _("Policy now asks a person first: %(why)s") % {"why": decision.reason}
-    return ""
+    return next(filter(None, (check(call, decision) for check in _checks())), "")

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 
 from accounts.models import User
 from calls import pictures
+from core import sharing
 from core.consumers import OUT_OF_SIGHT, ConsoleConsumer
 
 
@@ -30,7 +31,8 @@ class CallConsumer(ConsoleConsumer):
             await self.picture_changed(person)
 
     async def picture_changed(self, person: AbstractUser) -> None:
-        picture = await self._picture(person)
+        key = ("picture", self.call_id, person.pk)
+        picture = await sharing.here().ask(key, lambda: self._picture(person))
         if picture is None:
             await self.close(OUT_OF_SIGHT)
             return

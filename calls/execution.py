@@ -11,8 +11,10 @@ import contextlib
 import logging
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,8 +25,9 @@ from audit.services import SYSTEM
 from calls.answers import Answer, answered
 from calls.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.progress import Meter, OnStep
+from calls.safekeeping import End, Safekeeping
 from calls.states import Executed, State
-from calls.transitions import MOVE, Outcome, ending
+from calls.transitions import LET_GO, NOTE_TASK, Outcome, ending
 from core.journal import Journal
 from core.live import Bell
 from registry.published import Connection, PublishedTool
@@ -33,7 +36,9 @@ from registry.upstream import (
     Limits,
     NotSent,
     Progress,
+    Reply,
     Target,
+    TaskRef,
     UpstreamError,
     Upstreams,
     declared_params,
@@ -57,6 +62,11 @@ class Sending:
     background: bool
     # An earlier attempt may have been executed.
     doubtful: bool = False
+    # What its server made of it when it was sent, and how long ago: nothing is sent again.
+    upstream_task: str = ""
+    since_s: float = 0.0
+    # On the monotonic clock, which goes on while a process is stopped: its lease began then.
+    claimed_at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +76,18 @@ class Flight:
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     # The process stops: cancelled for its sake, and nobody else's.
     stopping: bool = False
+    # Its server runs it as a task, which the row knows: somebody else may go on with it.
+    is_task: bool = False
+    # How it ended, while that is not written down yet.
+    end: End | None = None
+
+    def let_go(self) -> None:
+        """Stop; but what its server runs as a task is somebody else's now, and goes on."""
+        if self.is_task and self.task is not None:
+            self.stopping = True
+            self.task.cancel()
+        else:
+            self.cancel.set()
 
 
 def owner_name() -> str:
@@ -81,6 +103,7 @@ class Engine:
         self.journal = journal
         self.bell = Bell()
         self.flights: dict[UUID, Flight] = {}
+        self.safekeeping = Safekeeping(journal, self.flights, owner)
         self._leaving = False
         self._empty = asyncio.Event()
         self._upstreams: Upstreams | None = None
@@ -103,9 +126,9 @@ class Engine:
         self._leaving = True
         await self._landed(seconds)
         for flight in self.flights.values():
-            if not flight.cancel.is_set():
+            if flight.is_task or not flight.cancel.is_set():
                 flight.stopping = True
-                flight.cancel.set()
+                flight.let_go()
         await self._landed(LET_GO_S)
         for flight in self.flights.values():
             if flight.task is not None:
@@ -124,7 +147,7 @@ class Engine:
         self.flights[sending.call_id] = flight
         try:
             outcome = await self._send(sending, flight, on_step)
-            return await self._write_down(sending, outcome)
+            return await self._write_down(sending, flight, outcome)
         finally:
             del self.flights[sending.call_id]
             if self._leaving and not self.flights:
@@ -142,20 +165,31 @@ class Engine:
             if self._leaving and sending.background:
                 flight.stopping = True
                 raise NotSent("The worker is stopping.")
-            reply = await self.upstreams.call_tool(
-                self._target(sending.tool.connection),
-                name=sending.tool.name,
-                arguments=sending.arguments,
-                limits=Limits(total_s=sending.tool.timeout_s, max_bytes=settings.RESULT_MAX_BYTES),
-                on_progress=progressed,
-                cancel=flight.cancel,
-                param_headers=self._param_headers(sending),
-                idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
-            )
+            if time.monotonic() - sending.claimed_at > settings.LEASE_S:
+                raise NotSent("Whoever was to send it was stopped for too long.")
+            if sending.upstream_task:
+                reply = await self._follow(sending, flight, meter)
+            else:
+                reply = await self.upstreams.call_tool(
+                    self._target(sending.tool.connection),
+                    name=sending.tool.name,
+                    arguments=sending.arguments,
+                    limits=_limits(sending),
+                    on_progress=progressed,
+                    cancel=flight.cancel,
+                    param_headers=self._param_headers(sending),
+                    idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
+                    on_task=partial(self._note_task, sending, flight),
+                    on_status=meter.say,
+                    as_task=_runs_as_task(sending.tool),
+                )
         except UpstreamError as error:
             return _outcome(error, sending, flight)
         except asyncio.CancelledError:
-            await self._given_up(sending)
+            if flight.is_task and flight.stopping:
+                await self._hand_over(sending)
+            else:
+                await self._given_up(sending, flight)
             raise
         except Exception:
             log.exception("call %s: the upstream client failed", sending.call_id)
@@ -164,17 +198,36 @@ class Engine:
             meter.close()
         return of_reply(reply)
 
-    async def _given_up(self, sending: Sending) -> None:
+    async def _follow(self, sending: Sending, flight: Flight, meter: Meter) -> Reply:
+        flight.is_task = True
+        ref = TaskRef(**orjson.loads(sending.upstream_task))
+        target = self._target(sending.tool.connection)
+        return await self.upstreams.follow_task(
+            target, ref, limits=_limits(sending), on_status=meter.say, cancel=flight.cancel
+        )
+
+    async def _note_task(self, sending: Sending, flight: Flight, ref: TaskRef) -> None:
+        line = {"id": sending.call_id, "fence": sending.fence}
+        line["upstream_task"] = orjson.dumps(ref).decode()
+        await self.journal.write((NOTE_TASK, line), within=None)
+        flight.is_task = True
+
+    async def _hand_over(self, sending: Sending) -> None:
+        """The process stops, and the task goes on: whoever sweeps next takes it up."""
+        line = {"id": sending.call_id, "fence": sending.fence}
+        await asyncio.shield(self.journal.write((LET_GO, line), within=LET_GO_S))
+
+    async def _given_up(self, sending: Sending, flight: Flight) -> None:
         """The process is stopping in mid-call: what became of it, nobody here will know."""
         sentence = "The gateway stopped while the call was running."
         outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
-        await asyncio.shield(self._write_down(sending, outcome))
+        await asyncio.shield(self._write_down(sending, flight, outcome))
 
-    async def _write_down(self, sending: Sending, outcome: Outcome) -> Answer | None:
+    async def _write_down(
+        self, sending: Sending, flight: Flight, outcome: Outcome
+    ) -> Answer | None:
         line = ending(sending.call_id, sending.fence, outcome, SYSTEM)
-        (row,) = await self.journal.write((MOVE, line), within=None)
-        if row is None:
-            log.warning("call %s: ended elsewhere, our outcome came too late", sending.call_id)
+        await self.safekeeping.write(flight, line)
         self._ring(sending)
         if outcome.state == State.QUEUED:
             return None
@@ -225,6 +278,17 @@ def _outcome(error: UpstreamError, sending: Sending, flight: Flight) -> Outcome:
     if waits or flight.cancel.is_set() or not may_go_again(error, **history):
         return outcome
     return again(outcome, attempt=sending.fence)
+
+
+def _limits(sending: Sending) -> Limits:
+    left_s = max(sending.tool.timeout_s - sending.since_s, LET_GO_S)
+    return Limits(total_s=left_s, max_bytes=settings.RESULT_MAX_BYTES)
+
+
+def _runs_as_task(tool: PublishedTool) -> bool:
+    """Source: MCP 2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation"."""
+    execution = tool.content.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _repeated(schema: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:

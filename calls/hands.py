@@ -38,12 +38,14 @@ class Hands:
             await self.pool.open()
             self.listener.start()
             self.leases.start()
+            self.engine.safekeeping.start()
 
     async def aclose(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             for part in (self.pool.close, self.journal.aclose):
                 stack.push_async_callback(part)
-            for part in (self.listener.aclose, self.leases.aclose, self.engine.aclose):
+            keeping = self.engine.safekeeping.aclose
+            for part in (self.listener.aclose, self.leases.aclose, keeping, self.engine.aclose):
                 stack.push_async_callback(part)
 
 

@@ -67,6 +67,8 @@ class Leases:
             rows = {row[0]: row for row in await cursor.fetchall()}
         for call_id, flight in flights.items():
             row = rows.get(call_id)
-            # Not ours any more: somebody gave us up for dead. Stop rather than go on unseen.
-            if row is None or row[1] != flight.fence or row[2]:
+            if row is None or row[1] != flight.fence:
+                # Not ours any more: somebody gave us up for dead. Stop rather than go on unseen.
+                flight.let_go()
+            elif row[2]:
                 flight.cancel.set()

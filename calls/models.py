@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
 from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
-from core.triggers import Refuse, StrictTrigger, append_only
+from core.triggers import Refuse, StrictTrigger, append_only, configuration
 from registry.models import Definition, Server, Tool
 
 # Asked, and by what: never changed after the first row.
@@ -30,14 +30,27 @@ FIXED = (
     "tool_name",
     "arguments",
     "arguments_digest",
-    "statement",
-    "call_digest",
     "origin",
     "mode",
     "effect",
     "rule_id",
     "asked_at",
 )
+# Of a held call, what an amendment changes.
+AMENDED = ("amendment_id", "statement", "call_digest")
+
+# SQL over the old row `o` and the new row `n`: other arguments, and nothing else, are to be sent.
+# The statement must be of the very bytes that the amendment holds.
+AMENDABLE = """(
+    SELECT o.state = 'held' AND n.state = 'held'
+        AND a.seq = n.seq AND a.call_digest = n.call_digest
+        AND n.call_digest = encode(sha256(
+            convert_to('countersign call 1' || chr(10) || n.statement, 'UTF8')), 'hex')
+        AND a.arguments_digest = encode(sha256(a.arguments), 'hex')
+        AND n.statement::jsonb
+            = jsonb_set(o.statement::jsonb, '{arguments}', to_jsonb(a.arguments_digest))
+    FROM calls_amendment a WHERE a.id = n.amendment_id AND a.call_id = n.id
+) IS TRUE"""
 
 
 class CallQuerySet(models.QuerySet["Call"]):
@@ -47,8 +60,14 @@ class CallQuerySet(models.QuerySet["Call"]):
     def newest_first(self) -> Self:
         return self.order_by("-id")
 
+    def for_list(self) -> Self:
+        """Without what may be long: arguments, statement, the tool's definition."""
+        return self.select_related("agent", "person").defer("arguments", "statement")
+
     def for_page(self) -> Self:
-        return self.select_related("agent__owner", "server", "tool", "definition", "person")
+        return self.select_related(
+            "agent__owner", "server", "tool", "definition", "person", "amendment__person"
+        )
 
 
 def _refusing(why: str, *, rows: str) -> str:
@@ -108,15 +127,20 @@ class LegalMove(StrictTrigger):
         moves = ", ".join(f"('{a.value}', '{b.value}')" for a, to in MOVES.items() for b in to)
         fixed_old = ", ".join(f"o.{column}" for column in FIXED)
         fixed_new = ", ".join(f"n.{column}" for column in FIXED)
+        amended_old = ", ".join(f"o.{column}" for column in AMENDED)
+        amended_new = ", ".join(f"n.{column}" for column in AMENDED)
+        is_amended = f"({amended_old}) IS DISTINCT FROM ({amended_new})"
         return _refusing(
             f"""
             CASE
             -- A changed id finds no old row.
             WHEN o.id IS NULL OR ({fixed_old}) IS DISTINCT FROM ({fixed_new})
             THEN 'what was asked is never changed'
+            WHEN {is_amended} AND NOT (n.seq = o.seq + 1 AND {AMENDABLE})
+            THEN 'what is to be sent changes only by an amendment while the call is held'
             WHEN n.state = o.state AND n.seq = o.seq
             THEN NULL
-            WHEN NOT (n.seq = o.seq + 1 AND (o.state, n.state) IN ({moves})
+            WHEN NOT (n.seq = o.seq + 1 AND ({is_amended} OR (o.state, n.state) IN ({moves}))
                       AND (o.state <> 'running' OR n.state <> 'queued' OR ({REPEATABLE})))
             THEN 'a call cannot move like this'
             WHEN (
@@ -174,9 +198,17 @@ class Call(models.Model):
     )
     # As the agent said it, also when there is no such tool.
     tool_name = models.CharField(max_length=200)
-    # The very bytes that were asked, shown and sent.
+    # The very bytes that were asked; shown and sent, unless people changed them meanwhile.
     arguments = models.BinaryField()
     arguments_digest = models.CharField(max_length=64)
+    amendment = models.ForeignKey(
+        "Amendment",
+        models.PROTECT,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
     # What a call that waits is bound to, and its digest (calls/statements.py).
     statement = models.TextField(blank=True, db_default="")
     call_digest = models.CharField(max_length=64, blank=True, db_default="")
@@ -202,6 +234,9 @@ class Call(models.Model):
     sent_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
+    # Its clocks stand still from then on (approvals/freezes.py).
+    clock_stopped_at = models.DateTimeField(null=True)
+
     # Who runs it now: a lease from the database's clock, and a number that fences off the dead
     # and counts the attempts.
     fence = models.IntegerField(default=0)
@@ -213,6 +248,9 @@ class Call(models.Model):
     progress = models.FloatField(null=True)
     progress_total = models.FloatField(null=True)
     progress_message = models.TextField(blank=True, db_default="")
+
+    # The task that its server made of it: where its result can be asked for, by anybody of us.
+    upstream_task = models.TextField(blank=True, db_default="", editable=False)
 
     # Did the server do it? Said only when it is certain.
     executed = models.CharField(max_length=7, blank=True, db_default="", choices=Executed)
@@ -239,11 +277,15 @@ class Call(models.Model):
             )
         ]
         indexes = [
-            # Queue, sweep and badges look at nothing else.
-            models.Index(name="calls_live", fields=["state", "id"], condition=Q(state__in=LIVE)),
-            models.Index(name="calls_unknown", fields=["id"], condition=Q(state="unknown")),
+            # Queue, sweep, badges and lists of what went wrong look at nothing else. Most calls
+            # succeed, and leave it when they do.
+            models.Index(
+                name="calls_by_state", fields=["state", "id"], condition=~Q(state="succeeded")
+            ),
             models.Index(name="calls_agent", fields=["agent", "-id"]),
             models.Index(name="calls_tool", fields=["tool", "-id"]),
+            # Decisions on calls like one that waits: few rows, and none of an allowed call.
+            models.Index(name="calls_asked", fields=["tool", "-id"], condition=Q(effect="ask")),
             models.Index(
                 name="calls_request", fields=["request_key"], condition=~Q(request_key="")
             ),
@@ -267,8 +309,42 @@ class Call(models.Model):
         return (self.call_digest or self.arguments_digest)[:8]
 
     @property
+    def to_send(self) -> bytes:
+        """The arguments that are sent: the agent's, or what people made of them."""
+        return bytes(self.amendment.arguments if self.amendment else self.arguments)
+
+    @property
     def parsed_arguments(self) -> Any:
-        return orjson.loads(self.arguments)
+        return orjson.loads(self.to_send)
+
+
+class Amendment(models.Model):
+    """A person's change of a held call's arguments. What the agent asked stays on the call."""
+
+    call = models.ForeignKey(
+        Call, models.PROTECT, related_name="amendments", db_constraint=False, db_index=False
+    )
+    # The call's own count after it.
+    seq = models.SmallIntegerField()
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    arguments = models.BinaryField()
+    arguments_digest = models.CharField(max_length=64)
+    call_digest = models.CharField(max_length=64)
+    note = models.TextField(blank=True)
+    # The agent is told that arguments were changed, and not which.
+    private = models.BooleanField(default=False)
+    at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        ordering = ["seq"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="calls_one_amendment_a_move", fields=["call", "seq"])
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"{self.call_id} amended by {self.person}"
 
 
 class Result(models.Model):
@@ -293,6 +369,34 @@ class Result(models.Model):
         return f"{self.kind} of {self.call_id}"
 
 
+class LateReply(models.Model):
+    """What a server said of an attempt that had been given up: evidence, which moves nothing."""
+
+    call = models.ForeignKey(Call, models.PROTECT, related_name="late_replies", db_constraint=False)
+    # Which attempt, and as what it would have ended.
+    fence = models.IntegerField()
+    state = models.CharField(max_length=10, choices=State)
+    sentence = models.TextField(blank=True)
+    executed = models.CharField(max_length=7, choices=Executed)
+    kind = models.CharField(max_length=6, blank=True)
+    body = models.BinaryField()
+    digest = models.CharField(max_length=64, blank=True)
+    # By the clock of whoever received it.
+    received_at = models.DateTimeField()
+    at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        ordering = ["id"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="calls_one_late_reply", fields=["call", "fence"])
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"{self.state} for {self.call_id}"
+
+
 class Rerun(models.Model):
     """Somebody asked for a call of unknown outcome once more, as a call of its own."""
 
@@ -309,3 +413,80 @@ class Rerun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.again_id} for {self.call_id}"
+
+
+class OnlyEnds(StrictTrigger):
+    """A freeze is ended, once; nothing else of it ever changes."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+    func = """
+        IF OLD.ended_at IS NOT NULL OR NEW.ended_at IS NULL OR NEW.ended_by_id IS NULL OR
+            (to_jsonb(NEW) - '{ended_at,ended_by_id,ended_why}'::text[])
+            IS DISTINCT FROM (to_jsonb(OLD) - '{ended_at,ended_by_id,ended_why}'::text[])
+        THEN
+            RAISE EXCEPTION 'a freeze is never changed, only ended';
+        END IF;
+        NEW.ended_at = clock_timestamp();
+        RETURN NEW;
+    """
+
+
+class FreezeQuerySet(models.QuerySet["Freeze"]):
+    def holding(self) -> Self:
+        return self.filter(ended_at=None)
+
+    def for_page(self) -> Self:
+        return self.select_related("agent", "server", "by", "ended_by").order_by("-pk")
+
+
+class Freeze(models.Model):
+    """Nothing of an agent, to a server, or at all (neither named), is taken or started, and no
+    clock of it runs, until another person ends it."""
+
+    agent = models.ForeignKey(Agent, models.PROTECT, null=True, related_name="freezes")
+    server = models.ForeignKey(Server, models.PROTECT, null=True, related_name="freezes")
+    # Agents and everybody in the console read it.
+    reason = models.CharField(max_length=300)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    began_at = models.DateTimeField(db_default=ClockTime())
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+"
+    )
+    ended_why = models.CharField(max_length=300, blank=True, default="", db_default="")
+
+    objects = FreezeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        default_permissions = ()
+        permissions = [
+            ("begin_freeze", "Can freeze an agent, a server or everything"),
+            ("end_freeze", "Can end what somebody else froze"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="calls_freeze_one_thing", condition=Q(agent=None) | Q(server=None)
+            ),
+            models.CheckConstraint(
+                name="calls_freeze_ended_by_another",
+                condition=Q(ended_by=None) | ~Q(ended_by=models.F("by")),
+            ),
+            models.UniqueConstraint(
+                name="calls_freeze_once",
+                fields=["agent", "server"],
+                condition=Q(ended_at=None),
+                nulls_distinct=False,
+            ),
+        ]
+        triggers = [
+            *configuration(),
+            OnlyEnds(name="only_ends"),
+            Refuse(name="no_delete", operation=pgtrigger.Delete),
+            Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+        ]
+
+    def __str__(self) -> str:
+        return f"freeze of {self.agent or self.server or 'everything'}"

@@ -47,6 +47,11 @@ class Opening:
     lease_owner: str = ""
     # Of calls that wait, for people or for a worker: what they are bound to.
     statement: str = ""
+    # Seconds; None: as the installation is set.
+    decide_within_s: int | None = None
+    start_within_s: int | None = None
+    # The standing grant that lets it run; its use must stand in the same commit.
+    grant_id: int | None = None
     # More facts for the entry.
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -55,7 +60,7 @@ class Opening:
         line["arguments"] = self.arguments.decode()
         line["arguments_digest"] = digest(self.arguments)
         line |= self._bound()
-        line |= _clocks(self.state)
+        line |= self._clocks()
         return line
 
     def _bound(self) -> dict[str, Any]:
@@ -64,18 +69,17 @@ class Opening:
         known = call_digest(self.statement)
         return {"call_digest": known, "details": {**self.details, "call_digest": known}}
 
+    def _clocks(self) -> dict[str, float]:
+        match self.state:
+            case State.HELD:
+                return {"decide_in_s": self.decide_within_s or settings.DECIDE_WITHIN_S}
+            case State.QUEUED:
+                return {"start_in_s": self.start_within_s or settings.START_WITHIN_S}
+            case State.RUNNING:
+                return {"lease_s": settings.LEASE_S}
+            case _:
+                return {}
+
 
 def digest(arguments: bytes) -> str:
     return hashlib.sha256(arguments).hexdigest()
-
-
-def _clocks(state: State) -> dict[str, float]:
-    match state:
-        case State.HELD:
-            return {"decide_in_s": settings.DECIDE_WITHIN_S}
-        case State.QUEUED:
-            return {"start_in_s": settings.START_WITHIN_S}
-        case State.RUNNING:
-            return {"lease_s": settings.LEASE_S}
-        case _:
-            return {}

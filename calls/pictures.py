@@ -11,7 +11,8 @@ from django.utils import timezone
 from accounts.models import User
 from audit.models import Entry
 from calls import results
-from calls.models import Call, Rerun
+from calls.changes import edited
+from calls.models import Call, LateReply, Rerun
 from calls.states import LIVE, State
 
 
@@ -31,10 +32,18 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "progress": _progress(call) if call.state == State.RUNNING else None,
         "took": _seconds(call),
         "may_read": may_read,
+        "edited": edited(call) if may_read else None,
         "result": results.of_call(call) if may_read else None,
+        "late": _late(call),
         "rerun": Rerun.objects.filter(call=call).first(),
         "reruns_of": list(call.reruns_of.all()),
     }
+
+
+def _late(call: Call) -> list[LateReply]:
+    if call.state not in (State.UNKNOWN, State.RESOLVED):
+        return []
+    return list(call.late_replies.all())
 
 
 def may_read_payload(call: Call, person: User) -> bool:

@@ -45,6 +45,25 @@ FROM told
 )
 
 
+# Of a server that says in words what it does, and not how far it is.
+SAID = Statement(
+    "said",
+    """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json) AS r(id uuid, fence int, message text)
+), told AS (
+    UPDATE calls_call c SET progress_message = a.message
+    FROM asked a
+    WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+    RETURNING c.id, c.mode
+)
+SELECT id, CASE WHEN mode = 'background' THEN pg_notify('countersign_call', id::text)::text END
+FROM told
+""",
+    order=0,
+)
+
+
 class Meter:
     """One running call's progress: monotone, and written at most PER_SECOND times a second."""
 
@@ -55,25 +74,39 @@ class Meter:
         self._bell = bell
         self._last: Step | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._next_at = 0.0
+        self._said = ""
         self._writing: asyncio.Task[None] | None = None
 
     def step(self, progress: float, total: float | None, message: str) -> Step | None:
         """The step to pass on, or None for one that does not go forward."""
         if self._last is not None and progress <= self._last.progress:
             return None
-        self._last = Step(progress, total, message[:MESSAGE_MAX].replace("\0", "�"))
+        self._last = Step(progress, total, _storable(message))
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(1 / PER_SECOND, self._due)
+            # The first at once, and what comes too soon after it together.
+            self._timer = loop.call_at(max(self._next_at, loop.time()), self._due)
         return self._last
+
+    def say(self, message: str) -> None:
+        """In words; the caller sees to it that they do not come too often."""
+        if message == self._said:
+            return
+        self._said = message
+        line = {"id": self._call_id, "fence": self._fence, "message": _storable(message)}
+        self._journal.write_later((SAID, line))
+        self._bell.ring(f"call.{self._call_id}")
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     def _due(self) -> None:
+        loop = asyncio.get_running_loop()
         self._timer = None
-        self._writing = asyncio.get_running_loop().create_task(self._write())
+        self._next_at = loop.time() + 1 / PER_SECOND
+        self._writing = loop.create_task(self._write())
 
     async def _write(self) -> None:
         assert self._last is not None
@@ -86,3 +119,7 @@ class Meter:
         }
         await self._journal.write((PROGRESS, line), within=None)
         self._bell.ring(f"call.{self._call_id}", quiet_s=0)
+
+
+def _storable(message: str) -> str:
+    return message[:MESSAGE_MAX].replace("\0", "�").encode(errors="replace").decode()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from calls.models import Call, Result
-from registry.arguments import Arguments, arguments
+from registry.trees import Node, tree
 
 # What a browser may draw by itself. SVG can carry scripts and is none of them.
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -27,7 +27,6 @@ SOUNDS = (
 )
 # More than this of one text is for downloading.
 SHOWN = 200_000
-TABLE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,7 @@ class Shown:
     size: int
     pieces: list[Piece]
     structured: Any = None
-    # An object's members as rows, in the order of the tool's output schema.
-    tree: Arguments | None = None
-    table: list[dict[str, Any]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
+    tree: Node | None = None
 
 
 def of_call(call: Call) -> Shown | None:
@@ -66,16 +62,13 @@ def of_call(call: Call) -> Shown | None:
         return Shown(True, len(body), [_json(0, body)])
     items = content.get("content")
     structured = content.get("structuredContent")
-    table = _table(structured)
     pieces = [_piece(n, item) for n, item in enumerate(items if isinstance(items, list) else [])]
     return Shown(
         is_error=content.get("isError") is True,
         size=len(body),
         pieces=[piece for piece in pieces if not _repeats(piece, structured)],
         structured=structured,
-        tree=arguments(_output_schema(call), structured) if isinstance(structured, dict) else None,
-        table=table,
-        columns=list(dict.fromkeys(name for line in table for name in line)),
+        tree=None if structured is None else tree(structured),
     )
 
 
@@ -87,9 +80,15 @@ def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
     if not isinstance(items, list) or not 0 <= number < len(items):
         return None
     piece = _piece(number, items[number])
-    if piece.kind not in ("image", "audio"):
+    if piece.kind not in ("image", "audio", "file"):
         return None
-    return base64.b64decode(items[number]["data"]), piece.type
+    # Whatever it calls itself, a file is nothing that a browser opens.
+    media_type = "application/octet-stream" if piece.kind == "file" else piece.type
+    return base64.b64decode(_data(items[number])), media_type
+
+
+def _data(item: dict[str, Any]) -> str:
+    return str(item["resource"]["blob"] if item["type"] == "resource" else item["data"])
 
 
 def _piece(number: int, item: Any) -> Piece:
@@ -106,6 +105,8 @@ def _piece(number: int, item: Any) -> Piece:
             return Piece("link", number, uri=uri, name=name, type=kind)
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
             return Piece("resource", number, text=text[:SHOWN], uri=uri, size=len(text))
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(data)}}:
+            return _blob(number, data, uri, str(item["resource"].get("mimeType") or ""))
         case _:
             return Piece("other", number, content=item, type=_named(item))
 
@@ -116,11 +117,6 @@ def _repeats(piece: Piece, structured: Any) -> bool:
         return False
     said = _parsed(piece.text.encode(errors="replace"))
     return said == structured or structured == {"result": said}
-
-
-def _output_schema(call: Call) -> dict[str, Any]:
-    schema = call.definition.content.get("outputSchema") if call.definition else None
-    return schema if isinstance(schema, dict) else {}
 
 
 def _text(number: int, text: str) -> Piece:
@@ -137,6 +133,13 @@ def _media(kind: str, number: int, data: str, media_type: str) -> Piece:
     return Piece(kind, number, type=media_type, size=size)
 
 
+def _blob(number: int, data: str, uri: str, media_type: str) -> Piece:
+    """A resource's bytes: drawn if a browser may, else for downloading."""
+    kinds = {**dict.fromkeys(IMAGES, "image"), **dict.fromkeys(SOUNDS, "audio")}
+    piece = _media(kinds.get(media_type, "file"), number, data, media_type)
+    return replace(piece, uri=uri)
+
+
 def _json(number: int, body: bytes) -> Piece:
     text = body.decode(errors="backslashreplace")
     return Piece("json", number, text=text[:SHOWN], size=len(text))
@@ -151,17 +154,3 @@ def _parsed(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-
-
-def _table(structured: Any) -> list[dict[str, Any]]:
-    """Rows of a list of flat objects, alone or as the only member of an object."""
-    if isinstance(structured, dict) and len(structured) == 1:
-        structured = next(iter(structured.values()))
-    if not isinstance(structured, list) or not structured:
-        return []
-    flat = all(isinstance(line, dict) and _is_flat(line) for line in structured)
-    return structured[:TABLE_ROWS] if flat else []
-
-
-def _is_flat(line: dict[str, Any]) -> bool:
-    return not any(isinstance(value, dict | list) for value in line.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
+from calls.freezes import frozen
 from calls.models import Call, Rerun
 from calls.outcomes import again
 from calls.states import Executed, State
@@ -107,7 +109,9 @@ def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
 
 def end_the_late() -> None:
     """Queued for too long: an approval is for now, not for whenever a worker comes back."""
-    late = Call.objects.filter(state=State.QUEUED, start_by__lte=Now())
+    late = Call.objects.filter(
+        ~frozen(), state=State.QUEUED, start_by__lte=Now(), clock_stopped_at=None
+    )
     sentence = _("No worker could start the call in time.")
     for call_id in late.values_list("pk", flat=True)[:100]:
         _end(Move(call_id, State.QUEUED, State.EXPIRED, SYSTEM, sentence, outcome=sentence))
@@ -115,12 +119,25 @@ def end_the_late() -> None:
 
 def end_the_lost() -> None:
     """Running, but whoever ran it let go of its lease: dead, or cut off. We cannot know more."""
-    lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime())
+    if _just_started():
+        return
+    # What its server runs as a task is taken over instead (calls/upstream_tasks.py).
+    lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime(), upstream_task="")
     sentence = _("Whoever ran the call stopped before saying how it ended.")
     outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
     for call_id, fence, safe in lost.values_list("pk", "fence", "tool__safe_to_repeat")[:100]:
         end = again(outcome, attempt=fence) if safe else outcome
         _end(ended(call_id, fence, end, SYSTEM))
+
+
+def _just_started() -> bool:
+    """Nobody could renew a lease while the database was away."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT clock_timestamp() - pg_postmaster_start_time() < make_interval(secs => %s)",
+            [settings.LEASE_S],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 @transaction.atomic

@@ -50,6 +50,12 @@ def statement(
     ).decode()
 
 
+def with_arguments(statement: str, arguments: bytes) -> str:
+    """The same in all but the arguments."""
+    members = {**_members(statement), "arguments": hashlib.sha256(arguments).hexdigest()}
+    return rfc8785.dumps(members).decode()
+
+
 def call_digest(statement: str) -> str:
     return hashlib.sha256(DOMAIN + statement.encode()).hexdigest()
 

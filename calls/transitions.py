@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from audit.services import Actor
+from calls.statements import call_digest, with_arguments
 from calls.states import NOT_SENT, TERMINAL, Executed, State
 from core.journal import Statement
 
@@ -32,7 +33,7 @@ WITH asked AS MATERIALIZED (
         origin text, mode text, revision text, client text, request_key text,
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
         decide_in_s float, start_in_s float, lease_owner text, lease_s float,
-        statement text, call_digest text, details jsonb)
+        statement text, call_digest text, grant_id bigint, details jsonb)
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
@@ -52,7 +53,10 @@ WITH asked AS MATERIALIZED (
         CASE WHEN state = 'running' THEN clock_timestamp() END,
         CASE WHEN state = 'refused' THEN clock_timestamp() END,
         statement, call_digest
-    FROM asked
+    FROM asked a
+    -- Used up or revoked at this very moment: then nothing is opened, and people are asked.
+    WHERE a.grant_id IS NULL OR (
+        SELECT u.grant_id = a.grant_id FROM approvals_grantuse u WHERE u.call_id = a.id) IS TRUE
     ON CONFLICT DO NOTHING
     RETURNING id
 ), entries AS (
@@ -110,7 +114,7 @@ WITH asked AS MATERIALIZED (
     FROM asked a
     WHERE c.id = a.id AND c.state = a.source AND (a.fence IS NULL OR c.fence = a.fence)
     RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
-        a.reason, a.details, a.result, a.result_kind, a.result_digest
+        a.reason, a.details, a.result, a.result_kind, a.result_digest, c.amendment_id
 ), entries AS (
     INSERT INTO audit_entry (
         action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
@@ -119,7 +123,9 @@ WITH asked AS MATERIALIZED (
     SELECT
         'call.' || m.state, m.actor_kind, m.actor_id, m.actor, m.id, m.seq, m.source, m.state,
         e.agent_id, e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
-        e.arguments_digest, COALESCE(m.result_digest, ''), m.reason, m.details
+        CASE WHEN m.amendment_id IS NULL THEN e.arguments_digest ELSE (
+            SELECT x.arguments_digest FROM calls_amendment x WHERE x.id = m.amendment_id) END,
+        COALESCE(m.result_digest, ''), m.reason, m.details
     FROM moved m JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
 ), results AS (
     INSERT INTO calls_result (call_id, kind, body)
@@ -133,6 +139,65 @@ SELECT id, fence,
 FROM moved
 """,
     order=2,
+)
+
+# A held call is to be sent with other arguments; only for who saw what it was until now.
+AMEND = """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_record(%s::json) AS r(
+        id uuid, seen text, person_id bigint, actor text, arguments text, arguments_digest text,
+        statement text, call_digest text, note text, private boolean, details jsonb)
+), found AS MATERIALIZED (
+    SELECT c.id, c.seq + 1 AS seq FROM calls_call c JOIN asked a ON a.id = c.id
+    WHERE c.state = 'held' AND c.call_digest = a.seen FOR UPDATE OF c
+), made AS (
+    INSERT INTO calls_amendment (
+        call_id, seq, person_id, arguments, arguments_digest, call_digest, note, private)
+    SELECT f.id, f.seq, a.person_id, convert_to(a.arguments, 'UTF8'), a.arguments_digest,
+        a.call_digest, a.note, a.private
+    FROM found f JOIN asked a ON a.id = f.id
+    RETURNING id, call_id
+), moved AS (
+    UPDATE calls_call c SET
+        seq = f.seq, amendment_id = m.id, statement = a.statement, call_digest = a.call_digest
+    FROM found f JOIN asked a ON a.id = f.id JOIN made m ON m.call_id = f.id
+    WHERE c.id = f.id
+    RETURNING c.id, c.seq, m.id AS amendment_id
+), entries AS (
+    INSERT INTO audit_entry (
+        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
+        person_id, person, server, tool, definition_digest, arguments_digest, reason, details)
+    SELECT
+        'call.amended', 'person', a.person_id, a.actor, m.id, m.seq, 'held', 'held', e.agent_id,
+        e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
+        a.arguments_digest, a.note, a.details
+    FROM moved m JOIN asked a ON a.id = m.id
+    JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
+)
+SELECT amendment_id FROM moved
+"""
+
+
+# No moves: what its server calls a running call, and a lease that ends before its time.
+NOTE_TASK = Statement(
+    "note task",
+    """
+UPDATE calls_call c SET upstream_task = a.upstream_task
+FROM json_to_recordset(%s::json) AS a(id uuid, fence int, upstream_task text)
+WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+RETURNING c.id
+""",
+    order=3,
+)
+LET_GO = Statement(
+    "let go",
+    """
+UPDATE calls_call c SET lease_until = clock_timestamp()
+FROM json_to_recordset(%s::json) AS a(id uuid, fence int)
+WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+RETURNING c.id
+""",
+    order=3,
 )
 
 
@@ -220,4 +285,41 @@ def move_now(move: Move) -> bool:
     """Move one call in the caller's transaction; False when it was no longer there."""
     with connection.cursor() as cursor:
         cursor.execute(MOVE.sql, [orjson.dumps([move.line()]).decode()])
+        return cursor.fetchone() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Amending:
+    """The line of AMEND. `seen`: the call's digest as it was shown; `statement`: as it was then."""
+
+    id: UUID
+    seen: str
+    statement: str
+    arguments: bytes
+    person: Actor
+    note: str = ""
+    private: bool = False
+
+    def line(self) -> dict[str, Any]:
+        statement = with_arguments(self.statement, self.arguments)
+        digest = call_digest(statement)
+        return {
+            "id": self.id,
+            "seen": self.seen,
+            "person_id": self.person.id,
+            "actor": self.person.name,
+            "arguments": self.arguments.decode(),
+            "arguments_digest": hashlib.sha256(self.arguments).hexdigest(),
+            "statement": statement,
+            "call_digest": digest,
+            "note": self.note,
+            "private": self.private,
+            "details": {"was": self.seen, "call_digest": digest, "private": self.private},
+        }
+
+
+def amend_now(amending: Amending) -> bool:
+    """In the caller's transaction; False when the call was no longer held, or another."""
+    with connection.cursor() as cursor:
+        cursor.execute(AMEND, [orjson.dumps(amending.line()).decode()])
         return cursor.fetchone() is not None

@@ -10,9 +10,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
+from calls.freezes import FROZEN
 from calls.models import Call
 
-NEXT = """
+NEXT = f"""
     WITH live AS (
         SELECT agent_id, server_id FROM calls_call
         WHERE state = 'running' AND mode = 'background' AND lease_until > clock_timestamp()
@@ -20,8 +21,8 @@ NEXT = """
         SELECT server_id FROM live GROUP BY 1 HAVING count(*) >= %(server)s
     ), waiting AS (
         SELECT id, agent_id, row_number() OVER (PARTITION BY agent_id ORDER BY id) AS place
-        FROM calls_call
-        WHERE state = 'queued' AND start_by > clock_timestamp()
+        FROM calls_call c
+        WHERE state = 'queued' AND start_by > clock_timestamp() AND {FROZEN} IS NOT TRUE
           AND (start_after IS NULL OR start_after <= clock_timestamp())
           AND asked_at <= clock_timestamp() - make_interval(secs => %(older_s)s)
           AND server_id NOT IN (SELECT server_id FROM busy)

@@ -4,18 +4,22 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
-from calls import pictures, results, services
+from calls import pictures, related, results, services
 from calls.models import Call, CallQuerySet, Result
+from calls.payloads import note_look
 from calls.states import LIVE, Executed, State
 from core.http import page
 from core.paging import paged
 from registry.arguments import arguments
+from registry.models import Tool
 
 FILTERS = ("state", "agent", "tool")
 # What the state filter offers besides single states.
@@ -28,7 +32,7 @@ UNKNOWN_MAX = 200
 def call_list(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "calls",
-        "page": paged(_filtered(request).for_page(), "-id", request.GET),
+        "page": paged(_filtered(request).for_list(), "-id", request.GET),
         "filters": request.GET,
         "filtered": any(request.GET.get(name) for name in FILTERS),
         "groups": [(name, label) for name, (label, _states) in GROUPS.items()],
@@ -62,13 +66,27 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     context = _picture(request, call_id)
     call: Call = context["call"]
     schema = call.definition.content.get("inputSchema") if call.definition else None
+    if context["may_read"]:
+        note_look(call, by=request.user)
     context |= {
         "section": "calls",
         "may_cancel": pictures.may_cancel(call, request.user),
         "may_resolve": pictures.may_resolve(call, request.user),
         "arguments": arguments(schema or {}, _arguments(call)) if context["may_read"] else None,
+        "near": related.near(call),
+        "curl": related.as_curl(call) if context["may_read"] else "",
     }
     return render(request, "calls/detail.html", context)
+
+
+@page("calls.view_call")
+def payload(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """What was asked and what came back, for a page of the record."""
+    call = _readable(request, call_id)
+    context = _picture(request, call_id)
+    schema = call.definition.content.get("inputSchema") if call.definition else None
+    context |= {"arguments": arguments(schema or {}, _arguments(call))}
+    return render(request, "calls/payload.html", context)
 
 
 @page("calls.view_call")
@@ -78,7 +96,10 @@ def piece(request: ConsoleRequest, call_id: UUID, number: int) -> HttpResponse:
     if found is None:
         raise Http404
     content, media_type = found
-    return _strangers(content, media_type)
+    response = _strangers(content, media_type)
+    if media_type == "application/octet-stream":
+        response["Content-Disposition"] = f'attachment; filename="piece-{number}"'
+    return response
 
 
 @page("calls.view_call")
@@ -97,7 +118,7 @@ def whole_result(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 def sent_arguments(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """The very bytes that were asked, shown and sent, to keep."""
     call = _readable(request, call_id)
-    response = _strangers(bytes(call.arguments), "application/json")
+    response = _strangers(call.to_send, "application/json")
     response["Content-Disposition"] = f'attachment; filename="arguments-{call.pk}.json"'
     return response
 
@@ -106,7 +127,7 @@ def sent_arguments(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """Somebody looked at the server and knows what became of the call."""
     call: Call = _picture(request, call_id)["call"]
-    executed, note = request.POST.get("executed", ""), request.POST.get("note", "").strip()
+    executed, note = _found_out(request, call)
     if executed not in (Executed.YES, Executed.NO) or not note:
         messages.error(request, _("Say whether it was executed, and how you found out."))
         return redirect("calls:detail", call_id)
@@ -115,6 +136,14 @@ def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     except services.NotResolvable as error:
         messages.warning(request, str(error))
     return redirect("calls:detail", call_id)
+
+
+def _found_out(request: ConsoleRequest, call: Call) -> tuple[str, str]:
+    """What somebody says of a call of unknown outcome, or takes from its late reply."""
+    if number := request.POST.get("late", ""):
+        late = get_object_or_404(call.late_replies, pk=number if number.isdecimal() else 0)
+        return late.executed, gettext("The server's own reply says so, which came late.")
+    return request.POST.get("executed", ""), request.POST.get("note", "").strip()
 
 
 def _strangers(content: bytes, media_type: str) -> HttpResponse:
@@ -132,10 +161,15 @@ def _filtered(request: HttpRequest) -> CallQuerySet:
     elif state in State.values:
         found = found.filter(state=state)
     if agent := request.GET.get("agent"):
-        found = found.filter(agent__name=agent)
+        found = found.filter(agent=_one(Agent.objects.filter(name=agent)))
     if tool := request.GET.get("tool"):
-        found = found.filter(tool__exposed_name=tool)
+        found = found.filter(tool=_one(Tool.objects.filter(exposed_name=tool)))
     return found
+
+
+def _one(rows: QuerySet[Any]) -> int:
+    """Its key, looked up first: a plan for a join cannot know how many calls it means."""
+    return rows.values_list("pk", flat=True).first() or 0
 
 
 def _picture(request: ConsoleRequest, call_id: UUID) -> dict[str, Any]:
@@ -150,6 +184,7 @@ def _readable(request: ConsoleRequest, call_id: UUID) -> Call:
     if not picture["may_read"]:
         raise Http404
     call: Call = picture["call"]
+    note_look(call, by=request.user)
     return call
 
 

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from calls.claiming import claim_next
+from calls.execution import Sending
 from calls.hands import background, started
 from core import loop
 
@@ -36,6 +37,13 @@ def work() -> None:
             with suppress(CancelledError):
                 loop.run(hands.engine.execute(sending))
     close_old_connections()
+
+
+def follow(sending: Sending) -> None:
+    """A task at its server, taken over from a worker that is no more."""
+    with _counted(), suppress(CancelledError):
+        close_old_connections()
+        loop.run(background().engine.execute(sending))
 
 
 def leave() -> None:

@@ -16,12 +16,14 @@ _left = threading.Event()
 
 @worker_ready.connect
 def begin(**_: Any) -> None:
-    # Celery offers no other hook; both need the worker's process, not its messages. Imported here,
+    # Celery offers no other hook; all need the worker's process, not its messages. Imported here,
     # since this module is what makes Django ready.
+    from config.sealer import Sealer
     from config.sweep import Sweep
     from config.watchdog import Watchdog
 
     Sweep().start()
+    Sealer().start()
     Watchdog().start()
 
 

@@ -8,7 +8,11 @@ from calls.consumers import CallConsumer
 from core.consumers import ConsoleConsumer
 
 # Group → the permission to hear that something in it changed.
-BELLS = {"queue": "approvals.view_approval", "calls": "calls.view_call"}
+BELLS = {
+    "queue": "approvals.view_approval",
+    "calls": "calls.view_call",
+    "frozen": "calls.view_call",
+}
 
 # The type of path() knows only HTTP's views.
 rings: Any = ConsoleConsumer.as_asgi(bells=BELLS)

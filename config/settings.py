@@ -108,6 +108,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.waiting",
                 "calls.context.unknown",
+                "calls.context.frozen",
             ],
         },
     }
@@ -226,7 +227,12 @@ PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # administrator writes. A command that is not in it never starts.
 STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / "stdio.json"))
 
+# Where checkpoints of the record are kept besides the database: best on another disk or host.
+ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
+
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
+# Asked before any call is sent that people decided: do they still stand behind it?
+CLAIM_CHECKS = ["approvals.standing.obstacle", "approvals.granting.obstacle"]
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
 HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
 # How many calls workers run at once for one agent, and on one server with its credential.
@@ -239,13 +245,17 @@ QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
 STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "10"))
 # A worker that takes no call for so long, while some wait, is replaced.
 DEAF_AFTER_S = float(os.environ.get("COUNTERSIGN_DEAF_AFTER_S", "30"))
+# How often a worker seals what is new in the record.
+SEAL_EVERY_S = float(os.environ.get("COUNTERSIGN_SEAL_EVERY_S", "1"))
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(levelname)s %(name)s %(message)s"}},
+    "formatters": {
+        "plain": {"()": "core.logs.OneLine", "format": "%(levelname)s %(name)s %(message)s"}
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {"aiohttp.access": {"level": "WARNING"}, "daphne.server": {"level": "WARNING"}},

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
+from django.conf import settings
 from django.db import close_old_connections
 
 from approvals.services import expire
+from calls.hands import background
 from calls.services import end_the_late, end_the_lost
 from calls.turns import whose_turn
-from calls.work import work
+from calls.upstream_tasks import take_over
+from calls.work import follow, work
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 # A ring that was not lost has been answered by then.
 OVERDUE_S = 1.0
+# A round that takes longer, or comes later, says that the database was away for everybody.
+SLOW_S = 2.0
 # Calls that the sweep itself may have under way: the broker is a convenience, not a need.
 AT_ONCE = 32
 
@@ -25,6 +31,8 @@ class Sweep:
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._room = threading.Semaphore(AT_ONCE)
+        self._looked_at = time.monotonic()
+        self._spare_until = 0.0
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
@@ -33,6 +41,8 @@ class Sweep:
         self._stopping.set()
 
     def _run(self) -> None:
+        # From here on what dead processes left behind is taken over, also if no call comes.
+        background()
         while not self._stopping.wait(EVERY_S):
             try:
                 self._once()
@@ -44,11 +54,25 @@ class Sweep:
     def _once(self) -> None:
         expire()
         end_the_late()
-        end_the_lost()
+        if self._leases_could_be_renewed():
+            end_the_lost()
+            self._take_over_tasks()
         for _call in whose_turn(most=AT_ONCE, older_s=OVERDUE_S):
             if not self._room.acquire(blocking=False):
                 break
             threading.Thread(target=self._work, daemon=True).start()
+
+    def _take_over_tasks(self) -> None:
+        while sending := take_over(owner=background().engine.owner):
+            threading.Thread(target=follow, args=(sending,), daemon=True).start()
+
+    def _leases_could_be_renewed(self) -> bool:
+        """Not if we could not look ourselves: then whoever runs calls gets a lease's time."""
+        now = time.monotonic()
+        if now - self._looked_at > EVERY_S + SLOW_S:
+            self._spare_until = now + settings.LEASE_S
+        self._looked_at = now
+        return now > self._spare_until
 
     def _work(self) -> None:
         try:

@@ -1,17 +1,21 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from audit.urls import urls as audit_urls
+from calls.payloads import containing
 from config.health import healthz
+from config.palette import find
 
 urlpatterns = [
     path("healthz", healthz),
-    path("admin/", admin.site.urls),
+    path("find/", find, name="find"),
     path("", include("accounts.urls")),
+    path("admin/", admin.site.urls),
     path("", include("registry.urls")),
     path("", include("policies.urls")),
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
     path("", include("gateway.console_urls")),
-    path("", include("audit.urls")),
+    path("", include(audit_urls(containing))),
     path("api/", include("gateway.urls")),
 ]

@@ -14,6 +14,8 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
+from core import sharing
+
 # live.js reloads the page on these: whoever was signed in no longer is, or may no longer see it.
 SIGNED_OUT = 4403
 OUT_OF_SIGHT = 4404
@@ -69,8 +71,13 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
     async def draw(self, html: str) -> None:
         await self.send(json.dumps({"html": html}))
 
+    async def person(self) -> AbstractUser | None:
+        # A person's tabs, and a thousand of them, look once for each ring.
+        key = ("person", self.scope["session"].session_key)
+        return await sharing.here().ask(key, self._person)
+
     @database_sync_to_async
-    def person(self) -> AbstractUser | None:
+    def _person(self) -> AbstractUser | None:
         session = SessionStore(self.scope["session"].session_key)
         person = auth.get_user(cast(HttpRequest, SimpleNamespace(session=session)))
         return person if isinstance(person, AbstractUser) and person.is_active else None

@@ -7,3 +7,7 @@ class CountersignError(Exception):
 
 class RecordUnavailable(CountersignError):
     """The record cannot be written or read in time, so nothing is done."""
+
+
+class RecordUnsure(RecordUnavailable):
+    """As before, and the record may have been written all the same."""

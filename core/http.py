@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
@@ -45,10 +47,24 @@ def is_htmx(request: HttpRequest) -> bool:
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    if not is_htmx(request):
-        # A form's address is no page to come back to.
-        here = request.get_full_path() if request.method in ("GET", "HEAD") else "/"
-        return redirect_to_login(here)
-    # A redirect would draw the sign-in page into a corner of this one.
-    there = HtmxDetails(request).current_url_abs_path or "/"
-    return HttpResponseClientRedirect(redirect_to_login(there).url)
+    if is_htmx(request):
+        # A redirect would draw the sign-in page into a corner of this one.
+        there = HtmxDetails(request).current_url_abs_path or "/"
+        return HttpResponseClientRedirect(_sign_in(there, ended=True))
+    if request.method in ("GET", "HEAD"):
+        had_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        return HttpResponseRedirect(_sign_in(request.get_full_path(), ended=had_session))
+    # A form's address is no page to come back to; the page that it was on is.
+    return HttpResponseRedirect(_sign_in(_came_from(request), ended=True))
+
+
+def _sign_in(there: str, *, ended: bool) -> str:
+    address: str = redirect_to_login(there).url
+    return f"{address}&ended=1" if ended else address
+
+
+def _came_from(request: HttpRequest) -> str:
+    page = urlsplit(request.headers.get("Referer", ""))
+    if page.netloc != request.get_host():
+        return "/"
+    return page.path + (f"?{page.query}" if page.query else "")

@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import datetime
 from uuid import UUID
 
 
@@ -11,3 +12,13 @@ def uuid7() -> UUID:
     value = (stamp & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     return UUID(int=value & ~(0b11 << 62) | 0b10 << 62)
+
+
+def uuid7_floor(at: datetime) -> UUID:
+    """Smaller than every id that is made from `at` on: an index of ids is one of times too."""
+    return UUID(int=int(at.timestamp() * 1000) << 80 | 0x7 << 76 | 0b10 << 62)
+
+
+def first_id(at: datetime) -> UUID:
+    """Below every id of that moment and later: bounds a search by time."""
+    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)

@@ -18,7 +18,7 @@ import orjson
 import psycopg
 from psycopg.rows import tuple_row
 
-from core.errors import RecordUnavailable
+from core.errors import RecordUnavailable, RecordUnsure
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class Statement:
 class _Unit:
     lines: Sequence[Line]
     done: asyncio.Future[list[Row | None]]
+    # Part of a transaction, whose fate may be unknown.
+    taken: bool = False
     ids: frozenset[tuple[Statement, str]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,12 +64,14 @@ class Journal:
         self._ring = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: psycopg.AsyncConnection[Row] | None = None
+        # The last attempt found no database.
+        self.is_away = False
 
     async def write(self, *lines: Line, within: float | None = 2.0) -> list[Row | None]:
         """One row (or None) for each line, in order.
 
-        Raises RecordUnavailable when the lines were not known to be durable `within` seconds;
-        they may still become so.
+        Raises RecordUnavailable when the lines were not durable `within` seconds, and
+        RecordUnsure when they may be or may become so.
         """
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="journal")
@@ -84,6 +88,8 @@ class Journal:
 
     def write_later(self, *lines: Line) -> None:
         """Write as soon as it can be done; nobody waits for it."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="journal")
         unit = _Unit(lines, asyncio.get_running_loop().create_future())
         unit.done.add_done_callback(_note_failure)
         self._waiting.append(unit)
@@ -124,6 +130,7 @@ class Journal:
             if len(taken) >= self._batch or not seen.isdisjoint(unit.ids):
                 left.append(unit)
             else:
+                unit.taken = True
                 taken.append(unit)
             seen |= unit.ids
         self._waiting = left
@@ -139,6 +146,7 @@ class Journal:
         except psycopg.Error as error:
             await self._one_by_one(units, error)
         else:
+            self.is_away = False
             for unit in units:
                 if not unit.done.done():
                     unit.done.set_result(
@@ -156,6 +164,7 @@ class Journal:
     async def _reconnect_later(self, units: list[_Unit], error: psycopg.Error) -> None:
         """The commit's fate is unknown: statements are idempotent by id, so ask again."""
         log.warning("journal: the database went away: %s", str(error).strip())
+        self.is_away = True
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
                 await self._connection.close()
@@ -194,7 +203,9 @@ def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:
 def _give_up(unit: _Unit) -> None:
     if not unit.done.done():
         unit.done.set_exception(
-            RecordUnavailable("The record could not be written in time; nothing was sent.")
+            RecordUnsure("Whether the record was written is not known; nothing was sent.")
+            if unit.taken
+            else RecordUnavailable("The record could not be written in time; nothing was sent.")
         )
 
 

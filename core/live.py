@@ -19,7 +19,7 @@ QUIET_S = 0.4
 
 
 async def ring(group: str) -> None:
-    """`group` is "queue", "calls" or "call.<uuid>"; its consumers get `changed`."""
+    """`group` is "queue", "calls", "frozen" or "call.<uuid>"; its consumers get `changed`."""
     layer = get_channel_layer()
     assert layer is not None
     try:

@@ -1,10 +1,12 @@
 """Text from agents and upstream servers, split so that nothing in it can hide."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
+
+from core import looks
 
 # Code points that draw nothing, draw like a plain space, reorder their neighbours or command a
 # terminal. Default_Ignorable_Code_Point of Unicode 16, and what it leaves out: C0 and C1 controls
@@ -77,19 +79,32 @@ class Segment(NamedTuple):
 
 
 def reveal(text: str) -> list[Segment]:
-    """The same text, every character that could hide in it written as ⟦U+XXXX⟧."""
+    """The same text, with what could hide or pass for something else written out in ⟦ ⟧."""
     segments: list[Segment] = []
     start = 0
+    odd = looks.suspects(text)
     for match in _HIDDEN.finditer(text):
         if len(segments) > _MARKED_LIMIT:
             break
-        if match.start() > start:
-            segments.append(Segment(text[start : match.start()]))
+        segments += _plain(text, start, match.start(), odd)
         segments += _marked(match.group())
         start = match.end()
-    if start < len(text):
-        segments.append(Segment(revealed(text[start:])))
-    return segments
+    if len(segments) > _MARKED_LIMIT:
+        return [*segments, Segment(_spelled_out(text[start:]))]
+    return segments + _plain(text, start, len(text), odd)
+
+
+def _plain(text: str, start: int, end: int, odd: list[int]) -> list[Segment]:
+    """A stretch in which every character shows itself, and some perhaps as another."""
+    found = []
+    for at in odd[bisect_left(odd, start) : bisect_left(odd, end)][:_MARKED_LIMIT]:
+        if at > start:
+            found.append(Segment(text[start:at]))
+        found.append(Segment(f"⟦{text[at]} U+{ord(text[at]):04X}⟧", "lookalike"))
+        start = at + 1
+    if start < end:
+        found.append(Segment(text[start:end]))
+    return found
 
 
 def _marked(run: str) -> Iterator[Segment]:
@@ -106,7 +121,27 @@ def _kind(character: str) -> str:
 
 def revealed(text: str) -> str:
     """`reveal()` for places that hold no markup: titles, attributes, logs, a terminal."""
+    if text.isascii() and not _HIDDEN.search(text):
+        return text
+    return "".join(segment.text for segment in reveal(text))
+
+
+def _spelled_out(text: str) -> str:
     return _HIDDEN.sub(lambda match: _spelled(match.group()), text)
+
+
+def escaped(json: str) -> str:
+    """JSON text in which every character that could hide is written as \\uXXXX."""
+    return _HIDDEN.sub(lambda match: _units(match.group()), json)
+
+
+def _units(characters: str) -> str:
+    pairs = characters.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{pairs[n : n + 4]}" for n in range(0, len(pairs), 4))
+
+
+def lookalike_count(text: str) -> int:
+    return len(looks.suspects(text))
 
 
 def hidden_count(text: str) -> int:

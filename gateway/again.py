@@ -15,6 +15,7 @@ from calls.states import State
 from core.errors import CountersignError
 from gateway import asking
 from gateway.asking import Question
+from gateway.bearers import speaking_for
 
 
 class NotAgain(CountersignError):
@@ -44,7 +45,7 @@ def _question(call: Call, by: User) -> Question:
         bearer=_bearer(call.agent),
         toolset=call.toolset,
         tool=call.tool.exposed_name,
-        arguments=bytes(call.arguments),
+        arguments=call.to_send,
         parsed=call.parsed_arguments,
         origin=Call.Origin.CONSOLE,
         background=True,
@@ -54,14 +55,7 @@ def _question(call: Call, by: User) -> Question:
 
 def _bearer(agent: Agent) -> Bearer:
     """The agent's, by the word of a person who is signed in; it needs no token."""
-    if not (agent.enabled and agent.owner.is_active):
+    bearer = speaking_for(agent)
+    if bearer is None:
         raise NotAgain(_("The agent or its owner was disabled."))
-    return Bearer(
-        token_id=0,
-        agent_id=agent.pk,
-        agent_name=agent.name,
-        person_id=agent.owner_id,
-        person_name=agent.owner.username,
-        groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
-        expires_at=float("inf"),
-    )
+    return bearer

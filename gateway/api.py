@@ -17,8 +17,9 @@ from rest_framework.views import APIView
 
 from accounts.tokens import Bearer
 from approvals import services as approvals
+from calls.changes import Modified, modified
 from calls.models import Call, Result
-from calls.states import TERMINAL, State
+from calls.states import NOT_SENT, TERMINAL, State
 from gateway import asking, problems, wording
 from gateway.asking import Question
 from gateway.formats import Renderer, StrictParser
@@ -110,7 +111,17 @@ def described(call: Call) -> dict[str, Any]:
     result = Result.objects.filter(call=call).first()
     if result is not None:
         members[result.kind] = orjson.Fragment(bytes(result.body))
+    if found := _modified(call):
+        members["arguments_modified"] = orjson.Fragment(found.json)
     return members
+
+
+def _modified(call: Call) -> Modified | None:
+    """What people changed of that which was sent, or is about to be."""
+    if call.amendment is None or call.state in (State.HELD, *NOT_SENT):
+        return None
+    private = call.amendments.filter(private=True).exists()
+    return modified(bytes(call.arguments), call.to_send, private=private)
 
 
 def _stands(call: Call) -> str:
@@ -123,7 +134,9 @@ def _bearer(request: Request) -> Bearer:
 
 def _own(request: Request, call_id: UUID) -> Call:
     agent_id = _bearer(request).agent_id
-    call = Call.objects.filter(agent=agent_id, pk=call_id).select_related("agent").first()
+    call = (
+        Call.objects.filter(agent=agent_id, pk=call_id).select_related("agent", "amendment").first()
+    )
     if call is None:
         raise Http404
     return call
@@ -163,6 +176,8 @@ def _refused(submitted: Submitted) -> Response:
     if submitted.refusal == "invalid":
         found = _listed(submitted.violations)
         return problems.problem(422, submitted.reason, call=call, violations=found)
+    if submitted.refusal == "frozen":
+        return problems.problem(503, submitted.reason, call=call)
     return problems.problem(403, submitted.reason, call=call)
 
 

@@ -13,7 +13,7 @@ from core.errors import CountersignError
 from gateway import waiting
 from gateway.here import here
 from gateway.runtime import Runtime
-from gateway.submit import Ask, Submitted, subject, submit
+from gateway.submit import Ask, Submitted, decided, submit
 from policies.decide import Decision
 from registry.published import PublishedToolset, Violation
 
@@ -67,8 +67,8 @@ async def _explained(question: Question) -> tuple[Decision | None, list[Violatio
     asked = _asked(question, await _toolset(runtime, question))
     if asked.tool is None:
         return None, []
-    rules = (await runtime.newest()).rules
-    return rules.decide(subject(asked, asked.tool)), asked.tool.violations(asked.parsed)
+    decision = await decided(runtime, await runtime.newest(), asked, asked.tool)
+    return decision, asked.tool.violations(asked.parsed)
 
 
 async def _ask(question: Question, seconds: float) -> Submitted:

@@ -2,8 +2,11 @@
 
 from django.urls import path
 
-from gateway import views
+from gateway import views, views_try
 
 app_name = "gateway"
 
-urlpatterns = [path("calls/<uuid:call_id>/again/", views.again, name="again")]
+urlpatterns = [
+    path("calls/<uuid:call_id>/again/", views.again, name="again"),
+    path("tools/<str:name>/try/", views_try.try_tool, name="try"),
+]

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from accounts.tokens import Bearer, TokenBook, well_formed
-from gateway.headers import Headers, accepts_both, is_json
+from gateway.headers import Headers, accepts_both, accepts_events, is_json
 from gateway.refusals import CLOSE, Refusal
 
 MAX_BODY = 1024 * 1024
@@ -79,6 +79,12 @@ def check_form(headers: Headers) -> None:
         raise Refusal(
             406, "Accept must list both application/json and text/event-stream.", headers=(CLOSE,)
         )
+
+
+def check_ear(headers: Headers) -> None:
+    """For a GET: nothing comes in, and only events go out."""
+    if not accepts_events(headers.get(b"accept")):
+        raise Refusal(406, "Accept must list text/event-stream.", headers=(CLOSE,))
 
 
 class Doorman:

@@ -12,7 +12,7 @@ from typing import Any
 
 from accounts.tokens import Bearer
 from core.errors import RecordUnavailable
-from gateway import body, door, protocol
+from gateway import body, door, listening, protocol
 from gateway.body import Disconnected
 from gateway.exchange import Exchange
 from gateway.headers import Headers
@@ -52,6 +52,9 @@ class Endpoint:
                 await self._health(send)
                 return
             exchange = await self._admit(scope)
+            if scope["method"] == "GET":
+                await listening.get(exchange, receive, send)
+                return
             content = await body.read(receive, limit=door.MAX_BODY)
             await protocol.answer(exchange, content, receive, send)
         except Refusal as refusal:
@@ -79,7 +82,10 @@ class Endpoint:
         except Refusal:
             snapshot = await self._look_again(runtime, headers)
             bearer, found = self._known(snapshot, headers, toolset, server)
-        door.check_form(headers)
+        if scope["method"] == "GET":
+            door.check_ear(headers)
+        else:
+            door.check_form(headers)
         self._used.note(bearer.token_id)
         tools = found.by_server[server] if server else found.by_exposed
         return Exchange(runtime, snapshot, bearer, found, server, tools, headers)
@@ -117,7 +123,11 @@ class Endpoint:
                 await leave()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+            await self.begin()
             await send({"type": "lifespan.startup.complete"})
+
+    async def begin(self) -> None:
+        """Before the first request, where the server says that it begins."""
 
 
 def _address(scope: Any) -> tuple[str, str]:
@@ -125,8 +135,8 @@ def _address(scope: Any) -> tuple[str, str]:
     parts = scope["path"].split("/")
     if len(parts) not in (3, 4) or parts[1] != "mcp" or not all(parts[2:]):
         raise _nothing_here()
-    if scope["method"] != "POST":
-        message = "Only POST here: there is no stream to GET, and no session to DELETE."
+    if scope["method"] not in ("POST", "GET"):
+        message = "Only POST here, and GET beside a session: there is none to DELETE."
         raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
     return parts[2], parts[3] if len(parts) == 4 else ""
 

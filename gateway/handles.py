@@ -15,6 +15,8 @@ from core import seal
 from core.seal import Unsealable
 from gateway.refusals import invalid_params
 
+# Longer than any call waits: a rule gives it 30 days to be decided and 30 to be started.
+LASTS_S = 61 * 24 * 3600
 _MAC = 16
 NO_TASK = "There is no such task."
 

@@ -62,12 +62,18 @@ def decode(value: bytes) -> str | None:
 @lru_cache(maxsize=256)
 def accepts_both(accept: bytes) -> bool:
     """Whether JSON and event streams are both welcome, as every revision demands."""
-    ranges = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
-    if b"*/*" in ranges:
-        return True
-    json = ranges & {b"application/json", b"application/*"}
-    events = ranges & {b"text/event-stream", b"text/*"}
-    return bool(json and events)
+    return accepts_events(accept) and bool(
+        _ranges(accept) & {b"application/json", b"application/*", b"*/*"}
+    )
+
+
+@lru_cache(maxsize=256)
+def accepts_events(accept: bytes) -> bool:
+    return bool(_ranges(accept) & {b"text/event-stream", b"text/*", b"*/*"})
+
+
+def _ranges(accept: bytes) -> set[bytes]:
+    return {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
 
 
 @lru_cache(maxsize=256)

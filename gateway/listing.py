@@ -17,7 +17,7 @@ from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
 from registry.published import PublishedTool
 
 PAGE = 500
-# How long a client may go by what it was told: nobody tells it of changes.
+# How long a client may go by what it was told, if it does not listen for changes.
 TTL_MS = 5_000
 INSTRUCTIONS = (
     "Tools of several servers behind one gateway. Some calls wait until a person has approved "
@@ -36,7 +36,7 @@ async def discover(turn: Turn) -> bytes:
 def initialized(revision: str) -> bytes:
     members = {
         "protocolVersion": revision,
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {"listChanged": True}},
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
     }
@@ -46,7 +46,7 @@ def initialized(revision: str) -> bytes:
 _DISCOVERED = replies.own(
     {
         "supportedVersions": list(SUPPORTED),
-        "capabilities": {"tools": {}, "extensions": {TASKS: {}}},
+        "capabilities": {"tools": {"listChanged": True}, "extensions": {TASKS: {}}},
         "instructions": INSTRUCTIONS,
         **_CACHE,
     },

@@ -13,6 +13,8 @@ from calls.answers import Look, look
 from calls.states import LIVE
 from core.errors import RecordUnavailable
 from gateway.runtime import Runtime
+from policies.decide import Subject
+from policies.history import SQL, WITHIN_MS, History, arguments, of_row
 
 _OWN = """
     SELECT asked_at, COALESCE(finished_at, sent_at, asked_at),
@@ -24,6 +26,7 @@ _REQUESTED = """
     SELECT id FROM calls_call
     WHERE request_key = %s AND agent_id = %s AND state = ANY(%s) ORDER BY id DESC LIMIT 1
 """
+_BRIEFLY = f"SET LOCAL statement_timeout = {WITHIN_MS}"
 _UNREADABLE = "The record cannot be read right now. Try again soon."
 
 
@@ -59,3 +62,15 @@ async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(_UNREADABLE) from error
     return row[0] if row else None
+
+
+async def history(runtime: Runtime, asked: Subject, *, but: UUID) -> History | None:
+    """For rules that look back; None if it cannot be read in time, so that they ask a person."""
+    try:
+        async with runtime.hands.pool.connection(timeout=0.5) as link, link.transaction():
+            await link.execute(_BRIEFLY)
+            cursor = await link.execute(SQL, arguments(asked.agent_id, asked.exposed, but=but))
+            row = await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout):
+        return None
+    return of_row(row) if row else None

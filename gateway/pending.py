@@ -47,8 +47,7 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
 
 
 def _first_round(call_id: UUID, digest: str) -> handles.State:
-    lasts = settings.DECIDE_WITHIN_S + settings.START_WITHIN_S
-    return handles.State(call_id, digest, 1, int(time.time()) + lasts)
+    return handles.State(call_id, digest, 1, int(time.time()) + handles.LASTS_S)
 
 
 def _input_required(turn: Turn, state: handles.State) -> bytes:

@@ -9,7 +9,17 @@ from typing import Any
 
 from calls.room import QueueFull
 from core.errors import RecordUnavailable
-from gateway import batches, calling, legacy, listing, messages, modern, replies, task_methods
+from gateway import (
+    batches,
+    calling,
+    legacy,
+    listening,
+    listing,
+    messages,
+    modern,
+    replies,
+    task_methods,
+)
 from gateway.exchange import Client, Exchange, Turn
 from gateway.headers import Headers
 from gateway.messages import Message
@@ -31,6 +41,7 @@ MODERN_METHODS: dict[str, Handler] = {
     "server/discover": listing.discover,
     "tools/list": listing.tools,
     "tools/call": calling.call,
+    "subscriptions/listen": listening.listen,
     "tasks/get": task_methods.get,
     "tasks/update": task_methods.update,
     "tasks/cancel": task_methods.cancel,

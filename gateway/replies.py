@@ -9,12 +9,14 @@ from uuid import UUID
 import orjson
 
 from calls.answers import Answer
+from calls.changes import Modified
 from core import strict_json
 from gateway.revisions import META_SERVER, SERVER_INFO
 
 # Names of ours in `_meta`.
 _OURS = "countersign/"
 CALL = _OURS + "call"
+MODIFIED = _OURS + "arguments_modified"
 
 _COMPLETE = b'"resultType":"complete"'
 _SERVER = orjson.dumps({META_SERVER: SERVER_INFO})
@@ -43,19 +45,42 @@ def own(members: dict[str, Any], *, modern: bool) -> bytes:
 
 def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
     if answer.error is not None:
-        return error(request_id, answer.error)
+        return error(request_id, error_of(answer))
     return result(request_id, result_of(answer, modern=modern))
 
 
 def result_of(answer: Answer, *, modern: bool) -> bytes:
     """For an answer that is no JSON-RPC error."""
     if answer.result is not None:
+        if answer.modified is not None:
+            return _told(answer.result, answer, answer.modified, modern=modern)
         return spliced(answer.result, answer.call_id, modern=modern)
-    meta = {"call": str(answer.call_id), "state": answer.state, "executed": answer.executed}
+    meta: dict[str, Any] = {
+        "call": str(answer.call_id),
+        "state": answer.state,
+        "executed": answer.executed,
+    }
+    if answer.modified is not None:
+        meta["arguments_modified"] = orjson.Fragment(answer.modified.json)
     return sentence(answer.text, meta=meta, modern=modern)
 
 
-def sentence(text: str, *, meta: Mapping[str, str], modern: bool) -> bytes:
+def error_of(answer: Answer) -> bytes:
+    """The server's JSON-RPC error; what people changed stands in its data, if that has room."""
+    assert answer.error is not None
+    if answer.modified is None:
+        return answer.error
+    member = f'"{MODIFIED}":{answer.modified.json.decode()}'
+    text = answer.error.decode()
+    found = strict_json.spans(text)
+    if "data" not in found:
+        return _added(answer.error.strip(), f'"data":{{{member}}}'.encode())
+    if text[found["data"][0]] == "{":
+        return _into_object(text, found["data"][0], member).encode()
+    return answer.error
+
+
+def sentence(text: str, *, meta: Mapping[str, Any], modern: bool) -> bytes:
     """What the agent is told instead of a result. As an error, so that no client holds it against
     the tool's outputSchema."""
     members: dict[str, Any] = {"resultType": "complete"} if modern else {}
@@ -64,6 +89,23 @@ def sentence(text: str, *, meta: Mapping[str, str], modern: bool) -> bytes:
     if meta:
         members["_meta"] = {_OURS + name: value for name, value in meta.items()}
     return orjson.dumps(members)
+
+
+def _told(body: bytes, answer: Answer, modified: Modified, *, modern: bool) -> bytes:
+    """The server's result; after its content, what people had changed of the arguments."""
+    item = orjson.dumps({"type": "text", "text": modified.sentence}).decode()
+    names = f'"{CALL}":"{answer.call_id}","{MODIFIED}":{modified.json.decode()}'
+    text = _into_array(body.strip().decode(), item)
+    return _spliced_carefully(text, names, modern=modern).encode()
+
+
+def _into_array(text: str, item: str) -> str:
+    """As the last one of the result's content."""
+    start, end = strict_json.spans(text).get("content", (0, 0))
+    if text[start : start + 1] != "[":
+        return text
+    before = text[start + 1 : end - 1].strip()
+    return f"{text[: end - 1]}{',' if before else ''}{item}{text[end - 1 :]}"
 
 
 def spliced(body: bytes, call_id: UUID, *, modern: bool) -> bytes:

@@ -17,8 +17,13 @@ from psycopg_pool import PoolTimeout
 
 from accounts import tokens
 from accounts.tokens import TokenBook
+from approvals import grants
+from approvals.grants import GrantBook
+from calls import freezes
+from calls.freezes import FreezeBook
 from calls.hands import Hands
 from core.errors import RecordUnavailable
+from gateway.ears import Ears
 from gateway.watch import Watch
 from policies import decide
 from policies.decide import RuleBook
@@ -35,6 +40,8 @@ class Snapshot:
     tokens: TokenBook
     catalogue: Catalogue
     rules: RuleBook
+    grants: GrantBook
+    freezes: FreezeBook
 
 
 class Runtime:
@@ -43,6 +50,7 @@ class Runtime:
     def __init__(self) -> None:
         self.hands = Hands()
         self.watch = Watch(self.hands)
+        self.ears: Ears[Snapshot] = Ears(self.hands.listener, self.fresh)
         self._snapshot: Snapshot | None = None
         self._checked_at = float("-inf")
         self._reading = asyncio.Lock()
@@ -52,6 +60,7 @@ class Runtime:
         await self.hands.start()
 
     async def aclose(self) -> None:
+        await self.ears.aclose()
         await self.watch.aclose()
         await self.hands.aclose()
 
@@ -107,6 +116,7 @@ def _load() -> Snapshot:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute("SELECT n FROM core_generation")
             (generation,) = cursor.fetchone()
-            return Snapshot(generation, tokens.load(), published.load(), decide.load())
+            books = (tokens.load(), published.load(), decide.load(), grants.load(), freezes.load())
+            return Snapshot(generation, *books)
     finally:
         connection.close()

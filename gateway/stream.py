@@ -80,20 +80,28 @@ class Reply:
 
     def push(self, message: bytes) -> None:
         self._events.append(event(message))
-        self._begin()
+        self.begin()
 
     async def finish(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._watcher is not None:
-            await self._stop_watching(self._watcher)
+        await self._settle()
         if not self._streaming:
             await respond(self._send, status, body, headers)
             return
         self._events.append(event(body))
+        await self.end()
+
+    async def end(self) -> None:
+        """End the stream with what was pushed."""
+        await self._settle()
         self._closed = True
         self._ring.set()
         await (self._pump or self._flow())
+
+    async def _settle(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watcher is not None:
+            await self._stop_watching(self._watcher)
 
     async def _stop_watching(self, watcher: asyncio.Task[None]) -> None:
         # What was begun because the client went away is carried through.
@@ -104,7 +112,7 @@ class Reply:
 
     def _lingering(self, on_gone: OnGone | None) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(STREAM_AFTER_S - LINGER_S, self._begin)
+        self._timer = loop.call_later(STREAM_AFTER_S - LINGER_S, self.begin)
         if on_gone is not None:
             self._watcher = loop.create_task(self._watch(on_gone), name="watch the client")
 
@@ -114,7 +122,8 @@ class Reply:
         self._gone = True
         await on_gone()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Let the client see at once that there is a stream, before its first event."""
         self._streaming = True
         self._ring.set()
         if self._pump is None:

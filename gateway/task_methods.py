@@ -13,24 +13,35 @@ import orjson
 
 from calls.answers import Answer, Look
 from calls.states import State
+from core.errors import RecordUnavailable
 from gateway import handles, lookups, replies, waiting, wording
 from gateway.exchange import Turn
 from gateway.lookups import Found
 from gateway.refusals import Refusal, invalid_params
 from gateway.revisions import MISSING_CAPABILITY, TASKS
 
-TTL_MS = 24 * 3600 * 1000
+TTL_MS = handles.LASTS_S * 1000
 # A person takes seconds at best; work may be done at once.
 POLL_HELD_MS, POLL_MS = 2_000, 1_000
 
 
 async def created(turn: Turn, call_id: UUID) -> bytes:
     """The call is durable before its agent hears of it, so the task can be asked for at once."""
-    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
-    assert found is not None
+    found = await _just_made(turn, call_id)
     members = {"resultType": "task", **_task(turn, found, "working")}
     members["_meta"] = {replies.CALL: str(call_id)}
     return turn.result(orjson.dumps(members))
+
+
+async def _just_made(turn: Turn, call_id: UUID) -> Found:
+    try:
+        found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    except RecordUnavailable:
+        # There is such a call, whatever cannot be read now: who is turned away asks again.
+        made_at = datetime.now(UTC)
+        found = Found(call_id, made_at, made_at, "", Look(State.QUEUED, None, None, "", None))
+    assert found is not None
+    return found
 
 
 async def get(turn: Turn) -> bytes:
@@ -96,7 +107,7 @@ def _ending(answer: Answer | None) -> dict[str, Any]:
     if answer is None or answer.state in (State.CANCELLED, State.WITHDRAWN):
         return {}
     if answer.error is not None:
-        return {"error": orjson.Fragment(answer.error)}
+        return {"error": orjson.Fragment(replies.error_of(answer))}
     return {"result": orjson.Fragment(replies.result_of(answer, modern=True))}
 
 

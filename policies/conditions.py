@@ -23,19 +23,29 @@ TEXT_MAX = 1000
 ARGUMENTS_MAX = 64 * 1024
 # Of conditions with loops: loops x elements x bytes x how often they look at the arguments.
 WORK_MAX = 500_000
+# Joining copies what was joined before: joins x joins x bytes.
+JOIN_MAX = 5_000_000
 CPU_MAX_S = 0.05
 
-HINTS = "tool.hints"
+HINTS, RISK = "tool.hints", "tool.risk"
 CONTEXT = {
     "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     "tool.server": cel.Type.STRING,
     "tool.name": cel.Type.STRING,
+    "tool.tags": cel.Type.List(cel.Type.STRING),
     HINTS: cel.Type.Map(cel.Type.STRING, cel.Type.BOOL),
+    RISK: cel.Type.STRING,
     "agent.name": cel.Type.STRING,
     "agent.owner": cel.Type.STRING,
     "agent.groups": cel.Type.List(cel.Type.STRING),
     "now": cel.Type.TIMESTAMP,
+    "history.calls_1h": cel.Type.INT,
+    "history.refused_24h": cel.Type.INT,
+    "history.last_approved": cel.Type.TIMESTAMP,
 }
+# What the server says of itself: it may add a check, never remove one.
+CLAIMS = (HINTS, RISK)
+_ROOTS = {name: name.partition(".")[0] for name in CONTEXT}
 
 _LITERAL = re.compile(
     r"""[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*""",
@@ -43,6 +53,7 @@ _LITERAL = re.compile(
 )
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|filter)\s*\(")
 _GROWS = re.compile(r"\.\s*map\s*\(")
+_JOINS = re.compile(r"\+")
 _MATCHES = re.compile(r"\bmatches\b")
 _MATCHES_LITERAL = re.compile(r"\.\s*matches\s*\(\s*\)")
 _ERROR = re.compile(r"<input>:(\d+):(\d+): (.*)")
@@ -62,13 +73,23 @@ class Condition:
     expression: cel.Expression
     loops: int
     looks: int
+    joins: int
+    # What it is given to look at, which costs for itself.
+    names: tuple[str, ...]
+
+    @property
+    def looks_back(self) -> bool:
+        return "history.calls_1h" in self.names
 
     def holds(self, facts: Mapping[str, Any], size: int) -> bool:
         """Raises Undecided. `size`: of the arguments, in bytes."""
-        self._check_work(facts["args"], size)
+        if "args" in self.names:
+            self._check_work(facts["args"], size)
+        if self.looks_back and "history.calls_1h" not in facts:
+            raise Undecided(_("what happened before could not be read"))
         began = time.thread_time()
         try:
-            found = self.expression.eval(data=facts)
+            found = self.expression.eval(data={name: facts[name] for name in self.names})
         except RuntimeError as error:
             raise Undecided(_said(str(error))) from error
         if time.thread_time() - began > CPU_MAX_S:
@@ -82,6 +103,8 @@ class Condition:
             raise Undecided(_("the arguments are no object"))
         if size > ARGUMENTS_MAX:
             raise Undecided(_("the arguments are too large to look at"))
+        if self.joins * self.joins * size > JOIN_MAX:
+            raise Undecided(_("the arguments are too large to be joined so often"))
         if self.loops and self.loops * self.looks * size * _elements(arguments) > WORK_MAX:
             raise Undecided(_("the arguments are too large to go through one by one"))
 
@@ -93,7 +116,8 @@ def compiled(text: str, *, hints: bool) -> Condition:
     _check_form(text, plain)
     expression = compile_with(text, _VARIABLES[hints])
     loops, looks = len(_LOOP.findall(plain)), len(re.findall(r"\bargs\b", plain))
-    return Condition(text, expression, loops, max(1, looks))
+    names = tuple(name for name, root in _ROOTS.items() if re.search(rf"\b{root}\b", plain))
+    return Condition(text, expression, loops, max(1, looks), len(_JOINS.findall(plain)), names)
 
 
 def compile_with(text: str, environment: cel.Env) -> cel.Expression:
@@ -156,7 +180,5 @@ def _said(message: str) -> str:
     return re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", message)[:200]
 
 
-_VARIABLES = {
-    True: cel.NewEnv(variables=CONTEXT),
-    False: cel.NewEnv(variables={name: kind for name, kind in CONTEXT.items() if name != HINTS}),
-}
+_OURS = {name: kind for name, kind in CONTEXT.items() if name not in CLAIMS}
+_VARIABLES = {True: cel.NewEnv(variables=CONTEXT), False: cel.NewEnv(variables=_OURS)}

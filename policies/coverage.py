@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase, translate
+from typing import Any
 
 from django.db.models import F
 
 from policies.decide import SAYS, STRICTNESS
 from policies.models import Effect, Rule
+from policies.never import why_never
 from registry import definitions
 from registry.models import Definition, Tool
 
 # What `shadowed()` understands. A rule that says more than this covers less than it seems.
-_UNDERSTOOD = {"id", "position", "name", "effect", "server", "tool", "hint", "reason"}
+_UNDERSTOOD = {"id", "position", "name", "effect", "server", "tool", "hint", "reason", "when"}
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
 _wild = re.compile(r"[*?\[]").search
 
@@ -56,6 +58,31 @@ def shadowed(rules: Iterable[Rule]) -> dict[int, Rule]:
     return {rule.pk: other for rule, other in found if other}
 
 
+def nevers(rules: Iterable[Rule]) -> dict[int, str]:
+    """By rule: why its condition can never hold."""
+    asked = [rule for rule in rules if rule.mode != Rule.Mode.OFF and rule.when]
+    schemas = _schemas(asked)
+    found = (
+        (rule.pk, why_never(rule.when, server=rule.server, tool=rule.tool,
+                            schema=schemas.get((rule.server, rule.tool))))
+        for rule in asked
+    )  # fmt: skip
+    return {pk: why for pk, why in found if why}
+
+
+def _schemas(rules: list[Rule]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Of the tools that rules name without patterns."""
+    named = Tool.objects.filter(
+        server__slug__in={rule.server for rule in rules},
+        name__in={rule.tool for rule in rules},
+    ).select_related("server", "latest")
+    return {
+        (tool.server.slug, tool.name): tool.latest.content.get("inputSchema") or {}
+        for tool in named
+        if tool.latest
+    }
+
+
 def _shadow(rule: Rule, rules: list[Rule]) -> Rule | None:
     return next(
         (
@@ -78,6 +105,7 @@ def _goes_first(other: Rule, rule: Rule) -> bool:
 def _covers_all(other: Rule, rule: Rule) -> bool:
     return (
         _says_no_more(other)
+        and other.when in ("", rule.when)
         and _wider(other.server, rule.server)
         and _wider(other.tool, rule.tool)
         and (other.hint == rule.hint or rule.hint in _WIDER.get(Rule.Hint(other.hint), ()))

@@ -8,6 +8,7 @@ look-up; otherwise the rules that cover them are, and their conditions run.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,12 +17,19 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from policies import conditions
-from policies.conditions import BadCondition, Condition, Undecided
+from policies import conditions, thresholds
+from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
+from policies.history import History
 from policies.models import Effect, Rule
+from policies.thresholds import DEFAULT, BadThresholds, Threshold
+from policies.tree import paths, tree
+from registry.listing import risk
 
 STRICTNESS = {Effect.DENY: 0, Effect.ASK: 1, Effect.ALLOW: 2}
 REMEMBERED = 100_000
+Thresholds = tuple[Threshold, ...]
+SHOWN = 200
+_MISSING = object()
 
 # What a hint means when it is absent is the worst that it could mean (MCP, tool annotations).
 SAYS: dict[Rule.Hint, Callable[[Mapping[str, bool]], bool]] = {
@@ -49,19 +57,27 @@ class Subject:
     owner: str = ""
     arguments: Any = field(default_factory=dict)
     size: int = 0
+    # As agents name it.
+    exposed: str = ""
+    tags: tuple[str, ...] = ()
+    # To be read where RuleBook.looks_back says so; without it, conditions that want it ask.
+    history: History | None = None
 
     def facts(self) -> dict[str, Any]:
         """For conditions."""
-        return {
+        facts = {
             "args": self.arguments,
             "tool.server": self.server,
             "tool.name": self.tool,
+            "tool.tags": list(self.tags),
             conditions.HINTS: dict(self.hints),
+            conditions.RISK: risk(self.hints).value,
             "agent.name": self.agent,
             "agent.owner": self.owner,
             "agent.groups": sorted(self.groups),
             "now": datetime.now(UTC),
         }
+        return facts if self.history is None else facts | self.history.facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +89,11 @@ class Decision:
     reason: str
     # What rules that are only watched would have made of it, where that is something else.
     would: Mapping[str, str] = field(default_factory=dict)
+    # Of the rule that decides: who is asked, and for how long. None: as the installation is set.
+    thresholds: Thresholds = DEFAULT
+    decide_within_s: int | None = None
+    start_within_s: int | None = None
+    confirm_grants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +110,14 @@ class CompiledRule:
     # A text instead of a condition: why it cannot be used.
     when: Condition | str | None = None
     shadow: bool = False
+    thresholds: Thresholds = DEFAULT
+    decide_within_s: int | None = None
+    start_within_s: int | None = None
+    confirm_grants: bool = False
+
+    @property
+    def looks_back(self) -> bool:
+        return isinstance(self.when, Condition) and self.when.looks_back
 
     def covers(self, subject: Subject) -> bool:
         return next(self.gaps(subject), None) is None
@@ -106,22 +135,41 @@ class CompiledRule:
         if not SAYS[self.hint](subject.hints):
             yield _("the tool's hints")
 
-    def verdict(self, subject: Subject, facts: Mapping[str, Any]) -> Decision | None:
-        """What the rule says of a call that it covers; None if its condition does not hold."""
+    def verdict(
+        self, subject: Subject, facts: Mapping[str, Any], *, late: bool = False
+    ) -> Decision | None:
+        """What the rule says of a call that it covers; None if its condition does not hold.
+
+        `late`: the conditions before took all the time that there is.
+        """
         if self.when is None:
             return self.decision()
         try:
             if isinstance(self.when, str):
                 raise Undecided(self.when)
+            if late:
+                raise Undecided(_("the conditions before it took too long"))
             return self.decision() if self.when.holds(facts, subject.size) else None
         except Undecided as error:
             said = _("The condition of rule “%(rule)s” could not be judged: %(why)s.")
             why = said % {"rule": self.name, "why": str(error).rstrip(".")}
-            return Decision(Effect.ASK, self.id, self.name, why)
+            return self._decision(Effect.ASK, why)
 
     def decision(self) -> Decision:
         why = self.reason or _("Rule “%(rule)s” says so.") % {"rule": self.name}
-        return Decision(self.effect, self.id, self.name, why)
+        return self._decision(self.effect, why)
+
+    def _decision(self, effect: Effect, why: str) -> Decision:
+        return Decision(
+            effect,
+            self.id,
+            self.name,
+            why,
+            thresholds=self.thresholds,
+            decide_within_s=self.decide_within_s,
+            start_within_s=self.start_within_s,
+            confirm_grants=self.confirm_grants,
+        )
 
 
 Covering = tuple[CompiledRule, ...]
@@ -130,6 +178,8 @@ Covering = tuple[CompiledRule, ...]
 @dataclass(slots=True)
 class RuleBook:
     rules: Covering
+    # Whether any rule asks for history at all: else nobody looks further.
+    backward: bool = False
     _known: dict[tuple[int, int], Decision | Covering] = field(default_factory=dict)
 
     def decide(self, subject: Subject) -> Decision:
@@ -140,6 +190,14 @@ class RuleBook:
                 self._known.clear()
             known = self._known[key] = self._settled(subject)
         return known if isinstance(known, Decision) else judged(known, subject)
+
+    def looks_back(self, subject: Subject) -> bool:
+        """Whether a rule that covers it asks for its history, which is then to be read."""
+        if not self.backward:
+            return False
+        return any(
+            rule.looks_back for rule in self.rules if rule.looks_back and rule.covers(subject)
+        )
 
     def _settled(self, subject: Subject) -> Decision | Covering:
         covering = tuple(rule for rule in self.rules if rule.covers(subject))
@@ -157,9 +215,12 @@ def _mattering(covering: Covering) -> Covering:
 
 def judged(covering: Covering, subject: Subject) -> Decision:
     facts = subject.facts()
-    said = [
-        (rule.shadow, verdict) for rule in covering if (verdict := rule.verdict(subject, facts))
-    ]
+    said = []
+    began = time.thread_time()
+    for rule in covering:
+        late = rule.when is not None and time.thread_time() - began > CPU_MAX_S
+        if verdict := rule.verdict(subject, facts, late=late):
+            said.append((rule.shadow, verdict))
     decision = _strictest(verdict for shadow, verdict in said if not shadow)
     would = _strictest(verdict for _shadow, verdict in said)
     if would.effect == decision.effect:
@@ -181,6 +242,12 @@ class Heard:
     gaps: list[str]
     # What it says; None if it does not cover the call or its condition does not hold.
     verdict: Decision | None
+    # What its condition looked at, and what stood there; what is not there is left out.
+    values: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        return [(path, str(value)[:SHOWN]) for path, value in self.values]
 
     @property
     def came_close(self) -> bool:
@@ -203,12 +270,34 @@ def explain(book: RuleBook, subject: Subject) -> Explanation:
 
 def _heard(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> Heard:
     gaps = list(rule.gaps(subject))
-    return Heard(rule, gaps, None if gaps else rule.verdict(subject, facts))
+    if gaps:
+        return Heard(rule, gaps, None)
+    return Heard(rule, gaps, rule.verdict(subject, facts), list(_values(rule, facts)))
+
+
+def _values(rule: CompiledRule, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if not isinstance(rule.when, Condition):
+        return
+    for path in dict.fromkeys(paths(tree(rule.when.expression))):
+        found = facts.get(path, _MISSING)
+        if found is _MISSING and path.startswith("args."):
+            found = _within(facts["args"], path.split(".")[1:])
+        if found is not _MISSING:
+            yield path, found
+
+
+def _within(value: Any, steps: list[str]) -> Any:
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return _MISSING
+        value = value[step]
+    return value
 
 
 def load() -> RuleBook:
     rules = Rule.objects.speaking().in_order().prefetch_related("agents", "owner_groups")
-    return RuleBook(tuple(_compiled(rule) for rule in rules))
+    book = tuple(_compiled(rule) for rule in rules)
+    return RuleBook(book, backward=any(rule.looks_back for rule in book))
 
 
 def _compiled(rule: Rule) -> CompiledRule:
@@ -224,7 +313,19 @@ def _compiled(rule: Rule) -> CompiledRule:
         reason=rule.reason,
         when=_condition(rule),
         shadow=rule.mode == Rule.Mode.SHADOW,
+        thresholds=_thresholds(rule),
+        decide_within_s=rule.decide_within,
+        start_within_s=rule.start_within,
+        confirm_grants=rule.confirm_grants,
     )
+
+
+def _thresholds(rule: Rule) -> Thresholds:
+    try:
+        return thresholds.parse(rule.thresholds) or DEFAULT
+    except BadThresholds:
+        # Written past the forms, and no reason to decide nothing else.
+        return (thresholds.NOBODY,)
 
 
 def _condition(rule: Rule) -> Condition | str | None:

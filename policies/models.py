@@ -6,13 +6,18 @@ from typing import Self
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent
 from core.triggers import configuration
+from policies import thresholds
 from policies.checking import check, schema_of
 from policies.conditions import BadCondition, compiled
+from policies.thresholds import BadThresholds
+
+LONGEST = [MinValueValidator(1), MaxValueValidator(30 * 24 * 3600)]
 
 
 class Effect(models.TextChoices):
@@ -59,6 +64,20 @@ class Rule(models.Model):
     when = models.TextField(_("condition"), blank=True)
     # Shown to agents and approvers: written for people.
     reason = models.CharField(_("reason"), max_length=300, blank=True)
+    # Where it asks: see policies/thresholds.py. Empty means one person's yes or no.
+    thresholds = models.JSONField(_("who decides"), default=list, blank=True)
+    # Seconds. Empty means as the installation is set; what is over never means yes.
+    decide_within = models.PositiveIntegerField(
+        _("to be decided within"), null=True, blank=True, validators=LONGEST
+    )
+    start_within = models.PositiveIntegerField(
+        _("to be started within"), null=True, blank=True, validators=LONGEST
+    )
+
+    # A yes in advance is then only for those who confirmed theirs with a passkey or a code.
+    confirm_grants = models.BooleanField(
+        _("standing grants need a passkey or code"), default=False, db_default=False
+    )
 
     objects = RuleQuerySet.as_manager()
 
@@ -77,7 +96,20 @@ class Rule(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def who_decides(self) -> str:
+        return " · ".join(str(one) for one in thresholds.parse(self.thresholds))
+
     def clean(self) -> None:
+        self._clean_condition()
+        try:
+            parsed = thresholds.parse(self.thresholds)
+        except BadThresholds as error:
+            raise ValidationError({"thresholds": str(error)}) from error
+        if why := thresholds.unmeetable(parsed):
+            raise ValidationError({"thresholds": why})
+
+    def _clean_condition(self) -> None:
         if not self.when:
             return
         try:

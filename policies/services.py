@@ -37,12 +37,30 @@ def remove_rule(rule: Rule, *, by: Actor) -> None:
 @transaction.atomic
 def move_rule(rule: Rule, *, earlier: bool, by: Actor) -> bool:
     """Let it change places with its neighbour; False at the ends of the list."""
-    order = list(Rule.objects.in_order().select_for_update())
-    here = next(n for n, one in enumerate(order) if one.pk == rule.pk)
-    there = here - 1 if earlier else here + 1
-    if not 0 <= there < len(order):
+    order = _ordered()
+    here = _place(rule, order)
+    return _put(rule, order, here - 1 if earlier else here + 1, by=by)
+
+
+@transaction.atomic
+def place_rule(rule: Rule, place: int, *, by: Actor) -> bool:
+    """Let it be the `place`th, from 1; False if it is, or if there is no such place."""
+    return _put(rule, _ordered(), place - 1, by=by)
+
+
+def _ordered() -> list[Rule]:
+    return list(Rule.objects.in_order().select_for_update())
+
+
+def _place(rule: Rule, order: list[Rule]) -> int:
+    return next(n for n, one in enumerate(order) if one.pk == rule.pk)
+
+
+def _put(rule: Rule, order: list[Rule], there: int, *, by: Actor) -> bool:
+    here = _place(rule, order)
+    if here == there or not 0 <= there < len(order):
         return False
-    order[here], order[there] = order[there], order[here]
+    order.insert(there, order.pop(here))
     for n, one in enumerate(order, start=1):
         one.position = n * STEP
     Rule.objects.bulk_update(order, ["position"])
@@ -66,4 +84,8 @@ def facts(rule: Rule) -> dict[str, Any]:
         "rule_when": rule.when,
         "rule_agents": [agent.name for agent in rule.agents.all()],
         "rule_groups": [group.name for group in rule.owner_groups.all()],
+        "rule_thresholds": rule.thresholds,
+        "rule_decide_within": rule.decide_within,
+        "rule_start_within": rule.start_within,
+        "rule_confirm_grants": rule.confirm_grants,
     }

@@ -1,12 +1,14 @@
 from django.urls import path
 
-from policies import views
+from policies import views, views_explain
 
 app_name = "policies"
 
 urlpatterns = [
     path("policies/", views.rules, name="rules"),
     path("policies/covers/", views.covers, name="covers"),
+    path("policies/explain/", views_explain.explain, name="explain"),
+    path("policies/would/<str:tool>/", views_explain.would, name="would"),
     path("new/rule/", views.add_rule, name="add_rule"),
     path("policies/<int:pk>/", views.rule, name="rule"),
     path("policies/<int:pk>/move/", views.move, name="move_rule"),

@@ -15,14 +15,17 @@ from django.utils.translation import gettext_lazy
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import services
-from policies.coverage import covered, shadowed
+from policies.coverage import covered, nevers, shadowed
 from policies.models import Rule
+from policies.thresholds_form import HELP, LABEL, Row, Rows, ThresholdsField, rows
 
 COVERING = ("server", "tool", "hint")
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     """Every field that a rule has but its place, so that a new field is here with its model."""
+
+    thresholds = ThresholdsField(required=False, label=LABEL, help_text=HELP)
 
     class Meta:
         model = Rule
@@ -44,15 +47,22 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": gettext_lazy("None chosen means every owner."),
             "when": gettext_lazy("In CEL, for example: args.amount > 1000. Empty means always."),
             "reason": gettext_lazy("Agents and approvers read it."),
+            "decide_within": gettext_lazy("Seconds. Empty: as the installation is set."),
+            "start_within": gettext_lazy("Seconds from the approval to the start. Empty as above."),
         }
 
     field_order = ["name", "effect", "server", "tool", "hint", "when", "agents", "owner_groups"]
 
     def kind(self, name: str) -> str:
         widget = self.fields[name].widget
+        if isinstance(widget, Rows):
+            return "thresholds"
         if isinstance(widget, forms.CheckboxSelectMultiple):
             return "choices"
         return "check" if isinstance(widget, forms.CheckboxInput) else "field"
+
+    def threshold_rows(self) -> list[Row]:
+        return rows(self["thresholds"].value())
 
     def pieces(self) -> list[tuple[str, forms.BoundField]]:
         return [(self.kind(bound.name), bound) for bound in self]
@@ -61,11 +71,11 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 @page("policies.view_rule")
 def rules(request: HttpRequest) -> HttpResponse:
     shown = list(Rule.objects.in_order().prefetch_related("agents", "owner_groups"))
-    shadows = shadowed(shown)
+    shadows, never = shadowed(shown), nevers(shown)
     context = {
         "section": "rules",
         "rules": [
-            (rule, count, shadows.get(rule.pk))
+            (rule, count, shadows.get(rule.pk), never.get(rule.pk, ""))
             for rule, count in zip(shown, covered(shown), strict=True)
         ],
         "moved": request.GET.get("moved", ""),
@@ -94,6 +104,10 @@ def rule(request: ConsoleRequest, pk: int) -> HttpResponse:
 @page("policies.change_rule", "POST")
 def move(request: ConsoleRequest, pk: int) -> HttpResponse:
     moved = get_object_or_404(Rule, pk=pk)
+    place = request.POST.get("place", "")
+    if place.isdecimal() and len(place) < 6:
+        services.place_rule(moved, int(place), by=request.user.actor)
+        return redirect("policies:rules")
     way = "later" if request.POST.get("way") == "later" else "earlier"
     services.move_rule(moved, earlier=way == "earlier", by=request.user.actor)
     # The button that was pressed has the focus again: to press it once more.

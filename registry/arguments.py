@@ -69,16 +69,20 @@ def rows(schema: Schema) -> list[Row]:
 def arguments(schema: Schema, values: Any) -> Arguments:
     if not isinstance(values, dict):
         return Arguments([Given(name="", depth=0, type="", known=False, value=values)])
-    top = _properties(_resolved(schema, schema))
+    top = properties_of(resolved_in(schema, schema))
     left_out = [row for row in rows(schema) if row.depth == 0 and row.name not in values]
     known = [name for name in top if name in values]
     names = known + [name for name in values if name not in top]
     given = [g for name in names for g in _given(name, values[name], top.get(name), schema, 0)]
-    return Arguments(given[:MAX_ROWS], left_out)
+    if len(given) > MAX_ROWS:
+        # Nothing that would be sent is left out of sight: what is no row any more is JSON.
+        whole = Given(_("all of it, as JSON"), depth=0, type="", known=True, value=values)
+        given = [*given[:MAX_ROWS], whole]
+    return Arguments(given, left_out)
 
 
 def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterator[Given]:
-    resolved = _resolved(part, root)
+    resolved = resolved_in(part, root)
     is_group = isinstance(value, dict) and bool(value) and depth < MAX_DEPTH
     yield Given(
         name=name,
@@ -89,23 +93,23 @@ def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterat
         members=len(value) if is_group else 0,
     )
     if is_group:
-        inner = _properties(resolved)
+        inner = properties_of(resolved)
         for key, member in value.items():
             yield from _given(key, member, inner.get(key), root, depth + 1)
 
 
 def _rows(part: Any, root: Schema, *, depth: int) -> Iterator[Row]:
-    resolved = _resolved(part, root)
+    resolved = resolved_in(part, root)
     required = resolved.get("required")
     required = required if isinstance(required, list) else []
-    for name, inner in _properties(resolved).items():
-        yield _row(name, inner, root, depth=depth, required=name in required)
+    for name, inner in properties_of(resolved).items():
+        yield row_of(name, inner, root, depth=depth, required=name in required)
         if depth < MAX_DEPTH:
             yield from _rows(_nested(inner, root), root, depth=depth + 1)
 
 
-def _row(name: str, part: Any, root: Schema, *, depth: int, required: bool) -> Row:
-    resolved = _resolved(part, root)
+def row_of(name: str, part: Any, root: Schema, *, depth: int, required: bool) -> Row:
+    resolved = resolved_in(part, root)
     own = part if isinstance(part, dict) else {}
     described = {**resolved, **own}
     return Row(
@@ -121,18 +125,18 @@ def _row(name: str, part: Any, root: Schema, *, depth: int, required: bool) -> R
 
 
 def _nested(part: Any, root: Schema) -> Any:
-    resolved = _resolved(part, root)
+    resolved = resolved_in(part, root)
     if isinstance(resolved.get("items"), dict):
         return resolved["items"]
     return resolved
 
 
-def _properties(part: Schema) -> dict[str, Any]:
+def properties_of(part: Schema) -> dict[str, Any]:
     properties = part.get("properties")
     return properties if isinstance(properties, dict) else {}
 
 
-def _resolved(part: Any, root: Schema) -> Schema:
+def resolved_in(part: Any, root: Schema) -> Schema:
     """The schema itself, or what its `$ref` within the document points to."""
     for _hop in range(MAX_DEPTH):
         if not isinstance(part, dict):
@@ -157,13 +161,13 @@ def _type(part: Schema, root: Schema, depth: int = 0) -> str:
     for union in ("anyOf", "oneOf"):
         branches = part.get(union)
         if isinstance(branches, list) and branches:
-            names = [_type(_resolved(branch, root), root, depth + 1) for branch in branches]
+            names = [_type(resolved_in(branch, root), root, depth + 1) for branch in branches]
             return _(" or ").join(dict.fromkeys(names))
     kind = part.get("type")
     if isinstance(kind, list):
         return _(" or ").join(str(name) for name in kind)
     if kind == "array" and isinstance(part.get("items"), dict):
-        items = _type(_resolved(part["items"], root), root, depth + 1)
+        items = _type(resolved_in(part["items"], root), root, depth + 1)
         return _("array of {type}").format(type=items)
     if isinstance(kind, str):
         return kind
@@ -208,15 +212,15 @@ _LIMITS = {
 def _constraints(part: Schema) -> Iterator[str]:
     values = part.get("enum")
     if isinstance(values, list):
-        yield _("one of {list}").format(list=", ".join(_literal(value) for value in values))
+        yield _("one of {list}").format(list=", ".join(as_words(value) for value in values))
     for word, sentence in _LIMITS.items():
         if word in part:
-            yield str(sentence).format(_literal(part[word]))
+            yield str(sentence).format(as_words(part[word]))
     if part.get("uniqueItems") is True:
         yield _("no two alike")
     if part.get("additionalProperties") is False:
         yield _("no other members")
 
 
-def _literal(value: Any) -> str:
+def as_words(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,6 +23,7 @@ PREFIXES = {
     "Claude Code": f"mcp__{NAME}__",
     "Codex": f"mcp__{NAME}__",
     "VS Code": f"mcp_{NAME}_",
+    "Gemini CLI": f"mcp_{NAME}_",
 }
 
 CLAUDE_COMMAND = """claude mcp add --transport http countersign {url} \\

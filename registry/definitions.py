@@ -76,10 +76,16 @@ def notes(tool: Tool) -> list[str]:
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or schemas.problem(schema):
         return []
-    return [
+    left_out = schemas.unenforced(schema)
+    found = [
         _("The pattern %s is not enforced here: it needs an engine that can be stalled.") % pattern
-        for pattern in schemas.unenforced(schema)
+        for pattern in left_out
     ]
+    for pattern, most in schemas.bounds(schema).items():
+        if pattern not in left_out:
+            said = _("Texts for the pattern %(pattern)s are refused beyond %(n)d characters.")
+            found.append(said % {"pattern": pattern, "n": most})
+    return found
 
 
 def _schema_problems(tool: Tool) -> list[str]:

@@ -7,6 +7,9 @@ from typing import Any, Self
 import orjson
 import pgtrigger
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
@@ -79,9 +82,25 @@ class Server(models.Model):
         return self.url if self.transport == self.Transport.HTTP else " ".join(self.argv)
 
 
+class Tag(models.Model):
+    """A word of ours that tools are found by."""
+
+    name = models.SlugField(_("name"), max_length=32, unique=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ToolQuerySet(models.QuerySet["Tool"]):
     def for_catalogue(self) -> Self:
         return self.select_related("server", "published", "latest")
+
+    def for_list(self) -> Self:
+        """Definitions are read when the page's tools are known: joined, all of them may be."""
+        return self.prefetch_related("latest")
 
     def for_change(self) -> Self:
         """Nobody publishes them until this transaction ends."""
@@ -103,6 +122,12 @@ class Tool(models.Model):
         INLINE = "inline", _("Short: answered at once")
         BACKGROUND = "background", _("Long: run by a worker")
 
+    class Risk(models.TextChoices):
+        DESTROYS = "destroys", _("May destroy")
+        UNSAID = "unsaid", _("Does not say")
+        CHANGES = "changes", _("Adds or changes")
+        READS = "reads", _("Only reads")
+
     server = models.ForeignKey(Server, models.PROTECT, related_name="tools")
     # As its server calls it, and as agents see it.
     name = models.CharField(max_length=200)
@@ -123,6 +148,12 @@ class Tool(models.Model):
     # An operator's word, never the server's: repeating a call does no harm.
     safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
     timeout_s = models.PositiveIntegerField(_("time limit in seconds"), default=120)
+    tags = models.ManyToManyField(Tag, blank=True, related_name="tools")
+    # What its latest definition claims, and the day of its last answered call, measured now and
+    # then: for the catalogue's filters.
+    hints = ArrayField(models.CharField(max_length=40), default=list, editable=False)
+    risk = models.CharField(max_length=8, choices=Risk, default=Risk.UNSAID, editable=False)
+    used_on = models.DateField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ToolQuerySet.as_manager()
@@ -138,6 +169,13 @@ class Tool(models.Model):
                 condition=~models.Q(state="published")
                 | models.Q(published__isnull=False, published=models.F("latest")),
             ),
+        ]
+        indexes = [
+            models.Index(name="registry_tool_state", fields=["state", "exposed_name"]),
+            models.Index(name="registry_tool_used", fields=["used_on"]),
+            GinIndex(name="registry_tool_hints", fields=["hints"]),
+            models.Index(name="registry_tool_risk", fields=["risk", "exposed_name"]),
+            models.Index(name="registry_tool_of_server", fields=["server", "exposed_name"]),
         ]
         triggers = [
             *configuration(
@@ -159,6 +197,28 @@ class Tool(models.Model):
     @property
     def p95_s(self) -> float | None:
         return None if self.p95_ms is None else self.p95_ms / 1000
+
+
+class Listing(models.Model):
+    """The words that the catalogue finds a tool by (registry/listing.py), of its latest definition.
+
+    Apart from the tool, which many pages read and few search.
+    """
+
+    tool = models.OneToOneField(Tool, models.CASCADE, primary_key=True, related_name="listing")
+    # Names, title and arguments, which people mistype; the description is in the lexemes alone.
+    words = models.TextField()
+    lexemes = SearchVectorField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            GinIndex(name="registry_listing_lexemes", fields=["lexemes"]),
+            GinIndex(name="registry_listing_words", fields=["words"], opclasses=["gin_trgm_ops"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.words[:80]
 
 
 class Definition(models.Model):

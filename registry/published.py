@@ -25,13 +25,14 @@ log = logging.getLogger(__name__)
 class Shape:
     """One definition, parsed once in the life of this process, its schema compiled when needed."""
 
-    __slots__ = ("_subschemas", "_validator", "content", "hints")
+    __slots__ = ("_lengths", "_subschemas", "_validator", "content", "hints")
 
     def __init__(self, body: str) -> None:
         self.content: dict[str, Any] = orjson.loads(body)
         self.hints = definitions.hints(self.content)
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
+        self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
 
     def violations(self, arguments: Any) -> list[Violation]:
         try:
@@ -39,12 +40,13 @@ class Shape:
         except (schemas.Unfit, jsonschema_rs.ValidationError, ValueError):
             # Published under rules that have become stricter since. Unchecked is not an option.
             return [Violation("$", "cannot be checked: the tool's schema is not accepted here")]
-        return violations(validator, arguments, subschemas=self._subschemas)
+        return violations(validator, arguments, subschemas=self._subschemas, lengths=self._lengths)
 
     def _compiled(self) -> jsonschema_rs.Validator:
         if self._validator is None:
             schema = self.content["inputSchema"]
             self._subschemas = sum(1 for _ in schemas.subschemas(schema))
+            self._lengths = schemas.lengths(schema)
             self._validator = schemas.compiled(schema)
         return self._validator
 
@@ -63,6 +65,7 @@ class PublishedTool:
     timeout_s: int
     connection: Connection
     shape: Shape
+    tags: tuple[str, ...] = ()
 
     @property
     def content(self) -> dict[str, Any]:
@@ -126,10 +129,11 @@ def _tools(candidates: QuerySet[Tool]) -> Iterator[PublishedTool]:
     )
     connections = _connections({line.server_id for line in lines})
     shapes = _shaped({(line.published_id, line.published__digest) for line in lines})
+    tags = _tags({line.id for line in lines})
     for line in lines:
         known = connections.get(line.server_id)
         if known is not None:
-            yield _published(line, *known, shapes[line.published_id])
+            yield _published(line, *known, shapes[line.published_id], tuple(tags[line.id]))
 
 
 _COLUMNS = (
@@ -145,7 +149,17 @@ _COLUMNS = (
 )
 
 
-def _published(line: Any, slug: str, connection: Connection, shape: Shape) -> PublishedTool:
+def _tags(tool_ids: set[int]) -> dict[int, list[str]]:
+    tags: dict[int, list[str]] = defaultdict(list)
+    through = Tool.tags.through._default_manager.filter(tool_id__in=tool_ids)
+    for tool_id, name in through.order_by("tag__name").values_list("tool_id", "tag__name"):
+        tags[tool_id].append(name)
+    return tags
+
+
+def _published(
+    line: Any, slug: str, connection: Connection, shape: Shape, tags: tuple[str, ...]
+) -> PublishedTool:
     return PublishedTool(
         tool_id=line.id,
         server_id=line.server_id,
@@ -154,12 +168,19 @@ def _published(line: Any, slug: str, connection: Connection, shape: Shape) -> Pu
         exposed_name=line.exposed_name,
         definition_id=line.published_id,
         digest=line.published__digest,
-        mode=_mode(line.mode, line.is_long),
+        mode=_mode(line.mode, line.is_long or _is_task(shape.content)),
         safe_to_repeat=line.safe_to_repeat,
         timeout_s=line.timeout_s,
         connection=connection,
         shape=shape,
+        tags=tags,
     )
+
+
+def _is_task(content: dict[str, Any]) -> bool:
+    """Its server runs it as a task and in no other way."""
+    execution = content.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _mode(chosen: str, is_long: bool) -> str:

@@ -6,13 +6,15 @@ measured before it is ever compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import jsonschema_rs
 import orjson
 from django.utils.translation import gettext as _
+
+from registry import patterns
 
 Schema = dict[str, Any]
 Where = tuple[Schema, str]
@@ -22,6 +24,8 @@ MAX_DEPTH = 16
 MAX_SUBSCHEMAS = 1_000
 MAX_UNFOLDED = 10_000
 MAX_PATTERN = 512
+# What nobody writes by hand: shorter bounds are worth a note.
+LONG_TEXT = 20_000
 DIALECTS = {
     "http://json-schema.org/draft-04/schema",
     "http://json-schema.org/draft-06/schema",
@@ -71,11 +75,25 @@ def problem(schema: object) -> str:
 
 
 def compiled(schema: Schema) -> jsonschema_rs.Validator:
-    """For schemas without a problem. Patterns that no linear engine can run are left out."""
+    """For schemas without a problem. Patterns that no linear engine can run are left out, and
+    none is checked on a longer text than it is fit for."""
+    schema = _bounded(schema, keep=True)
     if not any(len(pattern) > MAX_PATTERN for pattern in _all_patterns(schema)):
         with suppress(jsonschema_rs.ValidationError):
             return _compile(schema)
     return _compile(_without(schema, set(unenforced(schema))))
+
+
+def lengths(schema: Schema) -> tuple[jsonschema_rs.Validator, set[int]] | None:
+    """The same without patterns, to be asked first what is wrong; and which limits are ours."""
+    limits = {patterns.longest(pattern) for pattern in _own_patterns(schema)}
+    return (_compile(_bounded(schema, keep=False)), limits) if limits else None
+
+
+def bounds(schema: Schema) -> dict[str, int]:
+    """By pattern that is not fit for every text: how long one may be."""
+    most = {pattern: patterns.longest(pattern) for pattern in _own_patterns(schema)}
+    return {pattern: n for pattern, n in most.items() if n < LONG_TEXT}
 
 
 def unenforced(schema: Schema) -> list[str]:
@@ -110,6 +128,7 @@ def _check(schema: object) -> None:
     _check_dialect(schema)
     for node, at in subschemas(schema):
         _check_references(node, at)
+        _check_names(node, at)
     if _Unfolding(schema).size(schema, "#") > MAX_UNFOLDED:
         raise Unfit(_("Its references unfold to more than %d subschemas.") % MAX_UNFOLDED)
     _check_compiles(schema)
@@ -133,6 +152,16 @@ def _check_references(node: Schema, at: str) -> None:
             _("At %(at)s it refers to %(ref)s; only references within it (#/…) are followed.")
             % _at(at, ref=str(reference)[:200])
         )
+
+
+def _check_names(node: Schema, at: str) -> None:
+    named = node.get("patternProperties")
+    for pattern in named if isinstance(named, dict) else ():
+        if patterns.weight(pattern) > patterns.MOST_OF_NAMES and _runs(pattern):
+            raise Unfit(
+                _("At %(at)s the pattern %(pattern)s of names counts too far to be checked.")
+                % _at(at, pattern=pattern[:200])
+            )
 
 
 def _check_compiles(schema: Schema) -> None:
@@ -217,6 +246,13 @@ def _all_patterns(schema: Schema) -> Iterator[str]:
     return (pattern for node, _at in subschemas(schema) for pattern in _patterns(node))
 
 
+def _own_patterns(schema: Schema) -> Iterator[str]:
+    """Of texts, not of names."""
+    for node, _at in subschemas(schema):
+        if isinstance(pattern := node.get("pattern"), str):
+            yield pattern
+
+
 def _patterns(node: Schema) -> Iterator[str]:
     if isinstance(pattern := node.get("pattern"), str):
         yield pattern
@@ -234,30 +270,44 @@ def _runs(pattern: str) -> bool:
     return True
 
 
-def _without(node: Any, patterns: set[str]) -> Any:
-    """A copy whose subschemas lack these patterns; data inside (enum, default) stays as it is."""
+def _without(schema: Schema, left_out: set[str]) -> Any:
+    def own(node: Schema) -> Schema:
+        names = node.get("patternProperties")
+        kept = {k: v for k, v in node.items() if k != "pattern" or v not in left_out}
+        if isinstance(names, dict):
+            kept["patternProperties"] = {n: v for n, v in names.items() if n not in left_out}
+        return kept
+
+    return _copy(schema, own)
+
+
+def _bounded(schema: Schema, *, keep: bool) -> Any:
+    """Every pattern with the length that it is fit for: the engine looks at lengths first."""
+
+    def own(node: Schema) -> Schema:
+        if not isinstance(pattern := node.get("pattern"), str):
+            return node
+        most, limit = node.get("maxLength"), patterns.longest(pattern)
+        if isinstance(most, int):
+            limit = min(most, limit)
+        return {k: v for k, v in node.items() if keep or k != "pattern"} | {"maxLength": limit}
+
+    return _copy(schema, own)
+
+
+def _copy(node: Any, own: Callable[[Schema], Schema]) -> Any:
+    """With every subschema as `own` makes it; data inside (enum, default) stays as it is."""
     if isinstance(node, list):
-        return [_without(child, patterns) for child in node]
+        return [_copy(child, own) for child in node]
     if not isinstance(node, dict):
         return node
-    kept = {}
-    for keyword, value in node.items():
-        if keyword == "pattern" and value in patterns:
-            continue
+    made = own(node)
+    for keyword, value in made.items():
         if keyword in _NAMED and isinstance(value, dict):
-            named = {name: _without(child, patterns) for name, child in value.items()}
-            kept[keyword] = _kept_names(keyword, named, patterns)
+            made = made | {keyword: {name: _copy(child, own) for name, child in value.items()}}
         elif keyword in _ONE or keyword in _MANY:
-            kept[keyword] = _without(value, patterns)
-        else:
-            kept[keyword] = value
-    return kept
-
-
-def _kept_names(keyword: str, named: Schema, patterns: set[str]) -> Schema:
-    if keyword != "patternProperties":
-        return named
-    return {name: child for name, child in named.items() if name not in patterns}
+            made = made | {keyword: _copy(value, own)}
+    return made
 
 
 def _compile(schema: Schema) -> jsonschema_rs.Validator:

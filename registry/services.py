@@ -17,11 +17,13 @@ from accounts.services import acting
 from audit.services import Actor, record
 from core import outbound
 from core.errors import CountersignError
+from core.text import revealed
 from registry import definitions, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
-from registry.models import Definition, Publication, Server, Tool, Toolset
+from registry.models import Definition, Publication, Server, Tag, Tool, Toolset
 
 MAX_TIMEOUT_S = 24 * 3600
+MAX_TAGS = 12
 
 
 class RegistrationRefused(CountersignError):
@@ -221,6 +223,36 @@ def set_handling(
         tool=tool.exposed_name,
         **asked,
     )
+
+
+@transaction.atomic
+def set_tags(tool: Tool, names: list[str], *, by: User | None) -> None:
+    """The words that people find it by, all of them anew."""
+    names = sorted(set(names))
+    if len(names) > MAX_TAGS:
+        raise RegistrationRefused(_("A tool has at most %d tags.") % MAX_TAGS)
+    for name in names:
+        _check_tag(name)
+    if names == sorted(tool.tags.values_list("name", flat=True)):
+        return
+    tool.tags.set([Tag.objects.get_or_create(name=name)[0] for name in names])
+    # A word that no tool has is no facet.
+    Tag.objects.filter(tools=None).delete()
+    record(
+        "tool.tagged",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        tags=names,
+    )
+
+
+def _check_tag(name: str) -> None:
+    try:
+        Tag(name=name).clean_fields()
+    except ValidationError as error:
+        said = _("“%s” is no tag: use up to 32 of a–z, 0–9, - and _.")
+        raise RegistrationRefused(said % revealed(name[:40])) from error
 
 
 @transaction.atomic

@@ -1,17 +1,21 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from registry import views, views_servers, views_toolsets
+from registry import views, views_servers, views_tools, views_toolsets
 
 app_name = "registry"
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="registry:catalogue"), name="home"),
     path("catalogue/", views.catalogue, name="catalogue"),
+    path("servers/", views.servers, name="servers"),
     path("servers/<slug:slug>/", views.server, name="server"),
     path("servers/<slug:slug>/refresh/", views.refresh, name="refresh"),
-    path("tools/<str:name>/", views.tool, name="tool"),
-    path("tools/<str:name>/publish/", views.publish, name="publish"),
+    path("tools/<str:name>/", views_tools.tool, name="tool"),
+    path("tools/<str:name>/versions/", views_tools.versions, name="tool_versions"),
+    path("tools/<str:name>/policy/", views_tools.policy, name="tool_policy"),
+    path("tools/<str:name>/publish/", views_tools.publish, name="publish"),
+    path("tools/<str:name>/tags/", views_tools.tag, name="tag_tool"),
     path("new/server/", views_servers.register, name="register"),
     path("servers/<slug:slug>/edit/", views_servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", views_servers.set_enabled, name="set_server_enabled"),

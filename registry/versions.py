@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.services import Actor, record
+from registry import listing
 from registry.models import Definition, Tool
 
 
@@ -21,6 +22,7 @@ def see(tool: Tool, *, digest: str, body: str, by: Actor) -> str:
     action = _action(tool.state, state)
     tool.latest, tool.state = _kept(tool, digest, body), state
     tool.save(update_fields=["latest", "state"])
+    listing.note(tool, tool.latest.content)
     record(
         action,
         actor=by,

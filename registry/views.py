@@ -1,93 +1,70 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
-from django.db.models import Prefetch
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 from kombu.exceptions import OperationalError
 
 from accounts.http import ConsoleRequest
-from core.http import page
+from core.http import is_htmx, page
 from core.paging import paged
-from core.templatetags.console import pretty
-from core.text import hidden_count
 from registry import catalogue as found
-from registry import services
-from registry.arguments import rows
-from registry.models import Definition, Server, Tool
+from registry import facets
+from registry.models import Server, Tool
 from registry.tasks import discover_server
 
-HINTS = [
-    ("reads", _("reads only")),
-    ("destructive", _("may destroy")),
-    ("open", _("reaches outside")),
-    ("repeats", _("same when repeated")),
-]
-STATES = [("unpublished", _("Waiting to be published")), *Tool.State.choices]
 LOOKS = 8
+UNPUBLISHED_MAX = 100
+SERVERS_MAX = 500
 
 
 @page("registry.view_tool")
 def catalogue(request: HttpRequest) -> HttpResponse:
+    filtered = any(request.GET.get(name) for name in ("q", *facets.NAMES))
+    shown = paged(found.tools(request.GET), "place", request.GET)
     context = {
         "section": "catalogue",
-        "page": paged(found.tools(request.GET), "exposed_name", request.GET),
-        "servers": found.servers(),
+        "page": shown,
+        "close": [] if shown.rows or not filtered else found.close(request.GET),
+        "facets": facets.facets(request.GET),
         "filters": request.GET,
-        "filtered": any(request.GET.get(name) for name in ("q", "server", "hint", "state")),
-        "unpublished": found.tools({"state": "unpublished"}).count(),
-        "hints": HINTS,
-        "states": STATES,
+        "filtered": filtered,
+        "narrowed": sum(bool(request.GET.get(name)) for name in facets.NAMES),
+        # Said where everything is shown.
+        "unpublished": 0 if filtered else _unpublished(),
     }
-    return render(request, "registry/catalogue.html", context)
+    part = "#found" if is_htmx(request) else ""
+    return render(request, f"registry/catalogue.html{part}", context)
+
+
+def _unpublished() -> int:
+    return len(found.unpublished().values_list("pk")[:UNPUBLISHED_MAX])
+
+
+@page("registry.view_server")
+def servers(request: HttpRequest) -> HttpResponse:
+    """Those that somebody has to do something about come first."""
+    context = {
+        "section": "catalogue",
+        "servers": found.servers().select_related("owner")[:SERVERS_MAX],
+    }
+    return render(request, "registry/servers.html", context)
 
 
 @page("registry.view_server")
 def server(request: HttpRequest, slug: str) -> HttpResponse:
-    tools = Tool.objects.for_catalogue().order_by("exposed_name")
-    shown = get_object_or_404(
-        Server.objects.select_related("owner").prefetch_related(Prefetch("tools", tools)), slug=slug
-    )
+    shown = get_object_or_404(Server.objects.select_related("owner"), slug=slug)
+    looks = list(shown.discoveries.all()[:LOOKS])
     context = {
         "section": "catalogue",
         "server": shown,
-        "tools": shown.tools.all(),
-        "discoveries": shown.discoveries.all()[:LOOKS],
+        "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
+        "discoveries": looks,
+        "toolsets": shown.toolsets.all(),
+        "waits": shown.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED]).exists(),
     }
     return render(request, "registry/server.html", context)
-
-
-@page("registry.view_tool")
-def tool(request: HttpRequest, name: str) -> HttpResponse:
-    shown = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
-    definition = _definition(shown, request.GET.get("version", ""))
-    content: dict[str, Any] = definition.content
-    context = {
-        "section": "catalogue",
-        "tool": shown,
-        "definition": definition,
-        "arguments": rows(_schema(content, "inputSchema")),
-        "output": rows(_schema(content, "outputSchema")),
-        "versions": shown.definitions.all(),
-        # Parsed and written again: in the server's JSON they may stand as \\u200b.
-        "hidden": hidden_count(pretty(content)),
-    }
-    return render(request, "registry/tool.html", context)
-
-
-@page("registry.operate_server", "POST")
-def publish(request: ConsoleRequest, name: str) -> HttpResponse:
-    shown = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
-    try:
-        services.publish(shown, digest=request.POST.get("digest", ""), by=request.user)
-    except services.PublicationRefused as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, _("“%s” is published: agents get it now.") % name)
-    return redirect("registry:tool", name)
 
 
 @page("registry.operate_server", "POST")
@@ -100,16 +77,3 @@ def refresh(request: ConsoleRequest, slug: str) -> HttpResponse:
     else:
         messages.success(request, _("The server is being asked. Reload to read its answer."))
     return redirect("registry:server", slug)
-
-
-def _definition(shown: Tool, version: str) -> Definition:
-    if version.isdecimal():
-        return get_object_or_404(shown.definitions, version=int(version))
-    if shown.latest is None:
-        raise Http404
-    return shown.latest
-
-
-def _schema(content: dict[str, Any], name: str) -> dict[str, Any]:
-    schema = content.get(name)
-    return schema if isinstance(schema, dict) else {}

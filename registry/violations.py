@@ -33,14 +33,31 @@ class Violation:
 
 
 def violations(
-    validator: jsonschema_rs.Validator, arguments: Any, *, subschemas: int
+    validator: jsonschema_rs.Validator,
+    arguments: Any,
+    *,
+    subschemas: int,
+    lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None,
 ) -> list[Violation]:
+    """`lengths`: the same without its patterns, which are not tried on what is too long for them,
+    and with limits of ours."""
     if validator.is_valid(arguments):
         return []
+    if lengths is not None and not lengths[0].is_valid(arguments):
+        without = violations(lengths[0], arguments, subschemas=subschemas)
+        return [_ours(violation, lengths[1]) for violation in without]
     errors = _errors(validator, arguments, nodes=min(MAX_NODES, MAX_WORK // max(subschemas, 1)))
     found = (violation for error in errors for violation in _violations(error))
     # The same may be found along several branches.
     return list(islice(dict.fromkeys(found), MAX_VIOLATIONS))
+
+
+def _ours(violation: Violation, limits: set[int]) -> Violation:
+    words, _space, limit = violation.expected.rpartition(" ")
+    if words != _LIMITS["maxLength"] or not limit.isdecimal() or int(limit) not in limits:
+        return violation
+    said = f"is too long to be checked against its pattern: give at most {limit} characters"
+    return Violation(violation.path, said)
 
 
 def _errors(

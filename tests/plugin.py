@@ -1,6 +1,8 @@
 """Gives every run a PostgreSQL and a Valkey before Django reads its settings.
 
-Loaded early (`-p tests.plugin`). DATABASE_URL (a superuser's) and REDIS_URL are used if given.
+Loaded early (`-p tests.plugin`). DATABASE_URL (a superuser's) and REDIS_URL are used if given. Run
+by several workers (`-n 3`), the first process has the PostgreSQL, and each worker databases there
+and a Valkey of its own.
 """
 
 import fcntl
@@ -24,7 +26,9 @@ from tests.services import running
 
 # Nothing in a test outlives its machine, so nothing waits for the disk.
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-FAST |= {"max_connections": "200"}
+FAST |= {"max_connections": "400"}
+# How workers find the PostgreSQL of the process that started them.
+SHARED_ADMIN = "TESTS_SHARED_ADMIN_URL"
 
 databases_key = pytest.StashKey[Databases]()
 reports_key = pytest.StashKey[list[Stack]]()
@@ -47,6 +51,8 @@ def environment() -> Iterator[Databases]:
     with ExitStack() as resources:
         data = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="countersign-")))
         given = {name: os.environ.pop(name, "") for name in ("DATABASE_URL", "REDIS_URL")}
+        if is_worker():
+            given = {"DATABASE_URL": os.environ[SHARED_ADMIN], "REDIS_URL": ""}
         for name in [name for name in os.environ if name.startswith("COUNTERSIGN_")]:
             del os.environ[name]
         os.environ |= {
@@ -60,6 +66,7 @@ def environment() -> Iterator[Databases]:
         os.environ["REDIS_URL"] = given["REDIS_URL"] or resources.enter_context(
             embedded_valkey(slot)
         )
+        os.environ[SHARED_ADMIN] = admin
         databases = Databases(admin)
         if not given["DATABASE_URL"]:
             databases.tidy()
@@ -68,6 +75,22 @@ def environment() -> Iterator[Databases]:
         resources.callback(close_pools)
         os.environ |= urls
         yield databases
+
+
+def is_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Workers get the files that take longest first, or one of them ends long after the others."""
+    for item in items:
+        # Browsers take all cores that they find: side by side each waits too long.
+        if item.path.parent.name in ("faults", "browser"):
+            item.add_marker("alone")
+    if is_worker():
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
 
 
 @contextmanager

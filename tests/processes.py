@@ -93,6 +93,8 @@ class Stack:
             "COUNTERSIGN_PUBLIC_URL": self.web_url,
             "COUNTERSIGN_AGENT_URL": self.agents_url,
             "PYTHONUNBUFFERED": "1",
+            # Tests empty the tables between them, and seal when they want to.
+            "COUNTERSIGN_SEAL_EVERY_S": "3600",
         }
         self.started: dict[str, Running] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django import template
@@ -13,9 +14,9 @@ from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from core import text
+from core import shapes, text
 
 register = template.Library()
 
@@ -36,17 +37,33 @@ def revealed(value: object) -> str:
 
 
 @register.inclusion_tag("ui/value.html")
-def value(content: object) -> dict[str, Any]:
-    """One argument, whole: long ones folded, never cut."""
-    shown = content if isinstance(content, str) else pretty(content)
+def value(content: object, name: str = "") -> dict[str, Any]:
+    """One argument, whole, and as what it is: long ones folded, never cut."""
+    if not isinstance(content, str):
+        shown, shape = pretty(content), "data"
+        segments = text.json_segments(shown)
+    else:
+        shown, shape = content, shapes.shape(content, name)
+        segments = shapes.segments(shown, shape)
     return {
-        "segments": text.reveal(shown) if isinstance(content, str) else text.json_segments(shown),
-        "is_text": isinstance(content, str),
+        "segments": segments,
+        "address": shapes.address(content) if isinstance(content, str) else None,
+        "shape": shape if shape != "data" else "",
+        "word": WORDS.get(shape, ""),
         "is_empty": content == "",
         "hidden": text.hidden_count(shown),
         "characters": len(shown) if len(shown) > FOLD_AT else 0,
         "start": text.reveal(shown[:120]),
     }
+
+
+# What a text is, said beside it.
+WORDS = {
+    "json": gettext_lazy("JSON in a text"),
+    "sql": gettext_lazy("SQL"),
+    "change": gettext_lazy("A change to files"),
+    "program": gettext_lazy("A program"),
+}
 
 
 @register.inclusion_tag("ui/code.html")
@@ -141,10 +158,60 @@ def query(context: template.Context, **changes: object) -> str:
     return f"?{parameters.urlencode()}"
 
 
+@register.simple_tag(takes_context=True)
+def facet_link(context: template.Context, name: str, value: str) -> str:
+    """`query` for a name that is not known when the template is written."""
+    return query(context, **{name: value})
+
+
+@register.simple_tag(takes_context=True)
+def narrowed(context: template.Context, **changes: object) -> str:
+    """The filters of this page's `filters` and these too: for rows that come by themselves."""
+    given = {**context["filters"].given, **{key: str(value) for key, value in changes.items()}}
+    return f"?{urlencode(given)}"
+
+
+@register.simple_tag(takes_context=True)
+def without(context: template.Context, name: str) -> str:
+    return f"?{urlencode({k: v for k, v in context['filters'].given.items() if k != name})}"
+
+
+@register.filter
+def local(at: datetime, zone: ZoneInfo) -> str:
+    """A short exact time on the person's own clock; the year only where it is another."""
+    here = at.astimezone(zone)
+    day = "j M" if here.year == timezone.now().astimezone(zone).year else "j M Y"
+    return f"{date_format(here, day)} {here:%H:%M}"
+
+
+# What an entry that is about no tool is about, by the names that services give to it.
+_ABOUT = ("rule", "toolset", "member", "group", "role", "token", "person", "filter", "export")
+
+
+@register.filter
+def about(details: object) -> str:
+    """The subject of an entry in a few words."""
+    if not isinstance(details, dict):
+        return ""
+    named = [str(details[name]) for name in _ABOUT if details.get(name)]
+    return " · ".join(named)[:200]
+
+
+@register.filter
+def unlocal(number: float) -> str:
+    """For SVG, whose numbers have points in every language."""
+    return f"{number:g}"
+
+
 @register.filter
 def words(action: str) -> str:
     """ "definition.published" as people read it."""
     return action.replace(".", " ").replace("_", " ").capitalize()
+
+
+@register.filter
+def has(mapping: dict[str, Any], key: str) -> bool:
+    return key in mapping
 
 
 @register.filter

@@ -14,6 +14,7 @@ from registry.upstream.values import (
     NotSent,
     OnLog,
     OnProgress,
+    OnStatus,
     Progress,
 )
 from registry.upstream.wire import Message
@@ -35,6 +36,10 @@ class Call:
     on_log: OnLog | None = None
     cancel: asyncio.Event | None = None
     idempotency_key: str = ""
+    # The caller can follow a task; `as_task`: this tool runs as nothing else.
+    takes_tasks: bool = False
+    as_task: bool = False
+    on_status: OnStatus | None = None
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

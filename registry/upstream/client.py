@@ -5,12 +5,23 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from core.outbound import Guard
-from registry.upstream import discovery
+from registry.upstream import discovery, tasks
 from registry.upstream.calling import Call
 from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
 from registry.upstream.stdio import StdioServer
-from registry.upstream.values import Discovery, Limits, NotSent, OnLog, OnProgress, Reply, Target
+from registry.upstream.values import (
+    Discovery,
+    Limits,
+    NotSent,
+    OnLog,
+    OnProgress,
+    OnStatus,
+    OnTask,
+    Reply,
+    Target,
+    TaskRef,
+)
 
 Server = HttpServer | StdioServer
 
@@ -43,24 +54,50 @@ class Upstreams:
         on_log: OnLog | None = None,
         cancel: asyncio.Event | None = None,
         idempotency_key: str = "",
+        on_task: OnTask | None = None,
+        on_status: OnStatus | None = None,
+        as_task: bool = False,
     ) -> Reply:
         """Send one call, at most once. `arguments` must be one JSON object, checked before.
 
-        `idempotency_key` is the same for each attempt of one call, for servers that heed it.
+        `idempotency_key` is the same for each attempt of one call, for servers that heed it. Where
+        the server makes a task of it, `on_task` is awaited before it is followed to its end.
         """
         server = await self._server(target)
-        return await server.call(
-            Call(
-                name=name,
-                arguments=arguments,
-                limits=limits,
-                param_headers=param_headers or {},
-                on_progress=on_progress,
-                on_log=on_log,
-                cancel=cancel,
-                idempotency_key=idempotency_key,
-            )
+        call = Call(
+            name=name,
+            arguments=arguments,
+            limits=limits,
+            param_headers=param_headers or {},
+            on_progress=on_progress,
+            on_log=on_log,
+            cancel=cancel,
+            idempotency_key=idempotency_key,
+            takes_tasks=on_task is not None,
+            as_task=as_task,
+            on_status=on_status,
         )
+        reply = await server.call(call)
+        if on_task is None or (reply.kind != "task" and not as_task):
+            return reply
+        ref = tasks.made(reply, asked_for=as_task)
+        if ref is None:
+            return reply
+        await on_task(ref)
+        return await tasks.follow(server, ref, call)
+
+    async def follow_task(
+        self,
+        target: Target,
+        ref: TaskRef,
+        *,
+        limits: Limits,
+        on_status: OnStatus | None = None,
+        cancel: asyncio.Event | None = None,
+    ) -> Reply:
+        """Take up a task that an earlier call became, in this process or another."""
+        call = Call("", b"", limits, cancel=cancel, on_status=on_status)
+        return await tasks.follow(await self._server(target), ref, call)
 
     def stderr(self, key: str) -> str:
         """The end of what a server's processes wrote to their standard error."""

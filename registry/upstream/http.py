@@ -75,6 +75,29 @@ class HttpServer:
         except Unacquainted as error:
             raise error.reason from None
 
+    async def about_task(self, method: str, task: str, limits: Limits, *, modern: bool) -> Message:
+        """Asks, fetches or cancels; the message may hold an error."""
+        agreement = self._agreement or await self._settle(limits)
+        try:
+            return await self._about_task(agreement, method, task, limits)
+        except Unacquainted:
+            agreement = await self._settle(limits, instead_of=agreement)
+        try:
+            return await self._about_task(agreement, method, task, limits)
+        except Unacquainted as error:
+            raise error.reason from None
+
+    async def _about_task(
+        self, agreement: Agreement, method: str, task: str, limits: Limits
+    ) -> Message:
+        id_ = next(self._ids)
+        body = wire.about_task(id_, method, task, modern=agreement.modern)
+        order = self._order(id_, body, agreement.head(method, task), limits)
+        try:
+            return await exchange(self._links, order)
+        except BadStatus as bad:
+            raise meaning(bad, id_, modern=agreement.modern) from None
+
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
         agreement = self._agreement
@@ -216,8 +239,12 @@ class HttpServer:
         if call.param_headers and agreement.modern:
             head += fields(call.param_headers)
         token = id_ if call.on_progress else None
-        meta = wire.meta(agreement.modern, token, call.on_log is not None, call.idempotency_key)
-        order = self._order(id_, wire.call(id_, name, call.arguments, meta), head, call.limits)
+        modern = agreement.modern
+        meta = wire.meta(
+            modern, token, call.on_log is not None, call.idempotency_key, call.takes_tasks
+        )
+        body = wire.call(id_, name, call.arguments, meta, as_task=call.as_task and not modern)
+        order = self._order(id_, body, head, call.limits)
         order.resume = None if agreement.modern else agreement.resuming
         order.hear = partial(self._hear, agreement, call, id_)
         return order

@@ -66,6 +66,13 @@ class StdioServer:
         child = self._running() or await self._prepare()
         return await self._ask(child, method, params, limits, modern=self._revision == MODERN)
 
+    async def about_task(self, method: str, task: str, limits: Limits, *, modern: bool) -> Message:
+        """Asks, fetches or cancels; the message may hold an error."""
+        child = self._running() or await self._prepare()
+        id_ = next(self._ids)
+        line = wire.about_task(id_, method, task, modern=self._revision == MODERN)
+        return await child.ask(id_, line, limits, _ignore)
+
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
         if self._running() is None:
@@ -174,8 +181,9 @@ class StdioServer:
     async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
         token = id_ if call.on_progress else None
         modern, log = self._revision == MODERN, call.on_log is not None
-        meta = wire.meta(modern, token, log, call.idempotency_key)
-        line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta)
+        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks)
+        as_task = call.as_task and not modern
+        line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta, as_task=as_task)
         try:
             return await child.ask(id_, line, call.limits, partial(_hear, call, id_))
         except (TimedOut, asyncio.CancelledError):

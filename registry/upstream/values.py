@@ -1,6 +1,6 @@
 """What goes into the upstream client and what comes out: plain values and errors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,6 +59,18 @@ class Progress:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """What a server gave instead of a result: where its result can be asked for. `modern`: by the
+    extension of 2026-07-28, otherwise as in 2025-11-25."""
+
+    id: str
+    modern: bool
+    poll_s: float
+
+
+OnTask = Callable[[TaskRef], Awaitable[None]]
+OnStatus = Callable[[str], None]
 OnProgress = Callable[[Progress], None]
 OnLog = Callable[[dict[str, Any]], None]
 

@@ -15,12 +15,16 @@ MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 CLIENT_INFO = {"name": "countersign", "version": "0.1.0"}
 
+# For so long a server of 2025-11-25 is asked to keep what became of a task.
+TASK_TTL_MS = 24 * 3600 * 1000
+
 METHOD_NOT_FOUND = -32601
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_REVISION = -32022
 
 _META = "io.modelcontextprotocol/"
+TASKS = f"{_META}tasks"
 IDEMPOTENCY_KEY = "countersign/idempotencyKey"
 
 # The two orders that nearly every server writes. With exactly these three members, the reply is
@@ -51,13 +55,15 @@ class Message:
         return not self.method
 
 
-def meta(modern: bool, token: int | None = None, log: bool = False, key: str = "") -> bytes:
+def meta(
+    modern: bool, token: int | None = None, log: bool = False, key: str = "", tasks: bool = False
+) -> bytes:
     """The `_meta` member of a request's params, or nothing where none is needed."""
     fields: dict[str, Any] = {}
     if modern:
         fields[f"{_META}protocolVersion"] = MODERN
         fields[f"{_META}clientInfo"] = CLIENT_INFO
-        fields[f"{_META}clientCapabilities"] = {}
+        fields[f"{_META}clientCapabilities"] = {"extensions": {TASKS: {}}} if tasks else {}
     if modern and log:
         fields[f"{_META}logLevel"] = "debug"
     if token is not None:
@@ -75,13 +81,22 @@ def request(id_: int, method: str, params: bytes) -> bytes:
     )
 
 
-def call(id_: int, name: bytes, arguments: bytes, meta: bytes) -> bytes:
+def call(id_: int, name: bytes, arguments: bytes, meta: bytes, *, as_task: bool = False) -> bytes:
     """A tools/call around the very bytes of `arguments`; `name` is JSON text already."""
     tail = b"," + meta if meta else b""
+    if as_task:
+        tail += b',"task":{"ttl":%d}' % TASK_TTL_MS
     return (
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"arguments":%s%s}}'
         % (id_, name, arguments, tail)
     )
+
+
+def about_task(id_: int, method: str, task: str, *, modern: bool) -> bytes:
+    params = b'"taskId":' + orjson.dumps(task)
+    if modern:
+        params += b"," + meta(modern, tasks=True)
+    return request(id_, method, params)
 
 
 def greeting(revision: str) -> dict[str, Any]:
@@ -205,6 +220,10 @@ def _error(error: Any) -> dict[str, Any]:
     if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
         raise Nonsense("The server's error lacks a whole number as code or text as message.")
     return error
+
+
+def checked_error(error: Any) -> dict[str, Any]:
+    return _error(error)
 
 
 def _loads(data: bytes) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
 
@@ -102,18 +103,26 @@ def test_an_administrator_takes_over_no_superuser(as_carol: Client, bob: User) -
     assert as_carol.post(reverse("admin:accounts_user_change", args=[bob.pk])).status_code == 403
 
 
-def test_a_new_password_is_recorded_and_not_shown(as_carol: Client, bob: User) -> None:
+def test_an_administrator_sets_nobodys_password_and_adds_nobody(
+    as_carol: Client, bob: User
+) -> None:
     new = {"password1": "a new secret, long", "password2": "a new secret, long"}
+    at = reverse("admin:auth_user_password_change", args=[bob.pk])
 
-    as_carol.post(
-        reverse("admin:auth_user_password_change", args=[bob.pk]),
-        {**new, "usable_password": "true"},
-    )
-
+    assert as_carol.post(at, {**new, "usable_password": "true"}).status_code == 403
+    assert as_carol.post(reverse("admin:accounts_user_add"), {"username": "x"}).status_code == 403
     bob.refresh_from_db()
-    assert bob.check_password("a new secret, long")
-    entry = Entry.objects.get(action="person.password_set")
-    assert (entry.actor, entry.details) == ("carol", {"person": "bob"})
+    assert not bob.check_password("a new secret, long")
+
+
+def test_it_has_no_door_of_its_own(client: Client, bob: User) -> None:
+    asked = client.get("/admin/", follow=True)
+    assert asked.redirect_chain[-1][0] == "/sign-in/?next=/admin/"
+
+    given = {"username": "bob", "password": "x"}
+    assert client.post("/admin/login/", given)["Location"].startswith("/sign-in/")
+    client.force_login(bob)
+    assert client.get("/admin/", follow=True).status_code == 403
 
 
 def test_nobody_is_removed(as_carol: Client, bob: User) -> None:
@@ -163,3 +172,23 @@ def test_a_tokens_digest_is_not_shown(as_carol: Client, scout_token: str) -> Non
 
     assert page.status_code == 200
     assert "igest" not in page.content.decode()
+
+
+def test_what_a_group_may_do_is_changed_with_an_entry(client: Client, carol: User) -> None:
+    User.objects.filter(pk=carol.pk).update(is_superuser=True)
+    client.force_login(carol)
+    look = Permission.objects.get(codename="view_entry").pk
+    cancel = Permission.objects.get(codename="cancel_call").pk
+
+    client.post(reverse("admin:auth_group_add"), {"name": "night shift", "permissions": [look]})
+    made = Group.objects.get(name="night shift")
+    change = reverse("admin:auth_group_change", args=[made.pk])
+    client.post(change, {"name": "night shift", "permissions": [cancel]})
+    client.post(reverse("admin:auth_group_delete", args=[made.pk]), {"post": "yes"})
+
+    removed, changed, created = Entry.objects.filter(action__startswith="group.")
+    assert (created.action, created.details["given"]) == ("group.created", ["audit.view_entry"])
+    assert changed.details["given"] == ["calls.cancel_call"]
+    assert changed.details["taken"] == ["audit.view_entry"]
+    assert (removed.action, removed.actor) == ("group.removed", "carol")
+    assert not Group.objects.filter(name="night shift").exists()

@@ -50,8 +50,12 @@ def test_no_role_may_change_entries_or_calls() -> None:
         "calls.view_call",
         "calls.view_payload",
         "calls.cancel_call",
+        "calls.begin_freeze",
+        "calls.end_freeze",
         "approvals.view_approval",
         "approvals.decide_approval",
+        "approvals.view_grant",
+        "approvals.revoke_grant",
     }
 
 

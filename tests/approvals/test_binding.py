@@ -153,7 +153,7 @@ def test_a_call_that_is_bound_to_nothing_can_be_neither_approved_nor_sent(
 
 @pytest.mark.parametrize("column", ["statement", "call_digest"])
 def test_nobody_changes_what_was_decided_on(held: UUID, column: str) -> None:
-    refused = pytest.raises(DatabaseError, match="what was asked is never changed")
+    refused = pytest.raises(DatabaseError, match="only by an amendment while the call is held")
     with refused, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE calls_call SET {column} = 'x' WHERE id = %s", [held])
 

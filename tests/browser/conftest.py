@@ -74,14 +74,18 @@ def alice(opened: Opened, office: Office) -> Page:
     return opened(office.alice)
 
 
+# Leaving a page gives up what it was still loading.
+# News of a card or a place that this page has not, or no longer, changes nothing.
+GIVEN_UP = ("htmx:afterRequest", "htmx:sendAbort", "htmx:oobErrorNoTarget")
+
+
 def listen(page: Page, complaints: list[str]) -> None:
     def console(message: Any) -> None:
         # Content Security Policy complains here too.
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not message.text.startswith(GIVEN_UP):
             complaints.append(f"{page.url}: {message.text}")
 
     def failed(request: Any) -> None:
-        # Leaving a page gives up what it was still loading.
         if "ERR_ABORTED" not in request.failure:
             complaints.append(f"{request.url}: {request.failure}")
 

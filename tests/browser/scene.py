@@ -8,6 +8,7 @@ from uuid import UUID
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
+from audit.sealing import seal_all
 from audit.services import SYSTEM
 from calls.models import Call
 from calls.states import State
@@ -196,6 +197,7 @@ def office() -> Office:
         reason="Changes to the shared folder are read first.",
     )
     settings(alice, scout, mailer, code, send)
+    seal_all()
     return Office(alice, bob, scout, send, search, write, sly, held, running, pictured, lost)
 
 

@@ -127,18 +127,6 @@ def test_the_keyboard_skips_the_navigation(alice: Page) -> None:
     expect(alice.locator("#main")).to_be_focused()
 
 
-def test_ctrl_k_goes_to_the_search(alice: Page) -> None:
-    alice.goto("/catalogue/")
-
-    alice.keyboard.press("Control+k")
-    alice.keyboard.type("mail")
-    alice.keyboard.press("Enter")
-
-    alice.wait_for_url("**q=mail**")
-    expect(alice.get_by_role("link", name="mailer.send_mail")).to_be_visible()
-    expect(alice.get_by_role("link", name="calculator.add")).to_have_count(0)
-
-
 def test_filters_survive_reload_and_the_back_button(alice: Page) -> None:
     alice.goto("/catalogue/")
     alice.get_by_label("Server", exact=True).select_option("code")

@@ -1,5 +1,7 @@
 """The queue as an approver uses it, several times a day."""
 
+import re
+
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Locator, Page, expect
 
@@ -26,11 +28,20 @@ def another(office: Office, subject: str = "Another") -> None:
     rung("queue")
 
 
+def refuse(held: Locator, *because: str) -> None:
+    held.get_by_text("Refuse …").click()
+    for reason in because:
+        held.get_by_label(reason).check(force=True)
+    held.get_by_role("button", name="Refuse").click()
+
+
 def live(page: Page) -> None:
     expect(page.locator("[data-connection]")).to_have_text("Live")
 
 
 def test_approving_changes_the_card_where_it_stands(alice: Page, office: Office) -> None:
+    # The whole card is in view: nothing has to be scrolled to press its button.
+    alice.set_viewport_size({"width": 1280, "height": 1800})
     alice.goto("/queue/")
     place = card(alice, office).bounding_box()
 
@@ -46,19 +57,110 @@ def test_approving_changes_the_card_where_it_stands(alice: Page, office: Office)
     expect(alice.locator("#queue-count")).to_contain_text("1")
 
 
-def test_refusing_with_a_reason_by_keyboard(alice: Page, office: Office) -> None:
+def test_refusing_with_reasons_by_keyboard(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
+    held = card(alice, office)
+    alice.keyboard.press("j")
+    expect(held).to_be_focused()
 
-    card(alice, office).get_by_label("Reason").focus()
-    alice.keyboard.type("Not to that address.")
+    alice.keyboard.press("r")
+    expect(held.get_by_label("wrong target")).to_be_focused()
+    alice.keyboard.press("Space")
+    held.get_by_label("In your own words").focus()
+    alice.keyboard.type("Ana has left.")
     alice.keyboard.press("Tab")
-    alice.keyboard.press("Tab")
-    expect(card(alice, office).get_by_role("button", name="Refuse")).to_be_focused()
+    expect(held.get_by_role("button", name="Refuse")).to_be_focused()
     alice.keyboard.press("Enter")
 
-    expect(card(alice, office)).to_contain_text("Refused by alice")
-    expect(card(alice, office)).to_contain_text("Not to that address.")
+    expect(held).to_contain_text("Refused by alice")
+    expect(held).to_contain_text("It is aimed at the wrong target. Ana has left.")
+    expect(held).to_be_focused()
     assert state(office) == State.DENIED
+
+
+def test_enter_on_a_reason_to_refuse_never_approves(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    held = card(alice, office)
+    alice.keyboard.press("j")
+    alice.keyboard.press("r")
+    alice.keyboard.press("Space")
+
+    alice.keyboard.press("Enter")
+
+    expect(held).to_contain_text("Refused by alice")
+    assert state(office) == State.DENIED
+
+
+def test_approving_by_keyboard_takes_two_keys(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    held = card(alice, office)
+    approve = held.get_by_role("button", name="Approve")
+    alice.keyboard.press("j")
+
+    alice.keyboard.press("a")
+    expect(approve).to_be_focused()
+    expect(approve).to_have_accessible_description("Enter approves, Esc goes back to the card.")
+    assert state(office) == State.HELD
+    alice.keyboard.press("Escape")
+    expect(held).to_be_focused()
+    alice.keyboard.press("a")
+    alice.keyboard.press("Enter")
+
+    expect(held).to_contain_text("Approved by alice")
+    assert state(office) == State.QUEUED
+
+
+def test_approve_arms_when_all_arguments_were_in_view(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, viewport={"width": 1280, "height": 420})
+    page.goto("/queue/")
+    approve = card(page, office).get_by_role("button", name="Approve")
+    expect(approve).to_have_attribute("aria-disabled", "true")
+    expect(approve).to_have_accessible_description(
+        "Approve can be pressed once all the arguments were in view."
+    )
+
+    # Too early, by whatever way: nothing is sent, and what was not seen comes into view.
+    approve.dispatch_event("click")
+    last = card(page, office).locator(".arguments > div").last
+    last.scroll_into_view_if_needed()
+    expect(approve).not_to_have_attribute("aria-disabled", "true")
+    assert state(office) == State.HELD
+
+    approve.click()
+    expect(card(page, office)).to_contain_text("Approved by alice")
+
+
+def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+
+    said = re.compile("^scout, for bob, wants to use mailer.send_mail on mailer. It waits")
+    item = alice.get_by_role("listitem", name=said)
+    expect(item).to_have_count(1)
+    expect(item.get_by_role("heading", level=2)).to_contain_text("wants to use")
+    expect(item.get_by_role("timer")).to_contain_text("to be decided in")
+    expect(item.get_by_role("term").first).to_contain_text("to array of string")
+    expect(item.get_by_role("textbox", name="Reason (the agent reads it)")).to_be_visible()
+    expect(item.get_by_role("button", name="Approve")).to_be_visible()
+    refuse(item)
+    expect(item).to_contain_text("Refused by alice")
+
+    expect(alice.locator("#queue-news")).to_have_role("status")
+    expect(alice.locator("#messages")).to_have_role("status")
+    main = alice.get_by_role("navigation", name="Main")
+    expect(main.get_by_role("link", name="Queue 1 waiting for a decision")).to_be_visible()
+
+
+def test_o_opens_the_cards_own_page_and_back_leads_back(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+
+    alice.keyboard.press("j")
+    alice.keyboard.press("o")
+    alice.wait_for_url(f"**/queue/{office.held}/")
+    alice.keyboard.press("a")
+    expect(alice.get_by_role("button", name="Approve")).to_be_focused()
+
+    alice.go_back()
+    expect(alice.locator("[data-card]")).to_have_count(2)
 
 
 def test_enter_in_the_reason_decides_nothing(alice: Page, office: Office) -> None:
@@ -104,10 +206,10 @@ def test_new_calls_are_announced_and_move_nothing(alice: Page, office: Office) -
 
 def test_an_empty_queue_fills_by_itself(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
-    refuse = alice.get_by_role("button", name="Refuse")
+    waiting = alice.locator("[data-card]:not(.decided)")
     for left in (1, 0):
-        refuse.first.click()
-        expect(refuse).to_have_count(left)
+        refuse(waiting.first)
+        expect(waiting).to_have_count(left)
     alice.goto("/queue/")
     expect(alice.get_by_text("Nothing waits")).to_be_visible()
     live(alice)
@@ -125,7 +227,7 @@ def test_two_windows_see_who_was_first(opened: Opened, alice: Page, office: Offi
     carol.goto("/queue/")
     live(carol)
 
-    card(alice, office).get_by_role("button", name="Refuse").click()
+    refuse(card(alice, office))
 
     # Told by itself, without a reload.
     expect(card(carol, office)).to_contain_text("Refused by alice")
@@ -138,7 +240,7 @@ def test_the_slower_of_two_is_told(opened: Opened, alice: Page, office: Office) 
     carol.route_web_socket("**/live/", lambda socket: None)
     carol.goto("/queue/")
     alice.goto("/queue/")
-    card(alice, office).get_by_role("button", name="Refuse").click()
+    refuse(card(alice, office))
     expect(card(alice, office)).to_contain_text("Refused by alice")
 
     card(carol, office).get_by_role("button", name="Approve").click()
@@ -156,8 +258,7 @@ def test_without_javascript_one_reads_approves_and_refuses(opened: Opened, offic
     expect(page.get_by_text("You approved mailer.send_mail for scout.")).to_be_visible()
     assert state(office) == State.QUEUED
 
-    page.locator("[data-card]").get_by_label("Reason").fill("No.")
-    page.locator("[data-card]").get_by_role("button", name="Refuse").click()
+    refuse(page.locator("[data-card]"), "not now")
     expect(page.get_by_text("You refused files.write_file for ledger-clerk.")).to_be_visible()
     expect(page.get_by_text("Nothing waits")).to_be_visible()
 
@@ -169,7 +270,7 @@ def test_a_session_that_ended_leads_to_sign_in_and_back(alice: Page, office: Off
 
     card(alice, office).get_by_role("button", name="Approve").click()
 
-    alice.wait_for_url("**/sign-in/?next=/queue/")
+    alice.wait_for_url("**/sign-in/?next=/queue/&ended=1")
     assert state(office) == State.HELD
 
 
@@ -205,7 +306,7 @@ def test_whoever_is_signed_out_elsewhere_is_signed_out_here(alice: Page, office:
     Session.objects.all().delete()
     rung("queue")
 
-    alice.wait_for_url("**/sign-in/?next=/queue/")
+    alice.wait_for_url("**/sign-in/?next=/queue/&ended=1")
 
 
 def test_a_button_that_comes_to_nothing_says_so(opened: Opened, office: Office) -> None:

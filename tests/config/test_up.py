@@ -64,17 +64,29 @@ def test_the_application_role_owns_nothing(up):
     assert owned == (0,)
 
 
-def test_other_commands_work_beside_it(up):
-    result = subprocess.run(
-        [*manage(), "sign_in_link"],
+def beside(up: Up, *command: str) -> str:
+    return subprocess.run(
+        [*manage(), *command],
         cwd=ROOT,
         env=bare_environment() | {"COUNTERSIGN_DATA": str(up.data)},
         capture_output=True,
         text=True,
         check=True,
-    )
+    ).stdout
 
-    assert result.stdout.startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+
+def test_other_commands_work_beside_it(up):
+    assert beside(up, "sign_in_link").startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+
+
+def test_what_an_agent_does_is_sealed_by_a_worker(up):
+    # Without the examples every tool is one that there is not: refused, and in the record.
+    assert beside(up, "demo_day").count(": Refused") == 10
+
+    assert wait_until((up.data / "checkpoints").exists, seconds=30)
+    said = beside(up, "audit_verify")
+    assert "entries hold, by " in said
+    assert said.startswith("0 ") is False
 
 
 def test_a_second_start_is_refused_with_the_address_of_the_first(up):

@@ -17,6 +17,9 @@ from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
 from core.ids import uuid7
+from policies.decide import Decision
+from policies.models import Effect
+from policies.thresholds import DEFAULT, Threshold
 from registry import definitions, published, services, versions
 from registry.models import Server, Tool
 
@@ -103,6 +106,7 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
 
 def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any) -> UUID:
     """A call's first row, as the gateway writes it; a held one with its approval."""
+    thresholds: tuple[Threshold, ...] = changes.pop("thresholds", DEFAULT)
     values: dict[str, Any] = {
         "id": uuid7(),
         "agent_id": agent.pk,
@@ -130,7 +134,8 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
     opening = Opening(**{**values, **changes})
     _run(OPEN.sql, opening.line())
     if state == State.HELD:
-        _run(ASK.sql, asking(opening.id, opening.reason))
+        asked = Decision(Effect.ASK, None, "", opening.reason, thresholds=thresholds)
+        _run(ASK.sql, asking(opening.id, asked))
     return opening.id
 
 

@@ -158,6 +158,8 @@ def test_others_issue_and_revoke_nothing(
     assert issue(client, scout).status_code == status
     revoke = reverse("accounts:revoke_token", args=["scout", token.public_id])
     assert client.post(revoke).status_code == status
+    rotate = reverse("accounts:rotate_token", args=["scout", token.public_id])
+    assert client.post(rotate).status_code == status
     token.refresh_from_db()
     assert token.revoked_at is None
     assert AgentToken.objects.count() == 1
@@ -174,6 +176,37 @@ def test_a_token_is_revoked_once(client: Client, bob: User, scout: Agent) -> Non
     assert "revoked before" in second.text
     assert look_up(text) is None
     assert Entry.objects.filter(action="token.revoked").count() == 1
+
+
+def test_a_token_is_replaced_by_one_that_lasts_as_long(
+    client: Client, bob: User, scout: Agent
+) -> None:
+    old = services.issue_token(scout, by=bob, days=90)
+    token = AgentToken.objects.get()
+    client.force_login(bob)
+
+    page = client.post(reverse("accounts:rotate_token", args=["scout", token.public_id]))
+
+    new = AgentToken.objects.exclude(pk=token.pk).get()
+    assert "works for one more hour" in page.text
+    assert "shown this once" in page.text
+    assert 89 <= (new.expires_at - timezone.now()).days <= 90
+    token.refresh_from_db()
+    assert token.expires_at - timezone.now() <= services.OVERLAP
+    # Both open doors until then.
+    assert look_up(old) is not None
+    assert Entry.objects.filter(action="token.rotated").count() == 1
+
+
+def test_a_revoked_token_is_not_replaced(client: Client, bob: User, scout: Agent) -> None:
+    services.issue_token(scout, by=bob)
+    token = AgentToken.objects.get()
+    services.revoke_token(token, by=bob)
+    client.force_login(bob)
+
+    rotate = reverse("accounts:rotate_token", args=["scout", token.public_id])
+    assert client.post(rotate).status_code == 404
+    assert AgentToken.objects.count() == 1
 
 
 def test_another_agents_token_is_not_found_under_this_one(

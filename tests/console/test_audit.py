@@ -12,6 +12,7 @@ from accounts.models import Agent, User
 from approvals import services
 from approvals.models import Approval
 from audit.models import Entry
+from audit.sealing import seal_all
 from audit.services import record
 from calls.models import Call
 from registry.models import Tool
@@ -40,7 +41,8 @@ def found(client: Client, **filters: str) -> set[str]:
 def test_filters_find_entries(as_ines: Client, decided: UUID) -> None:
     assert found(as_ines, agent="scout") == {"call.held", "call.denied", "approval.voted"}
     assert found(as_ines, person="alice") >= {"call.denied", "approval.voted"}
-    assert found(as_ines, person="bob") == {"call.held", "call.denied"}
+    assert found(as_ines, behalf="bob") == {"call.held", "call.denied"}
+    assert "call.held" not in found(as_ines, person="bob")
     assert found(as_ines, state="held") == {"call.held"}
     assert "call.held" in found(as_ines, tool="mailer.send_mail")
     assert found(as_ines, agent="nobody") == set()
@@ -74,8 +76,11 @@ def test_a_mistyped_filter_is_no_error(
 def test_an_entry_shows_all_that_was_written_down(as_ines: Client, decided: UUID) -> None:
     entry = Entry.objects.of_call(decided).get(action="call.held")
 
+    seal_all()
+
     text = as_ines.get(reverse("audit:detail", args=[entry.pk])).text
 
+    assert "Sealed as leaf" in text
     assert entry.arguments_digest in text
     assert entry.definition_digest in text
     assert "All entries of this call" in text

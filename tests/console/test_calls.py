@@ -1,6 +1,9 @@
 """The list of calls and a call's page."""
 
 import base64
+import json
+import shlex
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -11,6 +14,7 @@ from django.urls import reverse
 from accounts.models import Agent, User
 from audit.services import SYSTEM
 from calls.models import Call
+from calls.related import as_curl
 from calls.states import State
 from calls.transitions import Move, move_now
 from core.ids import uuid7
@@ -134,7 +138,8 @@ def test_structured_content_is_a_tree_and_its_repetition_is_left_out(
 
     assert 'mono">envelope</span>' in text
     assert "512" in text
-    assert text.count("m-1") == 1
+    # In the tree, and in the JSON under it.
+    assert text.count("m-1") == 2
 
 
 def test_an_image_comes_with_a_safe_type(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
@@ -147,6 +152,44 @@ def test_an_image_comes_with_a_safe_type(as_alice: Client, scout: Agent, send_ma
     assert response["Content-Type"] == "image/png"
     assert response["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in response["Content-Security-Policy"]
+
+
+def test_records_deep_in_a_tree_are_a_table(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    found = {"pages": {"rows": [{"id": 1, "to": "ana"}, {"id": 2}], "more": [1, [2, {"x": None}]]}}
+
+    text = page(as_alice, ended(scout, send_mail, {"structuredContent": found}))
+
+    assert '<th scope="col">to</th>' in text
+    assert 'mono">more</span>' in text
+
+
+def test_a_tree_without_end_is_cut_and_says_so(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    deep: object = {"end": 1}
+    for _level in range(20):
+        deep = {"in": deep}
+    wide = {f"member-{n}": {"n": {"m": n}} for n in range(3000)}
+
+    for structured in (deep, wide):
+        text = page(as_alice, ended(scout, send_mail, {"structuredContent": structured}))
+        assert "more: the download has all" in text
+
+
+def test_a_resources_bytes_are_for_downloading_whatever_they_call_themselves(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    resource = {"uri": "file:///a.html", "mimeType": "text/html", "blob": "PGI+aGk8L2I+"}
+    call_id = ended(scout, send_mail, {"content": [{"type": "resource", "resource": resource}]})
+
+    response = as_alice.get(reverse("calls:piece", args=[call_id, 0]))
+
+    assert response.content == b"<b>hi</b>"
+    assert response["Content-Type"] == "application/octet-stream"
+    assert "attachment" in response["Content-Disposition"]
+    assert "Download the file" in page(as_alice, call_id)
 
 
 @pytest.mark.parametrize(
@@ -301,3 +344,46 @@ def test_others_do_not_write_it_down(as_alice: Client, lost: UUID) -> None:
     assert "Nobody knows how this ended" not in page(as_alice, lost)
     write_down(as_alice, lost)
     assert Call.objects.get(pk=lost).state == State.UNKNOWN
+
+
+def test_a_calls_page_shows_what_its_agent_did_beside_it(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    first = ended(scout, send_mail, {"content": []})
+    again = ended(scout, send_mail, {"content": []})
+
+    text = page(as_alice, again)
+
+    assert "scout within ten minutes" in text
+    assert reverse("calls:detail", args=[first]) in text
+    assert "the same again" in text
+
+
+def test_a_call_is_copied_as_a_command_that_hides_nothing(
+    as_alice: Client, scout: Agent, send_mail: Tool, vera: User
+) -> None:
+    arguments = {**scenery.MAIL, "subject": "it's\u202e"}
+    call_id = scenery.call(scout, send_mail, arguments, State.HELD)
+    call = Call.objects.for_page().get(pk=call_id)
+
+    command = shlex.split(as_curl(call))
+
+    body = command[command.index("--data-binary") + 1]
+    assert body.isascii()
+    assert json.loads(body) == {
+        "toolset": "office",
+        "tool": "mailer.send_mail",
+        "arguments": arguments,
+    }
+    assert "As a command for a shell" in page(as_alice, call_id)
+    as_alice.force_login(vera)
+    assert "As a command for a shell" not in page(as_alice, call_id)
+
+
+def test_a_calls_page_asks_little_of_the_database(
+    as_alice: Client, scout: Agent, send_mail: Tool, django_assert_max_num_queries: Any
+) -> None:
+    call_id = ended(scout, send_mail, {"content": []})
+
+    with django_assert_max_num_queries(16):
+        page(as_alice, call_id)

@@ -1,12 +1,20 @@
 """Finding tools, reading what they say of themselves, letting agents have them."""
 
+import copy
+from datetime import timedelta
+from typing import Any
+
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import User
+from accounts.models import Agent, User
 from audit.models import Entry
-from registry.models import Server, Tool
+from calls.measuring import measure
+from calls.models import Call
+from calls.states import State
+from registry.models import Server, Tag, Tool
 from tests.console import scenery
 
 
@@ -210,3 +218,192 @@ def test_what_is_not_there_is_not_found(as_olga: Client, add: Tool, address: str
 
     assert response.status_code == 404
     assert "There is nothing here" in response.text
+
+
+@pytest.mark.parametrize("typed", ["sned_mail", "recipent mail", "subjct", "proirity", "mial send"])
+def test_a_mistyped_word_finds_what_is_nearly_called_so(
+    as_olga: Client, mailer: Server, add: Tool, typed: str
+) -> None:
+    page = as_olga.get(reverse("registry:catalogue"), {"q": typed})
+
+    near = {tool.exposed_name for tool in page.context["close"]}
+    assert "mailer.send_mail" in near | found(as_olga, q=typed)
+
+
+def test_the_best_fit_stands_first(as_olga: Client, olga: User) -> None:
+    said = {**scenery.ADD, "name": "a_first", "description": "Not for mail. Mail is elsewhere."}
+    scenery.server("zoo", olga, said, {**scenery.ADD, "name": "mail"})
+
+    page = as_olga.get(reverse("registry:catalogue"), {"q": "mail"}).context["page"]
+
+    assert [tool.exposed_name for tool in page.rows] == ["zoo.mail", "zoo.a_first"]
+
+
+def test_pages_of_a_search_follow_one_another(as_olga: Client, olga: User) -> None:
+    scenery.server("many", olga, *[{**scenery.ADD, "name": f"sum_{n:03}"} for n in range(60)])
+    address = reverse("registry:catalogue")
+
+    first = as_olga.get(address, {"q": "sum"}).context["page"]
+    second = as_olga.get(address, {"q": "sum", "beyond": first.next}).context["page"]
+
+    names = {tool.exposed_name for page in (first, second) for tool in page.rows}
+    assert len(names) == 60
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ({"risk": "destroys"}, {"mailer.send_mail"}),
+        ({"risk": "reads"}, {"calculator.add"}),
+        ({"risk": "made up"}, {"calculator.add", "mailer.send_mail"}),
+        ({"owner": "olga"}, {"calculator.add", "mailer.send_mail"}),
+        ({"owner": "bob"}, set()),
+        ({"used": "no"}, {"calculator.add", "mailer.send_mail"}),
+        ({"used": "yes"}, set()),
+        ({"tag": "office"}, set()),
+        ({"q": "mail", "risk": "reads"}, set()),
+        ({"q": "' OR 1=1 --:*&|!("}, set()),
+        ({"q": "the"}, {"calculator.add", "mailer.send_mail"}),
+    ],
+)
+def test_facets_narrow(
+    as_olga: Client, mailer: Server, add: Tool, filters: dict[str, str], names: set[str]
+) -> None:
+    assert found(as_olga, **filters) == names
+
+
+def test_what_was_used_lately_is_found(
+    as_olga: Client, scout: Agent, send_mail: Tool, add: Tool
+) -> None:
+    used = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(used)
+    scenery.finish(used, {"content": []})
+
+    measure()
+
+    assert found(as_olga, used="yes") == {"mailer.send_mail"}
+    assert found(as_olga, used="no") == {"calculator.add"}
+
+
+def test_facets_are_links_that_keep_the_others(as_olga: Client, mailer: Server) -> None:
+    page = as_olga.get(reverse("registry:catalogue"), {"q": "mail", "risk": "destroys"}).text
+
+    assert '?q=mail&amp;risk=destroys&amp;server=mailer"' in page
+    assert '?q=mail"' in page
+
+
+def test_a_tool_is_found_by_its_tag_until_it_is_taken_away(
+    as_olga: Client, send_mail: Tool
+) -> None:
+    address = reverse("registry:tag_tool", args=["mailer.send_mail"])
+
+    as_olga.post(address, {"tags": "Office, post"})
+    assert found(as_olga, tag="office") == {"mailer.send_mail"}
+    as_olga.post(address, {"tags": ""})
+
+    assert not Tag.objects.exists()
+    said = list(Entry.objects.filter(action="tool.tagged").values_list("details", flat=True))
+    assert [entry["tags"] for entry in said] == [[], ["office", "post"]]
+
+
+@pytest.mark.parametrize("tags", ["no/slashes", "x" * 33, " ".join(f"t{n}" for n in range(13))])
+def test_an_odd_tag_is_refused_in_words(as_olga: Client, send_mail: Tool, tags: str) -> None:
+    address = reverse("registry:tag_tool", args=["mailer.send_mail"])
+
+    page = as_olga.post(address, {"tags": tags}, follow=True).text
+
+    assert "is no tag" in page or "at most 12 tags" in page
+    assert not Tag.objects.exists()
+
+
+def test_only_operators_tag(client: Client, vera: User, send_mail: Tool) -> None:
+    client.force_login(vera)
+
+    address = reverse("registry:tag_tool", args=["mailer.send_mail"])
+    assert client.post(address, {"tags": "mine"}).status_code == 403
+    assert client.get(address).status_code == 405
+
+
+def test_what_changed_between_versions_is_said_part_by_part(
+    as_olga: Client, mailer: Server
+) -> None:
+    changed: dict[str, Any] = copy.deepcopy(scenery.SEND)
+    changed["inputSchema"]["properties"]["bcc"] = {"type": "string"}
+    del changed["inputSchema"]["properties"]["options"]
+    changed["annotations"]["readOnlyHint"] = True
+    scenery.see(mailer, {**changed, "description": "Sends.\u200b"})
+
+    page = as_olga.get(reverse("registry:tool_versions", args=["mailer.send_mail"]))
+
+    kinds = {(change.name, change.kind) for change in page.context["changes"]}
+    assert {("bcc", "added"), ("options", "removed"), ("options.priority", "removed")} <= kinds
+    assert {("", "changed"), ("readOnlyHint", "changed")} <= kinds
+    assert "⟦U+200B⟧" in page.text
+    assert "\u200b" not in page.text
+
+
+def test_any_two_versions_are_compared(as_olga: Client, mailer: Server) -> None:
+    for text in ("Two.", "Three."):
+        scenery.see(mailer, {**scenery.SEND, "description": text})
+    address = reverse("registry:tool_versions", args=["mailer.send_mail"])
+
+    page = as_olga.get(address, {"from": "3", "to": "1"})
+
+    assert (page.context["before"].version, page.context["after"].version) == (3, 1)
+    assert as_olga.get(address, {"to": "9"}).status_code == 404
+
+
+def test_servers_that_cannot_be_reached_stand_first(as_olga: Client, mailer: Server) -> None:
+    scenery.server("zebra", mailer.owner)
+    Server.objects.filter(slug="mailer").update(health="ok")
+    Server.objects.filter(slug="zebra").update(health="down", health_reason="It hung up.")
+
+    page = as_olga.get(reverse("registry:servers"))
+
+    assert [server.slug for server in page.context["servers"]] == ["zebra", "mailer"]
+    assert "It hung up." in page.text
+
+
+def test_usage_counts_and_measures(as_olga: Client, scout: Agent, send_mail: Tool) -> None:
+    for seconds, state in ((1, State.SUCCEEDED), (3, State.TOOL_ERROR)):
+        call = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+        scenery.run(call)
+        scenery.finish(call, {"content": []}, state)
+        end = F("sent_at") + timedelta(seconds=seconds)
+        Call.objects.filter(pk=call).update(finished_at=end)
+
+    page = as_olga.get(reverse("calls:usage", args=["mailer.send_mail"]))
+
+    usage = page.context["usage"]
+    assert (usage.calls, usage.ended, usage.wrong, usage.p50) == (2, 2, 1, 2.0)
+    assert usage.days[-1].calls == 2
+    assert usage.callers == [("scout", 2)]
+    assert "<svg" in page.text
+    assert "50 %" in page.text
+
+
+def test_a_tool_that_nobody_used_says_so(as_olga: Client, send_mail: Tool) -> None:
+    assert "Not used in 30 days" in as_olga.get(reverse("calls:usage", args=[send_mail])).text
+    assert "No calls yet" in as_olga.get(reverse("calls:of_tool", args=[send_mail])).text
+
+
+def test_a_servers_recent_errors_are_listed(
+    as_olga: Client, scout: Agent, send_mail: Tool, mailer: Server
+) -> None:
+    wrong = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(wrong)
+    scenery.finish(wrong, {"content": []}, State.FAILED, "The server hung up.")
+
+    page = as_olga.get(reverse("calls:trouble", args=["mailer"]))
+
+    assert [call.pk for call in page.context["calls"]] == [wrong]
+    assert "The server hung up." in page.text
+
+
+@pytest.mark.parametrize("name", ["calls:usage", "calls:of_tool", "registry:tool_versions"])
+def test_whoever_may_see_nothing_sees_no_tab(
+    client: Client, mallory: User, send_mail: Tool, name: str
+) -> None:
+    client.force_login(mallory)
+
+    assert client.get(reverse(name, args=["mailer.send_mail"])).status_code == 403

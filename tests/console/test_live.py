@@ -75,7 +75,7 @@ async def is_closed(socket: WebsocketCommunicator) -> int:
 
 async def test_it_rings_for_what_one_may_see(alice: User) -> None:
     async with connected(alice) as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
 
         await ring("queue")
 
@@ -84,7 +84,7 @@ async def test_it_rings_for_what_one_may_see(alice: User) -> None:
 
 async def test_it_is_silent_about_the_rest(vera: User) -> None:
     async with connected(vera) as socket:
-        await greeting(socket, "calls")
+        await greeting(socket, "calls", "frozen")
 
         await ring("queue")
         await ring("calls")
@@ -107,7 +107,7 @@ async def test_a_stranger_is_closed_out() -> None:
 
 async def test_a_session_that_ends_ends_the_connection(alice: User) -> None:
     async with connected(alice) as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(Session.objects.all().delete)()
         await ring("queue")
@@ -117,7 +117,7 @@ async def test_a_session_that_ends_ends_the_connection(alice: User) -> None:
 
 async def test_a_person_who_is_switched_off_is_closed_out(alice: User) -> None:
     async with connected(alice) as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(User.objects.filter(pk=alice.pk).update)(is_active=False)
         await ring("calls")
@@ -127,7 +127,7 @@ async def test_a_person_who_is_switched_off_is_closed_out(alice: User) -> None:
 
 async def test_a_lost_role_is_lost_at_once(alice: User) -> None:
     async with connected(alice) as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(alice.groups.clear)()
         await ring("queue")
@@ -137,7 +137,7 @@ async def test_a_lost_role_is_lost_at_once(alice: User) -> None:
 
 async def test_a_call_is_drawn_again_when_it_changes(alice: User, running: UUID) -> None:
     async with connected(alice, f"/live/calls/{running}/") as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
         assert 'data-state="running"' in (await told(socket))["html"]
 
         result = {"content": [{"type": "text", "text": "Sent."}]}
@@ -153,7 +153,7 @@ async def test_a_ring_of_all_calls_is_enough_to_see_the_end_of_one(
     alice: User, running: UUID
 ) -> None:
     async with connected(alice, f"/live/calls/{running}/") as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
         await told(socket)
 
         await database_sync_to_async(scenery.finish)(running, {"content": []})
@@ -167,7 +167,7 @@ async def test_whoever_may_not_read_a_call_is_not_sent_its_content(
     vera: User, running: UUID
 ) -> None:
     async with connected(vera, f"/live/calls/{running}/") as socket:
-        await greeting(socket, "calls")
+        await greeting(socket, "calls", "frozen")
         await told(socket)
 
         result = {"content": [{"type": "text", "text": "for bob's eyes"}]}
@@ -181,7 +181,7 @@ async def test_whoever_may_not_read_a_call_is_not_sent_its_content(
 
 async def test_a_lost_role_ends_the_picture_of_a_call(vera: User, running: UUID) -> None:
     async with connected(vera, f"/live/calls/{running}/") as socket:
-        await greeting(socket, "calls")
+        await greeting(socket, "calls", "frozen")
         await told(socket)
 
         await database_sync_to_async(vera.groups.clear)()
@@ -192,6 +192,6 @@ async def test_a_lost_role_ends_the_picture_of_a_call(vera: User, running: UUID)
 
 async def test_a_call_that_never_was_is_no_picture(alice: User) -> None:
     async with connected(alice, f"/live/calls/{uuid7()}/") as socket:
-        await greeting(socket, "queue", "calls")
+        await greeting(socket, "queue", "calls", "frozen")
 
         assert await is_closed(socket) == OUT_OF_SIGHT

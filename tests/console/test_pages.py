@@ -58,7 +58,7 @@ def test_an_expired_session_sends_the_whole_page_to_sign_in(client: Client, db: 
 
     response = client.get(reverse("approvals:count"), headers=here)
 
-    assert response["HX-Redirect"] == f"{reverse('accounts:sign_in')}?next=/queue/"
+    assert response["HX-Redirect"] == f"{reverse('accounts:sign_in')}?next=/queue/&ended=1"
 
 
 def test_no_page_allows_inline_script(client: Client, alice: User) -> None:

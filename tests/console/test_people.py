@@ -124,6 +124,43 @@ def test_a_new_link_is_an_entry_and_none_for_somebody_who_is_off(
     assert as_ada.post(at("new_link", alice)).status_code == 404
 
 
+def test_no_administrator_makes_a_link_to_be_somebody_who_is_here(
+    as_ada: Client, ada: User, alice: User
+) -> None:
+    dora = scenery.person("dora", Role.APPROVER, password=scenery.PASSWORD)
+    Client().force_login(alice)
+    for here in (dora, alice):
+        page = as_ada.post(at("new_link", here), follow=True)
+
+        assert "would let others act in their name" in page.text
+        assert "manage.py sign_in_link" in page.text
+        assert "/sign-in/" not in page.text.replace("/sign-in/?", "")
+    assert not entries("sign_in_link.made")
+    # Whoever runs the host may do everything anyway.
+    assert services.sign_in_link(dora)
+
+
+def test_whoever_came_by_anothers_link_is_known_as_such_until_a_password_is_set(
+    as_ada: Client, ada: User, alice: User
+) -> None:
+    carol = services.create_person("carol", roles=[Role.APPROVER], by=ada)
+    text = services.sign_in_link(carol, by=ada).rstrip("/").rpartition("/")[2]
+
+    came = services.redeem_sign_in_link(text)
+
+    assert not came.is_vouched_for
+    assert came.let_in_by == ada
+    shown = as_ada.get(at("person", carol)).text
+    assert "decides nothing before a password is set" in shown
+    # Lost its link before a password was set: another one may be made.
+    assert services.sign_in_link(came, by=ada)
+    services.set_password(came, scenery.PASSWORD)
+    assert User.objects.get(pk=came.pk).is_vouched_for
+    assert entries("person.password_set")[0].details["let_in_by"] == "ada"
+    signed_in = entries("person.signed_in")[0]
+    assert signed_in.details["link_made_by"] == "ada"
+
+
 @pytest.mark.parametrize("who", ["alice", "olga", "vera", "mallory", "ines"])
 def test_others_change_no_person(
     client: Client, request: pytest.FixtureRequest, ada: User, bob: User, who: str

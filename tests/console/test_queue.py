@@ -1,5 +1,8 @@
 """Deciding a held call in the console."""
 
+import re
+from html import unescape
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,7 +22,7 @@ def seen(call_id: UUID) -> str:
     return Call.objects.get(pk=call_id).call_digest
 
 
-def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: str):
+def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: Any):
     data = {"seen": seen(call_id), "reason": "", **fields}
     headers = {"HX-Request": "true"} if htmx else {}
     return client.post(
@@ -28,14 +31,10 @@ def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fie
 
 
 def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: UUID) -> None:
-    page = as_alice.get(reverse("approvals:queue")).text
+    page = words(as_alice.get(reverse("approvals:queue")).text)
 
-    assert "<strong>scout</strong>, for <strong>bob</strong>, wants to use" in page
-    assert "mailer.send_mail" in page
-    assert "No rule covers this tool." in page
-    assert "ana@example.org" in page
-    assert "may destroy" in page
-    assert seen(held)[:8] in page
+    assert "scout , for bob , wants to use mailer.send_mail on mailer ." in page
+    assert "It waits for a person: No rule covers this tool." in page
 
 
 def test_arguments_come_in_the_schemas_order_with_what_was_left_out(
@@ -231,3 +230,73 @@ def test_nobody_else_takes_it_back(client: Client, vera: User, held: UUID) -> No
 
     assert client.post(reverse("approvals:cancel", args=[held])).status_code == 404
     assert Call.objects.get(pk=held).state == State.HELD
+
+
+def test_a_card_says_who_wants_what_for_whom_and_why_it_waits(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    scenery.call(
+        scout, send_mail, scenery.MAIL, State.HELD, rule="Mails first", reason="A person reads."
+    )
+
+    page = words(as_alice.get(reverse("approvals:queue")).text)
+
+    assert "scout , for bob , wants to use mailer.send_mail on mailer ." in page
+    assert "The rule “Mails first” asks a person: A person reads." in page
+
+
+def test_a_card_gives_the_risk_with_its_reasons(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    arguments = {**scenery.MAIL, "subject": "pаypal", "body": "a\u200bb"}
+    scenery.call(scout, send_mail, arguments, State.HELD)
+
+    page = words(as_alice.get(reverse("approvals:queue")).text)
+
+    assert "High risk" in page
+    assert "may destroy or overwrite" in page
+    assert "1 character that does not show itself" in page
+    assert "1 character that passes for another" in page
+    assert "⟦а U+0430⟧" in page
+
+
+def test_a_card_tells_what_was_before(
+    as_alice: Client, alice: User, scout: Agent, send_mail: Tool
+) -> None:
+    first = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "1"}, State.HELD)
+    press(as_alice, "refuse", first, because="target")
+    scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "2"}, State.HELD)
+
+    page = words(as_alice.get(reverse("approvals:queue")).text)
+
+    assert "The call of scout before this one · 1 decision like it" in page
+    assert "by alice, for scout" in page
+    assert "among the last" not in page
+
+
+def test_reasons_that_were_pressed_reach_the_agent(as_alice: Client, held: UUID) -> None:
+    press(as_alice, "refuse", held, because=["scope", "target"], reason="Ana left.")
+
+    said = Call.objects.get(pk=held).outcome
+    assert said.endswith("It is aimed at the wrong target. It does more than is needed. Ana left.")
+
+
+def test_a_claim_of_the_agent_is_marked_as_one(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    scenery.call(scout, send_mail, scenery.MAIL, State.HELD, client="nice-agent 1.0")
+
+    page = words(as_alice.get(reverse("approvals:queue")).text)
+
+    assert "Claims of others, not ours The agent says it runs in nice-agent 1.0" in page
+
+
+def test_what_was_written_is_kept_when_the_word_was_not_taken(as_alice: Client, held: UUID) -> None:
+    page = press(as_alice, "approve", held, htmx=True, seen="0" * 64, reason="Half a thought").text
+
+    assert "Half a thought" in page
+
+
+def words(page: str) -> str:
+    """What a page says, without its markup."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())

@@ -45,7 +45,7 @@ def given(**changes: Any) -> dict[str, Any]:
 
 
 def names(client: Client) -> list[str]:
-    return [one.name for one, _count, _shadow in client.get(LIST).context["rules"]]
+    return [one.name for one, _count, _shadow, _never in client.get(LIST).context["rules"]]
 
 
 def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) -> None:
@@ -260,3 +260,61 @@ def test_no_rules_yet_says_what_to_do(as_ada: Client) -> None:
 
     assert "No rules yet" in page
     assert reverse("policies:add_rule") in page
+
+
+def threshold(n: int = 0, **parts: Any) -> dict[str, str]:
+    return {f"thresholds-{n}-{part.strip('_')}": value for part, value in parts.items()}
+
+
+def test_who_decides_is_said_in_rows_of_the_form(as_ada: Client, bob: User) -> None:
+    scenery.person("carol", Role.APPROVER).groups.add(Group.objects.create(name="payments"))
+    rows = threshold(approve="1", deny="", from_="group:payments", step_up="passkey")
+    rows |= threshold(2, approve="1", deny="1", from_="person:bob")
+
+    page = as_ada.post(
+        reverse("policies:add_rule"), given(**rows, decide_within="600"), follow=True
+    )
+
+    made = Rule.objects.get(name="Mails")
+    assert made.decide_within == 600
+    assert [(one["approve"], one["from"]) for one in made.thresholds] == [
+        (1, "group:payments"),
+        (1, "person:bob"),
+    ]
+    assert "1 yes of payments, 1 no refuses, confirmed by passkey · a yes of bob" in page.text
+    form = as_ada.get(reverse("policies:rule", args=[made.pk])).text
+    assert '<option value="group:payments" selected>payments</option>' in form
+    assert '<option value="person:bob" selected>bob</option>' in form
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"approve": "x"}, "Threshold 1: “approve” must be a whole number"),
+        ({"approve": "0"}, "whole number from 1 to 50"),
+        ({"approve": "1", "from_": "moon"}, "must be “group:NAME”"),
+        ({"approve": "7"}, "can never be met: everybody: 1 may decide"),
+    ],
+)
+def test_thresholds_that_cannot_be_are_said_beside_them(
+    as_ada: Client, alice: User, row: dict[str, Any], said: str
+) -> None:
+    page = as_ada.post(reverse("policies:add_rule"), given(**threshold(**row)))
+
+    assert said in page.text
+    assert not Rule.objects.exists()
+
+
+def test_a_rule_is_put_where_it_was_dragged_to(as_ada: Client) -> None:
+    made = [rule(name) for name in "abcd"]
+
+    def put(n: int, place: str) -> list[str]:
+        as_ada.post(reverse("policies:move_rule", args=[made[n].pk]), {"place": place})
+        return names(as_ada)
+
+    assert put(0, "3") == ["b", "c", "a", "d"]
+    assert put(3, "1") == ["d", "b", "c", "a"]
+    before = Entry.objects.filter(action="rule.moved").count()
+    for nowhere in ("0", "9", "1"):
+        assert put(3, nowhere)[:1] == ["d"]
+    assert Entry.objects.filter(action="rule.moved").count() == before

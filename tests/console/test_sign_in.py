@@ -4,9 +4,10 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts import services
-from accounts.models import User
+from accounts import attempts, services
+from accounts.models import Attempt, User
 from accounts.roles import Role
 from audit.models import Entry
 from tests.console import scenery
@@ -58,6 +59,93 @@ def test_a_wrong_password_says_the_same_as_a_wrong_name(client: Client, anna: Us
     assert sentence in wrong_password
     assert sentence in wrong_name
     assert not is_in(client)
+
+
+@pytest.fixture
+def quick(settings) -> None:
+    """Passwords that cost nothing to check."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def guess(client: Client, times: int, name: str = "anna") -> list[int]:
+    given = {"username": name, "password": "guess"}
+    return [client.post(ADDRESS, given).status_code for _n in range(times)]
+
+
+def test_guessing_ends_and_is_written_down(quick: None, client: Client, anna: User) -> None:
+    assert set(guess(client, attempts.OF_PAIR)) == {200}
+
+    refused = sign_in(client)
+
+    assert refused.status_code == 429
+    assert "Too many wrong tries. Wait 15 minutes" in refused.text
+    assert not is_in(client)
+    failed = Entry.objects.filter(action="sign_in.failed")
+    assert failed.count() == attempts.OF_PAIR
+    assert failed[0].details["person"] == "anna"
+    assert Entry.objects.filter(action="sign_in.limited").count() == 1
+
+
+def test_what_was_tried_is_forgotten(quick: None, client: Client, anna: User) -> None:
+    guess(client, attempts.OF_PAIR + 3)
+    Attempt.objects.update(at=timezone.now() - attempts.WINDOW)
+
+    assert sign_in(client).status_code == 302
+
+
+def test_nobody_keeps_somebody_else_out(quick: None, client: Client, anna: User) -> None:
+    sign_in(client)
+    client.post(reverse("accounts:sign_out"))
+    stranger = Client()
+    guess(stranger, attempts.OF_PAIR)
+    for n in range(attempts.OF_NAME - attempts.OF_PAIR):
+        guess(Client(REMOTE_ADDR=f"192.0.2.{n}"), 1)
+
+    # By now no browser that does not know her may try her name, wherever it is.
+    assert sign_in(Client(REMOTE_ADDR="192.0.2.99")).status_code == 429
+    # Hers may, at the stranger's own address even.
+    assert sign_in(client).status_code == 302
+    assert stranger.post(link(anna)).status_code == 302
+
+
+def test_a_browser_is_known_by_a_cookie_that_is_ours(
+    quick: None, client: Client, anna: User, alice: User
+) -> None:
+    sign_in(client)
+    known = client.cookies["known"]
+    assert known["httponly"]
+    client.post(reverse("accounts:sign_out"))
+    for forged in (known.value.replace(f"{anna.pk}.", f"{alice.pk}.", 1), "1.x.y", "", "é"):
+        client.cookies["known"] = forged
+        guess(client, 1)
+
+    assert set(Attempt.objects.values_list("browser", flat=True)) == {""}
+    client.cookies["known"] = known.value
+    assert set(guess(client, attempts.OF_BROWSER + 1)) == {200, 429}
+
+
+def test_one_address_does_not_try_everybody(quick: None, client: Client, db: None) -> None:
+    for n in range(attempts.OF_ADDRESS):
+        Attempt.objects.create(kind="sign_in", who=str(n), address="127.0.0.1")
+
+    assert guess(client, 1, "whoever") == [429]
+
+
+def test_a_password_typed_as_a_name_is_written_nowhere(
+    quick: None, client: Client, db: None
+) -> None:
+    guess(client, 1, "hunter2hunter2")
+
+    entry = Entry.objects.get(action="sign_in.failed")
+    assert "hunter2" not in f"{entry.details} {entry.reason} {entry.actor}"
+    assert "hunter2" not in str(list(Attempt.objects.values()))
+
+
+def test_an_empty_form_is_no_try(client: Client, anna: User) -> None:
+    client.post(ADDRESS, {"username": "anna", "password": ""})
+
+    assert not Attempt.objects.exists()
+    assert not Entry.objects.filter(action="sign_in.failed").exists()
 
 
 def test_somebody_switched_off_stays_out(client: Client, anna: User) -> None:

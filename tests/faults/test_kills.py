@@ -74,10 +74,15 @@ class Database:
 
 @pytest.fixture
 def house(own_stack: Stack, tmp_path: Path) -> Iterator[House]:
+    yield from moved_in(own_stack, tmp_path, LEASE_S)
+
+
+def moved_in(own_stack: Stack, tmp_path: Path, lease_s: str) -> Iterator[House]:
     with ExitStack() as resources:
         database = Database(tmp_path / "database", resources)
         witness = resources.enter_context(Witness())
-        own_stack.env |= database.urls | {"COUNTERSIGN_LEASE_S": LEASE_S}
+        own_stack.env |= {"COUNTERSIGN_DATA": str(tmp_path / "data")}
+        own_stack.env |= database.urls | {"COUNTERSIGN_LEASE_S": lease_s}
         token = subprocess.run(
             [sys.executable, "-m", "tests.faults.world", witness.url],
             env={**own_stack.env, "DJANGO_SETTINGS_MODULE": "config.settings"},

@@ -28,7 +28,7 @@ async def test_discovery_says_what_there_is(agent: Agent) -> None:
 
     result = reply.result
     assert result["supportedVersions"] == [MODERN, *LEGACY]
-    assert result["capabilities"]["tools"] == {}
+    assert result["capabilities"]["tools"] == {"listChanged": True}
     assert "io.modelcontextprotocol/tasks" in result["capabilities"]["extensions"]
     assert (result["resultType"], result["cacheScope"]) == ("complete", "private")
     assert isinstance(result["ttlMs"], int)

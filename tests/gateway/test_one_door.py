@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from asgiref.sync import sync_to_async
 
+from accounts.models import User
 from audit.models import Entry
 from calls.models import Call
 from calls.states import State
@@ -19,6 +20,7 @@ from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, TASKS, URLS, Agent
 from tests.gateway.conftest import AddRule, Play
 from tests.gateway.test_rest import Rest
+from tests.gateway.test_trying import Open, window  # noqa: F401 a fixture
 from tests.processes import ROOT, Stack
 from tests.upstreams.recorder import Recorder
 
@@ -34,13 +36,20 @@ DOORS = [
     "batch",
     "rest",
     "command",
+    "try",
     "worker",
 ]
 
 
 @pytest.fixture
 def doors(
-    play: Play, stack: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_token: str
+    play: Play,
+    stack: Stack,
+    http: aiohttp.ClientSession,
+    toolset: Toolset,
+    scout_token: str,
+    window: Open,  # noqa: F811
+    bob: User,
 ) -> dict[str, Door]:
     async def mcp(agent: Agent, tool: str = "rec.erase") -> None:
         reply = await agent.call(tool, {"all": True})
@@ -65,6 +74,10 @@ def doors(
         )
         assert done.returncode == 3, done.stderr
 
+    async def tried() -> None:
+        tab = await window(bob)
+        await tab.submit("rec.erase", await tab.open("rec.erase"))
+
     async def worker() -> None:
         """A message that names a refused call, as a broker that repeats itself would send."""
         assert stack.worker
@@ -84,6 +97,7 @@ def doors(
         "batch": batch,
         "rest": rest,
         "command": command,
+        "try": tried,
         "worker": worker,
     }
 

@@ -42,6 +42,7 @@ def test_it_names_the_rule_and_those_that_came_close(scout: Agent, bob: User) ->
         "  ask “mail leaves”: covers it; says ask",
         "  allow “all”: covers it; says allow",
         "  deny “big ones”: its condition does not hold",
+        "    args.n = 5",
         "  deny “others”: not for this, it is for other agents",
     ]
 

@@ -22,6 +22,7 @@ from registry.upstream import (
     Progress,
     Reply,
     Target,
+    TaskRef,
     Upstreams,
 )
 from tests.upstreams.local import local_upstreams
@@ -180,6 +181,29 @@ async def test_the_typescript_sdk_over_http(upstreams: Upstreams, everything: st
     assert "Echo: grüße".encode() in echo.result
     assert not long.is_error
     assert [progress.progress for progress in heard] == [1, 2]
+
+
+async def test_the_typescript_sdk_runs_a_tool_as_a_task(
+    upstreams: Upstreams, everything: str
+) -> None:
+    """Of 2025-11-25, where a tool may demand it."""
+    made: list[TaskRef] = []
+
+    async def note(ref: TaskRef) -> None:
+        made.append(ref)
+
+    reply = await called(
+        upstreams,
+        http(everything),
+        "simulate-research-query",
+        {"topic": "ferries"},
+        on_task=note,
+        as_task=True,
+    )
+
+    (ref,) = made
+    assert (bool(ref.id), ref.modern, reply.is_error) == (True, False, False)
+    assert b"ferries" in reply.result
 
 
 async def test_the_typescript_sdk_forgets_its_sessions(logs: Path) -> None:

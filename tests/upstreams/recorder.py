@@ -116,6 +116,11 @@ class Recorder:
                 await self._result(send, received, _listed(self.tools))
             case "tools/call":
                 await self._call(received, receive, send)
+            case _:
+                await self.other(received, send)
+
+    async def other(self, received: Received, send: Any) -> None:
+        """For servers that know more."""
 
     async def _call(self, received: Received, receive: Any, send: Any) -> None:
         name = received.message["params"]["name"]

@@ -7,8 +7,28 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 from psycopg import sql
 
-APPEND_ONLY = ("audit_entry", "registry_definition", "approvals_vote")
-NEVER_REMOVED = ("calls_call", "calls_result", "approvals_approval", "registry_tool")
+APPEND_ONLY = (
+    "audit_entry",
+    "audit_leaf",
+    "audit_node",
+    "audit_checkpoint",
+    "registry_definition",
+    "approvals_vote",
+    "calls_amendment",
+    "calls_latereply",
+    "accounts_proof",
+    "approvals_comment",
+)
+# Of rows that are otherwise never changed.
+CHANGING = {"approvals_vote": "fallen_at, fallen_why"}
+NEVER_REMOVED = (
+    "calls_call",
+    "calls_result",
+    "calls_freeze",
+    "approvals_approval",
+    "registry_tool",
+    "approvals_grant",
+)
 
 GRANTS = """
 GRANT USAGE ON SCHEMA public TO {role};
@@ -34,6 +54,10 @@ class Command(BaseCommand):
             cursor.execute(sql.SQL(GRANTS).format(role=sql.Identifier(role)))
             for table in APPEND_ONLY:
                 self._revoke(cursor, "UPDATE, DELETE, TRUNCATE", table, role)
+            for table, columns in CHANGING.items():
+                grant = sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}")
+                names = {"table": sql.Identifier(table), "role": sql.Identifier(role)}
+                cursor.execute(grant.format(columns=sql.SQL(columns), **names))
             for table in NEVER_REMOVED:
                 self._revoke(cursor, "DELETE, TRUNCATE", table, role)
 

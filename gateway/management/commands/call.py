@@ -17,6 +17,7 @@ from core.errors import CountersignError
 from core.strict_json import Ambiguous
 from gateway import asking, wording
 from gateway.asking import Question
+from gateway.bearers import speaking_for
 from gateway.submit import Submitted
 
 EXITS = """\
@@ -85,19 +86,11 @@ class Command(BaseCommand):
 
 def _bearer(name: str) -> Bearer:
     """Whoever may run commands on the host needs no token."""
-    enabled = Agent.objects.select_related("owner").filter(enabled=True, owner__is_active=True)
-    agent = enabled.filter(name=name).first()
-    if agent is None:
+    agent = Agent.objects.select_related("owner").filter(name=name).first()
+    bearer = speaking_for(agent) if agent else None
+    if bearer is None:
         raise CommandError(f"There is no enabled agent “{name}”.")
-    return Bearer(
-        token_id=0,
-        agent_id=agent.pk,
-        agent_name=agent.name,
-        person_id=agent.owner_id,
-        person_name=agent.owner.username,
-        groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
-        expires_at=float("inf"),
-    )
+    return bearer
 
 
 def _parsed(arguments: str) -> Any:

@@ -6,14 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.models import Agent
-from core import strict_json
-from core.strict_json import Ambiguous
-from policies import decide
-from policies.decide import Explanation, Heard, Subject
-from registry import published
-from registry.models import Tool
-from registry.published import PublishedTool
+from policies.decide import Explanation, Heard
+from policies.supposing import CannotSuppose, suppose
 
 
 class Command(BaseCommand):
@@ -25,44 +19,11 @@ class Command(BaseCommand):
         parser.add_argument("arguments", nargs="?", default="{}", help="JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        agent = _agent(options["agent"])
-        tool = _tool(options["tool"])
-        subject = _subject(agent, tool, options["arguments"].encode())
-        self.stdout.write("\n".join(_lines(decide.explain(decide.load(), subject))))
-
-
-def _agent(name: str) -> Agent:
-    agent = Agent.objects.select_related("owner").filter(name=name).first()
-    if agent is None:
-        raise CommandError(f"There is no agent “{name}”.")
-    return agent
-
-
-def _tool(exposed_name: str) -> PublishedTool:
-    row = Tool.objects.filter(exposed_name=exposed_name).first()
-    tool = published.one(row.pk) if row else None
-    if tool is None:
-        raise CommandError(f"No tool is published as “{exposed_name}”.")
-    return tool
-
-
-def _subject(agent: Agent, tool: PublishedTool, text: bytes) -> Subject:
-    try:
-        arguments = strict_json.loads(text)
-    except Ambiguous as error:
-        raise CommandError(f"The arguments: {error}") from error
-    return Subject(
-        agent_id=agent.pk,
-        agent=agent.name,
-        groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
-        definition_id=tool.definition_id,
-        server=tool.server_slug,
-        tool=tool.name,
-        hints=tool.hints,
-        owner=agent.owner.username,
-        arguments=arguments,
-        size=len(text),
-    )
+        try:
+            explained = suppose(options["agent"], options["tool"], options["arguments"])
+        except CannotSuppose as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write("\n".join(_lines(explained)))
 
 
 def _lines(explanation: Explanation) -> list[str]:
@@ -71,7 +32,10 @@ def _lines(explanation: Explanation) -> list[str]:
     if decision.would:
         would = decision.would
         lines.append(f"Watched rule “{would['rule']}” would make it {would['effect']}.")
-    return lines + [f"  {_line(heard)}" for heard in explanation.heard]
+    for heard in explanation.heard:
+        lines.append(f"  {_line(heard)}")
+        lines += [f"    {path} = {value}" for path, value in heard.shown]
+    return lines
 
 
 def _line(heard: Heard) -> str:

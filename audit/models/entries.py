@@ -35,7 +35,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.order_by("-id")
 
     def of_call(self, call_id: object) -> Self:
-        return self.filter(call_id=call_id).order_by("id")
+        # Two conditions, for the two indexes that know calls.
+        moves, beside = models.Q(seq__isnull=False), models.Q(seq__isnull=True)
+        of_it = models.Q(call_id=call_id)
+        return self.filter((of_it & moves) | (of_it & beside)).order_by("id")
 
 
 class Entry(models.Model):
@@ -91,13 +94,13 @@ class Entry(models.Model):
             )
         ]
         indexes = [
+            # Everything else that entries are looked up by is in Line, off the agents' path.
             BrinIndex(name="audit_entry_at", fields=["at"]),
-            models.Index(name="audit_entry_agent", fields=["agent_id", "-id"]),
-            models.Index(name="audit_entry_tool", fields=["tool", "-id"]),
+            # Of a call, and no move of it: votes, questions to stop, looks at its payload.
             models.Index(
-                name="audit_entry_other_actions",
-                fields=["action", "-id"],
-                condition=models.Q(call_id__isnull=True),
+                name="audit_entry_beside",
+                fields=["call_id"],
+                condition=models.Q(call_id__isnull=False, seq__isnull=True),
             ),
         ]
         triggers = append_only()

@@ -1,0 +1,145 @@
+"""How often a password or a code may be tried.
+
+A try is written down before it is looked at, so that many at once gain nothing, and taken away
+again when it was right. Nobody can keep somebody else out: browsers where a person signed in
+before are counted by themselves, and what was tried is forgotten after a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import Attempt, User
+from audit.services import SYSTEM, record
+from core import seal
+from core.errors import CountersignError
+
+WINDOW = timedelta(minutes=15)
+KEPT = timedelta(days=1)
+# Of one browser that knows the person; else of one address for one name, of all for one name,
+# and of one address for all names: behind a proxy that may be everybody.
+OF_BROWSER, OF_PAIR, OF_NAME, OF_ADDRESS = 10, 10, 50, 200
+# Of somebody who is signed in: only that session can use them up.
+OF_PERSON = 8
+KNOWN = "known"
+KNOWN_DAYS = 365
+
+
+class TooManyAttempts(CountersignError):
+    """Says for how long."""
+
+
+def begin_sign_in(request: HttpRequest, name: str) -> Attempt:
+    """Raises TooManyAttempts. `right` or `wrong` is to be called with what is returned."""
+    attempt = Attempt(
+        kind=Attempt.Kind.SIGN_IN,
+        who=_digest(name.strip().casefold()),
+        address=_address(request),
+        browser=_known_browser(request, name),
+    )
+    return _begin(attempt)
+
+
+def begin(kind: Attempt.Kind, person: User) -> Attempt:
+    """By somebody who is signed in. As above."""
+    return _begin(Attempt(kind=kind, who=_digest(str(person.pk))))
+
+
+def right(attempt: Attempt) -> None:
+    attempt.delete()
+
+
+def wrong(attempt: Attempt, name: str) -> None:
+    """`name` as it was typed; only that of a person who exists is written down."""
+    person = User.objects.filter(username=name).values_list("username", flat=True).first() or ""
+    record(
+        f"{attempt.kind}.failed",
+        actor=SYSTEM,
+        reason=_("A wrong password or code, or nobody's name."),
+        person=person,
+        address=attempt.address,
+        known_browser=bool(attempt.browser),
+    )
+    if any(count >= most for count, most in _counts(attempt)):
+        said = _("Too many wrong ones: no more are looked at for %d minutes.") % _minutes()
+        record(f"{attempt.kind}.limited", actor=SYSTEM, reason=said, person=person)
+
+
+def remember_browser(request: HttpRequest, response: HttpResponse, person: User) -> None:
+    response.set_cookie(
+        KNOWN,
+        _cookie(person.pk, secrets.token_urlsafe(16)),
+        max_age=KNOWN_DAYS * 86400,
+        httponly=True,
+        samesite="Lax",
+        secure=settings.SESSION_COOKIE_SECURE,
+    )
+
+
+def _begin(attempt: Attempt) -> Attempt:
+    _forget_old()
+    attempt.save()
+    if any(count > most for count, most in _counts(attempt)):
+        # What is not looked at does not count: the door opens again by itself.
+        attempt.delete()
+        raise TooManyAttempts(
+            _("Too many wrong tries. Wait %d minutes, then try again.") % _minutes()
+        )
+    return attempt
+
+
+def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
+    """How many there were lately, and how many there may be."""
+    recent = Attempt.objects.filter(kind=attempt.kind, at__gt=timezone.now() - WINDOW)
+    of_name = recent.filter(who=attempt.who)
+    if attempt.kind != Attempt.Kind.SIGN_IN:
+        yield of_name.count(), OF_PERSON
+    elif attempt.browser:
+        yield of_name.filter(browser=attempt.browser).count(), OF_BROWSER
+    else:
+        strange = of_name.filter(browser="")
+        yield strange.filter(address=attempt.address).count(), OF_PAIR
+        yield strange.count(), OF_NAME
+        yield recent.filter(browser="", address=attempt.address).count(), OF_ADDRESS
+
+
+def _forget_old() -> None:
+    old = Attempt.objects.filter(at__lt=timezone.now() - KEPT).values("pk")[:100]
+    Attempt.objects.filter(pk__in=old).delete()
+
+
+def _known_browser(request: HttpRequest, name: str) -> str:
+    given = request.COOKIES.get(KNOWN, "")
+    pk, _dot, rest = given.partition(".")
+    token = rest.partition(".")[0]
+    if not pk.isdecimal() or not secrets.compare_digest(
+        given.encode(), _cookie(int(pk), token).encode()
+    ):
+        return ""
+    is_theirs = User.objects.filter(pk=int(pk), username=name.strip()).exists()
+    return _digest(token) if is_theirs else ""
+
+
+def _cookie(pk: int, token: str) -> str:
+    signature = seal.to_text(seal.sign("known browser", f"{pk}.{token}".encode()))
+    return f"{pk}.{token}.{signature}"
+
+
+def _address(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))[:64]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def _minutes() -> int:
+    return int(WINDOW.total_seconds() // 60)

@@ -1,0 +1,108 @@
+"""One-time codes of an app (TOTP): set up, tried, taken away. A code works once."""
+
+from __future__ import annotations
+
+import hmac
+import io
+import time
+
+import pyotp
+import segno
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import attempts
+from accounts.models import Attempt, CodeApp, User
+from audit.services import record
+from core import seal
+from core.errors import CountersignError
+
+PURPOSE = "code app"
+STEP_S = 30
+# Clocks differ: one step before and one after are good too.
+NEAR = (0, -1, 1)
+
+
+class CodeRefused(CountersignError):
+    """Says why, and what to do."""
+
+
+@transaction.atomic
+def begin(person: User) -> CodeApp:
+    """A new secret, which counts for nothing until its first code. Replaces an unfinished one."""
+    if CodeApp.objects.filter(person=person).exclude(confirmed_at=None).exists():
+        raise CodeRefused(_("You have an app already. Remove it first."))
+    sealed = seal.seal(PURPOSE, pyotp.random_base32(32).encode(), place=_place(person))
+    app, _made = CodeApp.objects.update_or_create(
+        person=person, defaults={"sealed_secret": sealed, "last_step": 0}
+    )
+    return app
+
+
+@transaction.atomic
+def confirm(person: User, code: str) -> None:
+    app = CodeApp.objects.filter(person=person, confirmed_at=None).first()
+    if app is None:
+        raise CodeRefused(_("There is nothing to confirm. Begin again."))
+    if not _spend(app, code):
+        raise CodeRefused(
+            _("That is not the code that the app shows now. Is your device's clock right?")
+        )
+    CodeApp.objects.filter(pk=app.pk).update(confirmed_at=timezone.now())
+    record("code_app.added", actor=person.actor, person=person.username)
+
+
+@transaction.atomic
+def remove(person: User) -> None:
+    removed, _rows = CodeApp.objects.filter(person=person).delete()
+    if removed:
+        record("code_app.removed", actor=person.actor, person=person.username)
+
+
+def spend(person: User, code: str) -> bool:
+    """Whether the code is right and new; then it is used up. Raises TooManyAttempts."""
+    app = CodeApp.objects.filter(person=person).exclude(confirmed_at=None).first()
+    if app is None:
+        return False
+    attempt = attempts.begin(Attempt.Kind.CODE, person)
+    if _spend(app, code):
+        attempts.right(attempt)
+        return True
+    attempts.wrong(attempt, person.username)
+    return False
+
+
+def secret(app: CodeApp) -> str:
+    return seal.unseal(PURPOSE, bytes(app.sealed_secret), place=_place(app.person)).decode()
+
+
+def picture(app: CodeApp) -> bytes:
+    """The secret as a QR code, in SVG."""
+    address = pyotp.TOTP(secret(app)).provisioning_uri(
+        name=app.person.username, issuer_name="Countersign"
+    )
+    drawn = io.BytesIO()
+    segno.make(address, error="m").save(drawn, kind="svg", scale=5, border=3, light="#ffffff")
+    return drawn.getvalue()
+
+
+def _spend(app: CodeApp, code: str) -> bool:
+    given = "".join(code.split())
+    step = _step_of(secret(app), given)
+    # The update decides: of two who send the same code at once, one is right.
+    unused = CodeApp.objects.filter(pk=app.pk, last_step__lt=step)
+    return bool(step and unused.update(last_step=step))
+
+
+def _step_of(text: str, given: str) -> int:
+    """The 30 seconds whose code this is; 0 for none of those that are near."""
+    totp, now = pyotp.TOTP(text), int(time.time()) // STEP_S
+    for step in (now + near for near in NEAR):
+        if hmac.compare_digest(totp.at(step * STEP_S).encode(), given.encode(errors="replace")):
+            return step
+    return 0
+
+
+def _place(person: User) -> str:
+    return f"person {person.pk}"

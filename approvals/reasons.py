@@ -1,0 +1,32 @@
+"""Why people say no, in words that an agent can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.utils.translation import gettext_lazy as _
+
+REASONS = {
+    "target": _("It is aimed at the wrong target."),
+    "scope": _("It does more than is needed."),
+    "time": _("Not now."),
+    "unclear": _("It is not clear why this is needed: say so and ask again."),
+    "mistake": _("The arguments hold a mistake."),
+    "harm": _("It looks like an attack, or like something that does harm."),
+}
+# On the chips that people press.
+SHORT = {
+    "target": _("wrong target"),
+    "scope": _("too much"),
+    "time": _("not now"),
+    "unclear": _("why?"),
+    "mistake": _("a mistake in it"),
+    "harm": _("does harm"),
+}
+
+
+def sentence(chosen: Iterable[str], text: str) -> str:
+    """What was pressed, in our order, and then what was written."""
+    pressed = set(chosen)
+    said = [str(reason) for name, reason in REASONS.items() if name in pressed]
+    return " ".join([*said, text]).strip()[:1000]

@@ -1,0 +1,95 @@
+"""Votes and comments on a held call: on its card in the queue, and on the call's own page."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+
+from accounts.http import ConsoleRequest
+from approvals import services
+from approvals.cards import card
+from approvals.models import Approval
+from approvals.services import DecisionRefused
+from approvals.talk import NotSaid
+from approvals.talk import say as add
+from approvals.views import shown_in
+from calls.pictures import may_read_payload
+from core.http import is_htmx, page
+
+
+@page("approvals.view_approval")
+def talks(request: ConsoleRequest) -> HttpResponse:
+    """What was said meanwhile on the cards that a tab shows, each for its place."""
+    shown = Approval.objects.waiting().for_queue().filter(pk__in=shown_in(request))
+    context = {"cards": [card(approval, request.user) for approval in shown]}
+    return render(request, "approvals/talks.html", context)
+
+
+@page("calls.view_call")
+def talk(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """For the call's page, to whom its arguments are shown."""
+    approval = _readable(request, call_id)
+    context = {"card": card(approval, request.user), "approval": approval, "call": approval.call}
+    template = "approvals/talk.html#part" if is_htmx(request) else "approvals/talk.html"
+    return render(request, template, context)
+
+
+@page("calls.view_call", "POST")
+def say(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    approval = _readable(request, call_id)
+    error = ""
+    try:
+        add(
+            approval,
+            by=request.user,
+            text=request.POST.get("text", "").strip(),
+            ask_agent=request.POST.get("to") == "agent",
+        )
+    except NotSaid as refused:
+        error = str(refused)
+    if is_htmx(request):
+        shown = card(approval, request.user)
+        context = {"card": shown, "approval": approval, "call": approval.call, "error": error}
+        return render(request, "approvals/parts/comments.html", context)
+    if error:
+        messages.warning(request, error)
+    return _back(request, call_id)
+
+
+@page("approvals.decide_approval", "POST")
+def take_back(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    error = ""
+    try:
+        services.take_back(approval, by=request.user)
+    except DecisionRefused as refused:
+        error = str(refused)
+    if is_htmx(request):
+        fresh = card(Approval.objects.for_queue().get(pk=call_id), request.user, error=error)
+        context = {"card": fresh, "answered": True, "alone": "alone" in request.POST}
+        return render(request, "approvals/card.html", context)
+    if error:
+        messages.warning(request, error)
+    else:
+        messages.success(request, _("Your vote is taken back."))
+    return _back(request, call_id)
+
+
+def _readable(request: ConsoleRequest, call_id: UUID) -> Approval:
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    if not may_read_payload(approval.call, request.user):
+        raise Http404
+    return approval
+
+
+def _back(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """To the page of ours that it was pressed on."""
+    there = request.headers.get("Referer", "")
+    if url_has_allowed_host_and_scheme(there, {request.get_host()}, request.is_secure()):
+        return redirect(there)
+    return redirect("calls:detail", call_id)

@@ -1,0 +1,172 @@
+"""From a question to entries: by key, newest first, whatever the record has grown to.
+
+Lines answer what is sealed; what was written in the last second is looked at as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from audit.filters import Filters
+from audit.models import Entry, Line
+from core.paging import SIZE, Page
+
+# Given calls and a text, those whose arguments have it: audit knows no payloads (config/urls.py).
+Containing = Callable[[Collection[UUID], str], set[UUID]]
+
+# Ids follow the clock, but for transactions that took their time.
+SLACK = 1000
+# So many entries are looked through for a text at once: one reads their arguments.
+LOOK = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which ids a stretch of time lies, and what is sealed of it."""
+
+    first: int
+    last: int | None
+    sealed: int
+    newest: int = 0
+    began: datetime | None = None
+    # Of the newest checkpoint, for people.
+    size: int = 0
+    signed_at: datetime | None = None
+
+
+BOUNDS = """
+    SELECT
+        (SELECT max(entry_id) FROM audit_line),
+        (SELECT max(id) FROM audit_entry),
+        (SELECT min(at) FROM audit_line),
+        (SELECT entry_id FROM audit_line WHERE at >= %(since)s ORDER BY at LIMIT 1),
+        (SELECT entry_id FROM audit_line WHERE at >= %(until)s ORDER BY at LIMIT 1),
+        c.size, c.at
+    FROM (SELECT 1) one
+    LEFT JOIN LATERAL (SELECT size, at FROM audit_checkpoint ORDER BY id DESC LIMIT 1) c ON true
+"""
+
+
+def bounds(since: datetime | None, until: datetime | None) -> Bounds:
+    with connection.cursor() as cursor:
+        cursor.execute(BOUNDS, {"since": since, "until": until})
+        sealed, newest, began, first, last, size, signed_at = cursor.fetchone()
+    sealed = sealed or 0
+    if since and first is None:
+        first = sealed
+    return Bounds(
+        first=max(0, first - SLACK) if since and first else 0,
+        last=last + SLACK if until and last is not None else None,
+        sealed=sealed,
+        newest=newest or 0,
+        began=began,
+        size=size or 0,
+        signed_at=signed_at,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    page: Page[Entry]
+    # Of a search for a text that ended before the record did: from where to go on.
+    looked_to: int | None = None
+
+
+def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
+    """As core.paging does it, over lines and what has no line yet."""
+    beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
+    if back is not None:
+        nearest = ids(filters, within, above=back, most=SIZE + 1, newest=False)
+        shown = nearest[:SIZE][::-1]
+        more_before, more_after = len(nearest) > SIZE, bool(shown)
+    else:
+        nearest = ids(filters, within, below=beyond, most=SIZE + 1)
+        shown = nearest[:SIZE]
+        more_before, more_after = beyond is not None and bool(shown), len(nearest) > SIZE
+    rows = entries(shown)
+    return Page(
+        rows,
+        next=str(shown[-1]) if more_after and shown else "",
+        previous=str(shown[0]) if more_before and shown else "",
+    )
+
+
+def searched(filters: Filters, asked: Mapping[str, str], within: Bounds, has: Containing) -> Found:
+    """The same, of entries whose call's arguments have the text: looks through LOOK at a time."""
+    candidates = ids(filters, within, below=_id(asked.get("beyond", "")), most=LOOK)
+    fitting: list[Entry] = []
+    looked_to = None
+    for start in range(0, len(candidates), 200):
+        chunk = candidates[start : start + 200]
+        fitting += containing(entries(chunk), filters.text, has)
+        looked_to = chunk[-1]
+        if len(fitting) >= SIZE:
+            break
+    fitting = fitting[:SIZE]
+    if len(fitting) == SIZE:
+        looked_to = fitting[-1].pk
+    ended = looked_to is None or (len(candidates) < LOOK and looked_to == candidates[-1])
+    page = Page(fitting, next="" if ended else str(looked_to))
+    return Found(page, None if ended else looked_to)
+
+
+def containing(rows: list[Entry], text: str, has: Containing) -> list[Entry]:
+    calls = has({entry.call_id for entry in rows if entry.call_id}, text)
+    return [entry for entry in rows if entry.call_id in calls]
+
+
+def ids(
+    filters: Filters,
+    within: Bounds,
+    *,
+    below: int | None = None,
+    above: int | None = None,
+    most: int,
+    newest: bool = True,
+) -> list[int]:
+    """Of the entries that fit, newest first (or oldest first), between two ids."""
+    between = _between(within, below, above)
+    order = "-pk" if newest else "pk"
+    entries_too = Entry.objects.filter(filters.of_entries(), between)
+    if not filters.narrow:
+        # The record itself, in its own order: nothing to look up.
+        return list(entries_too.order_by(order).values_list("pk", flat=True)[:most])
+    sealed = Line.objects.filter(filters.of_lines(), between).order_by(order)
+    found = list(sealed.values_list("pk", flat=True)[:most])
+    if within.newest > within.sealed and (below is None or below > within.sealed):
+        fresh = entries_too.filter(pk__gt=within.sealed).order_by(order)
+        found += fresh.values_list("pk", flat=True)[:most]
+    return sorted(found, reverse=newest)[:most]
+
+
+def _between(within: Bounds, below: int | None, above: int | None) -> Q:
+    between = Q(pk__gte=max(within.first, 0 if above is None else above + 1))
+    if within.last is not None:
+        between &= Q(pk__lte=within.last)
+    return between & Q(pk__lt=below) if below is not None else between
+
+
+def entries(wanted: list[int]) -> list[Entry]:
+    """In the order of the ids."""
+    by_id = Entry.objects.in_bulk(wanted)
+    return [by_id[pk] for pk in wanted if pk in by_id]
+
+
+def every(
+    filters: Filters, within: Bounds, *, last: int, size: int = 1000
+) -> Iterator[list[Entry]]:
+    """All that fits, oldest first, up to an id: a fixed set, since rows never change."""
+    above = -1
+    while wanted := ids(filters, within, above=above, below=last + 1, most=size, newest=False):
+        above = wanted[-1]
+        yield entries(wanted)
+
+
+def _id(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -1,0 +1,135 @@
+"""How many entries when: bars that are links to their own stretch of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from audit.filters import Filters
+from audit.finding import Bounds
+from audit.models import Line
+
+STEPS = [
+    *(timedelta(minutes=n) for n in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
+    *(timedelta(days=n) for n in (1, 2, 7, 14, 30, 91, 365, 3650)),
+]
+BARS = 40
+# Beyond so many, the picture shows the newest and says so.
+COUNTED = 50_000
+WIDTH, HEIGHT = 960, 96
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    since: datetime
+    until: datetime
+    count: int
+    x: float
+    y: float
+    width: float
+    height: float
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    bars: list[Bar]
+    highest: int
+    cut: bool
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def histogram(filters: Filters, within: Bounds) -> Histogram | None:
+    """Of sealed entries; None while there are none to draw."""
+    since, until = _span(filters, within)
+    if since is None or until is None or since >= until:
+        return None
+    edges = list(_edges(since, until, filters))
+    counts, cut = _narrow(filters, edges) if filters.narrow else (_all(edges), False)
+    highest = max(counts, default=0)
+    return Histogram(list(_bars(filters, edges, counts)), highest, cut) if highest else None
+
+
+def _span(filters: Filters, within: Bounds) -> tuple[datetime | None, datetime | None]:
+    since, until = filters.since(), filters.until() or filters.now
+    # A record that has just begun is no wall of one bar.
+    since = since or (within.began and min(within.began, until - timedelta(hours=1)))
+    return since, max(until, since + timedelta(minutes=1)) if since else until
+
+
+def _edges(since: datetime, until: datetime, filters: Filters) -> Iterator[datetime]:
+    """Round times of the person's own clock."""
+    step = next((step for step in STEPS if (until - since) / step <= BARS), STEPS[-1])
+    local = since.astimezone(filters.zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    edge = midnight + (local - midnight) // step * step
+    while edge < until:
+        yield edge
+        edge = edge + step
+    yield edge
+
+
+PLACES = """
+    SELECT COALESCE((
+        SELECT l.index FROM audit_leaf l WHERE l.entry_id = (
+            SELECT e.entry_id FROM audit_line e WHERE e.at >= edge ORDER BY e.at LIMIT 1)),
+        (SELECT max(index) + 1 FROM audit_leaf), 0)
+    FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS given(edge, n) ORDER BY n
+"""
+
+
+def _all(edges: list[datetime]) -> list[int]:
+    """Leaves are numbered without gaps: two of their numbers say how many lie between."""
+    with connection.cursor() as cursor:
+        cursor.execute(PLACES, [edges])
+        places = [place for (place,) in cursor.fetchall()]
+    return [max(0, after - before) for before, after in pairwise(places)]
+
+
+def _narrow(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:
+    lines = Line.objects.filter(filters.without_text().of_lines())
+    newest = lines.newest_first().values("at")[:COUNTED]
+    counts = _counted(newest, edges)
+    return [counts.get(n, 0) for n in range(1, len(edges))], sum(counts.values()) >= COUNTED
+
+
+def _counted(newest: QuerySet[Line, Any], edges: list[datetime]) -> dict[int, int]:
+    sql, parameters = newest.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT width_bucket(at, %s::timestamptz[]), count(*) FROM ({sql}) n GROUP BY 1",
+            [edges, *parameters],
+        )
+        return dict(cursor.fetchall())
+
+
+def _bars(filters: Filters, edges: list[datetime], counts: list[int]) -> Iterator[Bar]:
+    highest = max(counts)
+    width = WIDTH / len(counts)
+    for n, ((since, until), count) in enumerate(zip(pairwise(edges), counts, strict=True)):
+        # One entry is to be seen, beside a thousand too.
+        height = max(3.0, HEIGHT * count / highest) if count else 0.0
+        yield Bar(
+            since,
+            until,
+            count,
+            round(n * width + 1, 1),
+            round(HEIGHT - height, 1),
+            round(width - 2, 1),
+            round(height, 1),
+            _address(filters, since, until),
+        )
+
+
+def _address(filters: Filters, since: datetime, until: datetime) -> str:
+    given = {name: value for name, value in filters.given.items() if name != "range"}
+    shown = {"since": f"{since:%Y-%m-%dT%H:%M}", "until": f"{until:%Y-%m-%dT%H:%M}"}
+    return Filters({**given, **shown}, filters.zone, filters.now).address

@@ -1,0 +1,27 @@
+"""Entries, what seals them, and what finds them again."""
+
+from audit.models.entries import (
+    ClockTime,
+    CurrentTransaction,
+    Entry,
+    EntryQuerySet,
+    TransactionId,
+)
+from audit.models.finding import Export, Line, LineQuerySet, SavedFilter
+from audit.models.sealing import Checkpoint, Leaf, Node, Sealing
+
+__all__ = [
+    "Checkpoint",
+    "ClockTime",
+    "CurrentTransaction",
+    "Entry",
+    "EntryQuerySet",
+    "Export",
+    "Leaf",
+    "Line",
+    "LineQuerySet",
+    "Node",
+    "SavedFilter",
+    "Sealing",
+    "TransactionId",
+]

@@ -1,0 +1,286 @@
+"""Long calls by the clock, on a house of their own.
+
+python -m benchmarks.long_calls queue      500 wait, and the broker is wiped
+python -m benchmarks.long_calls doorless   no broker at all: how soon do calls start?
+python -m benchmarks.long_calls crowd      60 calls of 4 s at once on one worker
+python -m benchmarks.long_calls rolling    restarts under 50 calls a second
+python -m benchmarks.long_calls watch      1,000 open pages of one call, and a bare echo
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import re
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import aiohttp
+import psutil
+import redis.asyncio
+
+from config import children
+from config.embedded.valkey import free_port
+from tests.faults.clients import told
+from tests.faults.house import HOST, Child, House, _healthy
+from tests.gateway.agent import TASKS, Agent
+
+ENDED = "SELECT count(*) FROM calls_call WHERE state = 'succeeded'"
+STARTED = """
+    SELECT extract(epoch FROM sent_at - asked_at)::float FROM calls_call
+    WHERE sent_at IS NOT NULL ORDER BY id
+"""
+
+
+@asynccontextmanager
+async def housed(*, workers: int = 2, **env: str) -> AsyncIterator[House]:
+    with tempfile.TemporaryDirectory(prefix="countersign-long-", dir="/tmp") as folder:
+        home = Path(folder)
+        home.chmod(0o711)
+        async with House(home, workers=workers, small_disk=False, **env) as house:
+            yield house
+
+
+@asynccontextmanager
+async def agents(house: House, *ports: int) -> AsyncIterator[list[Agent]]:
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=120)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+        addresses = ports or (house.agents_port,)
+        yield [
+            Agent(http, f"http://{HOST}:{port}/mcp/desk", house.token, capabilities=TASKS)
+            for port in addresses
+        ]
+
+
+async def ask(agent: Agent, nonce: str, ms: int, tool: str = "later") -> None:
+    reply = await agent.call(f"up.{tool}", {"nonce": nonce, "ms": ms})
+    assert reply.status == 200, reply.body
+
+
+def rows(house: House, query: str) -> list[tuple[Any, ...]]:
+    with house.databases.superuser(house.urls) as admin:
+        return admin.execute(query).fetchall()
+
+
+async def until_ended(house: House, count: int) -> None:
+    while (await asyncio.to_thread(rows, house, ENDED))[0][0] < count:
+        await asyncio.sleep(0.1)
+
+
+async def queue(count: int = 500, ms: int = 200) -> None:
+    async with housed(COUNTERSIGN_AGENT_QUEUE="2000") as house, agents(house) as (agent,):
+        for worker in house.workers:
+            worker.signal(signal.SIGSTOP)
+        await asyncio.gather(*(ask(agent, str(n), ms) for n in range(count)))
+        broker = redis.asyncio.from_url(house.env["REDIS_URL"])
+        await broker.flushall()
+        await broker.aclose()
+        began = time.monotonic()
+        for worker in house.workers:
+            worker.signal(signal.SIGCONT)
+        await until_ended(house, count)
+        say(f"{count} queued calls of {ms} ms, broker wiped: {time.monotonic() - began:.1f} s")
+
+
+async def doorless(count: int = 200) -> None:
+    async with housed() as house, agents(house) as (agent,):
+        house.broker.held = True
+        house.broker.signal(signal.SIGKILL)
+        for n in range(count):
+            asking = asyncio.create_task(ask(agent, str(n), 100))
+            await asyncio.sleep(0.1)
+        await asking
+        await until_ended(house, count)
+        waits = [wait for (wait,) in rows(house, STARTED)]
+        say(f"without a broker, {count} calls: started after {p(waits)}")
+
+
+async def crowd(count: int = 60, ms: int = 4000) -> None:
+    limits = {"COUNTERSIGN_AGENT_LIMIT": "64"}
+    async with housed(workers=1, **limits) as house, agents(house) as (agent,):
+        await ask(agent, "warm", 1)
+        await until_ended(house, 1)
+        (worker,) = house.workers
+        assert worker.process is not None
+        process, most = psutil.Process(worker.process.pid), 0
+        began = time.monotonic()
+        await asyncio.gather(*(ask(agent, str(n), ms) for n in range(count)))
+        ended = asyncio.create_task(until_ended(house, count + 1))
+        while not ended.done():
+            most = max(most, process.memory_info().rss)
+            await asyncio.sleep(0.1)
+        took = time.monotonic() - began
+        say(f"{count} calls of {ms / 1000:g} s, one worker: {took:.1f} s, {most / 2**20:.0f} MiB")
+
+
+async def rolling(rate: int = 50, times: int = 5) -> None:
+    """Two gateways, as behind a balancer: who finds one closed asks the other."""
+    async with housed(COUNTERSIGN_STOP_WITHIN_S="25") as house:
+        other = free_port()
+        second = house._ours(
+            "gateway2", children.agents(HOST, other), _healthy(f"http://{HOST}:{other}")
+        )
+        await house._start(second)
+        async with agents(house, house.agents_port, other) as pair:
+            load = asyncio.create_task(_load(pair, rate))
+            for _ in range(times):
+                await asyncio.sleep(2)
+                for child in (house.web, house.gateway, second, *house.workers):
+                    await restart(child)
+            load.cancel()
+            told = await load
+        states = Counter(dict(rows(house, "SELECT state, count(*) FROM calls_call GROUP BY 1")))
+        say(f"{times} rolling restarts at {rate} calls/s: told {dict(told)}, record {dict(states)}")
+
+
+async def _load(pair: list[Agent], rate: int) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    calls: set[asyncio.Task[None]] = set()
+    number = 0
+
+    async def one(n: int) -> None:
+        # One in ten is long, and one in a hundred nearly twenty seconds.
+        tool, ms = (
+            ("later", 18_000) if n % 100 == 0 else ("later", 500) if n % 10 == 0 else ("now", 20)
+        )
+        for agent in (pair[n % 2], pair[1 - n % 2]):
+            plain = Agent(agent.http, agent.url, agent.token)
+            try:
+                reply = await plain.call(f"up.{tool}", {"nonce": str(n), "ms": ms})
+            except aiohttp.ClientConnectorError:
+                continue
+            except (aiohttp.ClientError, TimeoutError) as error:
+                seen[f"broken: {type(error).__name__}"] += 1
+                return
+            seen[told(reply)["told"]] += 1
+            return
+        seen["nobody there"] += 1
+
+    with contextlib.suppress(asyncio.CancelledError):
+        while True:
+            number += 1
+            task = asyncio.create_task(one(number))
+            calls.add(task)
+            task.add_done_callback(calls.discard)
+            await asyncio.sleep(1 / rate)
+    await asyncio.gather(*calls)
+    return seen
+
+
+async def restart(child: Child) -> None:
+    """As a supervisor does it: asked to end, and started again."""
+    starts = child.starts
+    child.signal(signal.SIGTERM)
+    while child.starts == starts:
+        await asyncio.sleep(0.05)
+    await child.up.wait()
+
+
+async def watch(pages: int = 1000, steps: int = 10) -> None:
+    async with housed(workers=1) as house:
+        port = free_port()
+        argv = ["daphne", "--bind", HOST, "--port", str(port), "benchmarks.echo:application"]
+        await house._start(house._python("echo", argv, _listens(port)))
+        async with agents(house) as (agent,):
+            # Not begun before every page is open.
+            (worker,) = house.workers
+            worker.signal(signal.SIGSTOP)
+            reply = await agent.call("up.later", {"nonce": "w", "ms": 0, "steps": steps})
+            url = f"{house.web_url}/live/calls/{reply.call_id}/"
+            async with sockets(house, url, pages) as tabs:
+                _tasks, seen = hear(tabs)
+                worker.signal(signal.SIGCONT)
+                await until_ended(house, 1)
+                await asyncio.sleep(1)
+            delays = all_of(seen)
+            async with sockets(house, f"http://{HOST}:{port}/", pages) as tabs:
+                _tasks, seen = hear(tabs)
+                for _ in range(steps):
+                    await tabs[0].send_str(f"at {time.time():.4f}")
+                    await asyncio.sleep(1)
+            bare = all_of(seen)
+        say(f"{pages} pages, {len(delays)} pictures: {p(delays)}")
+        say(f"{pages} sockets of a bare echo, {len(bare)}: {p(bare)}")
+        say(f"ratio of the medians: {median(delays) / median(bare):.2f}")
+
+
+SAID = re.compile(r"at (\d+\.\d{4})")
+Seen = list[dict[str, float]]
+
+
+@asynccontextmanager
+async def sockets(
+    house: House, url: str, count: int
+) -> AsyncIterator[list[aiohttp.ClientWebSocketResponse]]:
+    headers = {"Cookie": f"sessionid={house.bob}", "Origin": house.web_url}
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as http:
+        tabs = []
+        for _ in range(0, count, 50):
+            tabs += await asyncio.gather(*(http.ws_connect(url) for _ in range(50)))
+        await asyncio.sleep(3)
+        yield tabs
+
+
+def hear(tabs: list[aiohttp.ClientWebSocketResponse]) -> tuple[list[asyncio.Task[None]], Seen]:
+    """How late each page reads each time that was said, as far as it has."""
+    seen: Seen = [{} for _ in tabs]
+    return [asyncio.create_task(_hear(*pair)) for pair in zip(tabs, seen, strict=True)], seen
+
+
+async def _hear(tab: aiohttp.ClientWebSocketResponse, seen: dict[str, float]) -> None:
+    async for message in tab:
+        for at in SAID.findall(str(message.data)):
+            seen.setdefault(at, time.time() - float(at))
+
+
+def all_of(seen: Seen) -> list[float]:
+    return [delay for page in seen for delay in page.values()]
+
+
+def _listens(port: int) -> Callable[[Child], Awaitable[bool]]:
+    async def listens(child: Child) -> bool:
+        with contextlib.suppress(OSError):
+            _reader, writer = await asyncio.open_connection(HOST, port)
+            writer.close()
+            return True
+        return False
+
+    return listens
+
+
+def p(values: list[float]) -> str:
+    return f"{median(values):.2f} s (median), {quantiles(values, n=20)[-1]:.2f} s (p95)"
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+COMMANDS: dict[str, Callable[[], Awaitable[None]]] = {
+    "queue": queue,
+    "doorless": doorless,
+    "crowd": crowd,
+    "rolling": rolling,
+    "watch": watch,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", choices=[*COMMANDS, []], default=list(COMMANDS))
+    for name in parser.parse_args().what:
+        asyncio.run(COMMANDS[name]())  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

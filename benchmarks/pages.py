@@ -1,0 +1,182 @@
+"""The console's pages in a large house: how many queries, by which plans, and how long.
+
+`python -m benchmarks.pages DIRECTORY` reads what `python -m benchmarks.crowd DIRECTORY` filled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.crowd import opened
+
+QUERIES_MAX = 18
+# Never read from end to end while somebody waits for a page. The rows of tools are short, and a
+# word that many of them have is ranked over all that have it.
+LARGE = {
+    "audit_entry",
+    "calls_call",
+    "calls_result",
+    "approvals_approval",
+    "audit_line",
+    "registry_listing",
+    "registry_definition",
+}
+# By the page, its filters one by one, each with a value that the crowd has.
+FILTERS = {
+    "/catalogue/": {
+        "q": ["invoice", "send customer", "archiv", "invioce", "xyzzy"],
+        "server": ["invoice-25"],
+        "risk": ["destroys", "reads"],
+        "hint": ["destructive", "open"],
+        "state": ["unpublished", "published", "retired"],
+        "owner": ["person-3"],
+        "tag": ["none"],
+        "used": ["yes", "no"],
+    },
+    "/queue/": {},
+    "/calls/": {
+        "state": ["live", "unknown", "succeeded", "timed_out", "denied", "running", "resolved"],
+        "agent": ["agent-1", "agent-59"],
+        "tool": ["{tool}"],
+    },
+    "/audit/": {
+        "person": ["person-3"],
+        "agent": ["agent-1", "agent-59"],
+        "behalf": ["person-3"],
+        "tool": ["{tool}"],
+        "server": ["invoice-25"],
+        "version": ["0123456789abcdef"],
+        "action": ["call.denied", "token.revoked"],
+        "decision": ["allow", "ask", "deny"],
+        "rule": ["Everyday work", "Nothing leaves the house"],
+        "state": ["succeeded", "timed_out", "unknown", "withdrawn"],
+        "range": ["1h", "24h", "7d", "30d", "yesterday"],
+        "text": ["limit"],
+    },
+}
+SINGLE = [
+    "/servers/",
+    "/servers/invoice-25/",
+    "/servers/invoice-25/trouble/",
+    "/tools/{tool}/",
+    "/tools/{tool}/versions/",
+    "/tools/{tool}/usage/",
+    "/tools/{tool}/calls/",
+    "/tools/{tool}/try/",
+    "/calls/{call}/",
+]
+
+
+@dataclass(frozen=True)
+class Seen:
+    path: str
+    queries: int
+    # Large tables that a plan reads from end to end, with the query that does.
+    scans: list[str]
+
+
+def paths(*, tool: str, call: str) -> Iterator[str]:
+    """Every page alone, and with any single filter."""
+    for page, filters in FILTERS.items():
+        yield page
+        for name, values in filters.items():
+            for value in values:
+                yield f"{page}?{name}={value.format(tool=tool)}".replace(" ", "+")
+    for page in SINGLE:
+        yield page.format(tool=tool, call=call)
+
+
+def look(client: Any, path: str) -> Seen:
+    """What one reading of the page asks the database, and how that would be answered."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connection) as captured:
+        response = client.get(path)
+    assert response.status_code == 200, (path, response.status_code)
+    asked = [query["sql"] for query in captured.captured_queries]
+    read = [sql for sql in asked if sql.lstrip().startswith(("SELECT", "WITH"))]
+    return Seen(path, len(read), [scan for sql in read for scan in _scans(sql)])
+
+
+def _scans(sql: str) -> Iterator[str]:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (FORMAT JSON) " + sql)
+        (found,) = cursor.fetchone()
+    plan = found if isinstance(found, list) else orjson.loads(found)
+    for node in _nodes(plan[0]["Plan"]):
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE:
+            yield f"{node['Relation Name']}: {sql[:2000]}"
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+def p95_ms(client: Any, path: str, times: int) -> float:
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        client.get(path)
+        took.append(1000 * (time.perf_counter() - began))
+    return sorted(took)[int(0.95 * (times - 1))]
+
+
+def visitor() -> Any:
+    """Somebody who may see everything, signed in."""
+    from django.contrib.auth.models import Group
+    from django.test import Client
+
+    from accounts.models import User
+    from accounts.roles import ensure_roles
+
+    ensure_roles()
+    person, _made = User.objects.get_or_create(username="visitor")
+    person.groups.set(Group.objects.all())
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def some() -> dict[str, str]:
+    """The tool that is called most, and a call."""
+    from calls.models import Call
+    from registry.models import Tool
+
+    call = Call.objects.filter(state="succeeded").first()
+    assert call
+    return {"tool": Tool.objects.order_by("pk")[0].exposed_name, "call": str(call.pk)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--times", type=int, default=20)
+    options = parser.parse_args()
+    with opened(options.data):
+        client = visitor()
+        worst = 0
+        print(f"{'page':<44}{'queries':>9}{'p95 ms':>9}")
+        for path in paths(**some()):
+            seen = look(client, path)
+            took = p95_ms(client, path, options.times)
+            print(f"{path:<44}{seen.queries:>9}{took:>9.0f}")
+            for scan in seen.scans:
+                print(f"    reads all of {scan}")
+            worst += bool(seen.scans) or seen.queries > QUERIES_MAX
+    raise SystemExit(worst)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The kill switch, as those see it who would take or start a call: what is frozen now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext as _
+
+from calls.models import Freeze
+
+# Taken by whoever starts a call, shared, and by whoever freezes, alone: once a freeze is written,
+# nothing that it covers starts any more.
+STARTING = 71003
+
+# Of a call `c`, as part of a statement.
+FROZEN = """
+    (SELECT true FROM calls_freeze f
+     WHERE f.ended_at IS NULL AND (f.agent_id IS NULL OR f.agent_id = c.agent_id)
+       AND (f.server_id IS NULL OR f.server_id = c.server_id) LIMIT 1)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeBook:
+    """Why what is frozen is: sentences for agents."""
+
+    everything: str = ""
+    agents: Mapping[int, str] = field(default_factory=dict)
+    servers: Mapping[int, str] = field(default_factory=dict)
+    is_empty: bool = True
+
+    def over(self, agent_id: int, server_id: int | None) -> str:
+        """Why this agent may not call this server now; empty if it may."""
+        if self.is_empty:
+            return ""
+        return self.everything or self.agents.get(agent_id) or self.servers.get(server_id or 0, "")
+
+
+def load() -> FreezeBook:
+    holding = list(Freeze.objects.holding().for_page())
+    every = [_sentence(one) for one in holding if one.agent is None and one.server is None]
+    return FreezeBook(
+        everything="".join(every),
+        agents={one.agent_id: _sentence(one) for one in holding if one.agent_id},
+        servers={one.server_id: _sentence(one) for one in holding if one.server_id},
+        is_empty=not holding,
+    )
+
+
+def _sentence(freeze: Freeze) -> str:
+    if freeze.agent:
+        said = _("Calls of this agent are frozen since %(when)s by %(who)s: %(why)s")
+    elif freeze.server:
+        said = _("Calls to this server are frozen since %(when)s by %(who)s: %(why)s")
+    else:
+        said = _("All calls are frozen since %(when)s by %(who)s: %(why)s")
+    when = f"{freeze.began_at:%Y-%m-%d %H:%M} UTC"
+    return said % {"when": when, "who": freeze.by.username, "why": freeze.reason}
+
+
+def frozen(prefix: str = "") -> Exists:
+    """Of rows whose call is at `prefix`: is it frozen now?"""
+    same_agent = Q(agent=None) | Q(agent=OuterRef(f"{prefix}agent_id"))
+    same_server = Q(server=None) | Q(server=OuterRef(f"{prefix}server_id"))
+    return Exists(Freeze.objects.holding().filter(same_agent, same_server))
+
+
+def wait_for_freezes() -> None:
+    """Before a call is started; holds until the caller's transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [STARTING])
+
+
+def wait_for_starts() -> None:
+    """Before a freeze is written, and before it ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [STARTING])

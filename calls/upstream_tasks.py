@@ -1,0 +1,67 @@
+"""Calls that their server runs as a task. The task's id stands in the row before it is followed, so
+that whoever ran the call may die: another takes the task up where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils.translation import gettext as _
+
+from audit.services import SYSTEM, record
+from calls.execution import Sending
+from calls.models import Call
+from calls.states import State
+from registry import published
+
+# As long as its server may have said nothing of it yet, it is as good as lost.
+LOST = """
+    SELECT id FROM calls_call
+    WHERE state = 'running' AND upstream_task <> '' AND lease_until < clock_timestamp()
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
+TAKE = """
+    UPDATE calls_call SET fence = fence + 1, lease_owner = %s,
+        lease_until = clock_timestamp() + make_interval(secs => %s)
+    WHERE id = %s RETURNING fence, extract(epoch FROM clock_timestamp() - sent_at)::float
+"""
+
+
+@transaction.atomic
+def take_over(*, owner: str) -> Sending | None:
+    """A call whose keeper is gone, and whose task goes on at its server; None if there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOST)
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        call = Call.objects.get(pk=row[0], state=State.RUNNING)
+        tool = published.one(call.tool_id) if call.tool_id else None
+        if tool is None:
+            _give_up(cursor, call)
+            return None
+        cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
+        fence, since_s = cursor.fetchone()
+    record(
+        "call.taken_over",
+        actor=SYSTEM,
+        call_id=call.pk,
+        tool=call.tool_name,
+        reason=_("Its server goes on with it; another worker asks how far it is."),
+    )
+    return Sending(
+        call_id=call.pk,
+        fence=fence,
+        tool=tool,
+        arguments=bytes(call.arguments),
+        background=True,
+        doubtful=True,
+        upstream_task=call.upstream_task,
+        since_s=since_s,
+    )
+
+
+def _give_up(cursor: Any, call: Call) -> None:
+    """Nobody may ask its server any more: then it is lost like any other."""
+    cursor.execute("UPDATE calls_call SET upstream_task = '' WHERE id = %s", [call.pk])

@@ -1,0 +1,87 @@
+import json
+from datetime import date
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from accounts import services as accounts
+from accounts.models import Agent
+from accounts.tokens import Bearer
+from calls.models import Call
+from config.first_run import TOOLSET, agent_owner
+from core.errors import CountersignError
+from gateway import asking
+from gateway.asking import Question
+from gateway.bearers import speaking_for
+from registry import services
+from registry.models import Toolset
+
+AGENT = "scout"
+SAILING = "Dear Ana,\n\nthe 09:30 sailing is at risk tomorrow: wind from the north-west.\n"
+# What an agent of a ferry company may do in a day: it looks things up, reckons, wants to send and
+# to delete, and is wrong twice. Each goes through the door of every call, at the time it says.
+DAY: list[tuple[str, dict[str, Any]]] = [
+    ("weather.forecast", {"city": "Oslo", "first_day": "{today}", "days": 2}),
+    ("documents.search_documents", {"query": "When is a sailing cancelled?"}),
+    ("documents.read_document", {"name": "bad-weather"}),
+    ("calculator.evaluate", {"expression": "412 * 38.5"}),
+    ("calculator.divide", {"dividend": 412, "divisor": 0}),
+    ("calculator.evaluate", {"expression": 42}),
+    ("ticketing.refund_everybody", {"sailing": "09:30"}),
+    ("file-writer.write_file", {"path": "sailings/09-30.txt", "text": "At risk: wind.\n"}),
+    (
+        "mailer.send_mail",
+        {"to": ["ana@example.org"], "subject": "The 09:30 sailing", "body": SAILING},
+    ),
+    ("file-writer.delete_file", {"path": "sailings/09-30.txt"}),
+]
+
+
+class Command(BaseCommand):
+    help = "Let an agent named scout do a small day's work with the examples, while `up` runs."
+
+    def handle(self, **options: Any) -> None:
+        bearer = _scout()
+        for tool, arguments in DAY:
+            self.stdout.write(f"  {tool}: {_asked(bearer, tool, arguments)}")
+        self.stdout.write(
+            "Three wait for you under Queue; the rest is under Audit, Who ran what, agent scout."
+        )
+
+
+@transaction.atomic
+def _made() -> Agent:
+    toolset = Toolset.objects.filter(slug=TOOLSET).first()
+    if toolset is None:
+        raise CommandError("There are no examples yet: start Countersign with `manage.py up`.")
+    agent = Agent.objects.filter(name=AGENT).first()
+    agent = agent or accounts.create_agent(AGENT, owner=agent_owner(), by=None)
+    services.assign(toolset, agent, by=None)
+    return agent
+
+
+def _scout() -> Bearer:
+    bearer = speaking_for(_made())
+    if bearer is None:
+        raise CommandError("The agent scout, or its owner, is switched off.")
+    return bearer
+
+
+def _asked(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
+    text = json.dumps(arguments).replace("{today}", date.today().isoformat())
+    question = Question(
+        bearer=bearer,
+        toolset=TOOLSET,
+        tool=tool,
+        arguments=text.encode(),
+        parsed=json.loads(text),
+        origin=Call.Origin.COMMAND,
+        background=True,
+    )
+    try:
+        submitted = asking.ask(question, seconds=0)
+    except CountersignError as error:
+        raise CommandError(str(error)) from error
+    state: str = Call.objects.get(pk=submitted.call_id).get_state_display()
+    return state

@@ -1,0 +1,139 @@
+"""Anywhere from anywhere: pages, tools, servers, agents and calls, found by a few letters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from accounts.http import ConsoleRequest
+from accounts.models import Agent, User
+from calls.models import Call
+from calls.states import State
+from core.http import is_htmx, page
+from registry.models import Server, Tool
+
+# Of each kind, so that no kind pushes another off the list.
+MOST = 6
+# A call's id, its beginning, or its fingerprint.
+_HEX = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]{0,27}")
+
+
+class Place(NamedTuple):
+    kind: str
+    icon: str
+    name: str
+    href: str
+    note: str = ""
+
+
+class Page(NamedTuple):
+    icon: str
+    # Translated when it is shown.
+    name: object
+    address: str
+    permission: str = ""
+    query: str = ""
+
+
+PAGES = [
+    Page("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
+    Page("server", _("Servers"), "registry:servers", "registry.view_server"),
+    Page("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
+    Page("allow", _("Standing grants"), "approvals:grants", "approvals.view_grant"),
+    Page("calls", _("Calls"), "calls:list", "calls.view_call"),
+    Page("running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"),
+    Page("unknown", _("Calls of unknown outcome"), "calls:unknown", "calls.view_call"),
+    Page("disabled", _("Freezes"), "approvals:freezes", "calls.view_call"),
+    Page("audit", _("Audit"), "audit:list", "audit.view_entry"),
+    Page("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
+    Page("rule", _("Policies"), "policies:rules", "policies.view_rule"),
+    Page("rule", _("Explain: what would rules say"), "policies:explain", "policies.view_rule"),
+    Page("add", _("Add a rule"), "policies:add_rule", "policies.add_rule"),
+    Page("agent", _("Agents"), "accounts:agents"),
+    Page("add", _("Add an agent"), "accounts:add_agent", "accounts.add_agent"),
+    Page("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
+    Page("add", _("Add a toolset"), "registry:add_toolset", "registry.add_toolset"),
+    Page("server", _("Register a server"), "registry:register", "registry.add_server"),
+    Page("person", _("People"), "accounts:people", "accounts.view_user"),
+    Page("add", _("Invite a person"), "accounts:invite", "accounts.add_user"),
+    Page("settings", _("Settings"), "accounts:settings"),
+    Page("person", _("Your profile: time zone and password"), "accounts:profile"),
+]
+
+
+@page("")
+def find(request: ConsoleRequest) -> HttpResponse:
+    text = request.GET.get("q", "").strip()[:100]
+    context = {"section": "", "text": text, "places": list(places(text, request.user))}
+    return render(request, "find.html#places" if is_htmx(request) else "find.html", context)
+
+
+def places(text: str, person: User) -> Iterator[Place]:
+    """Only what this person may open; what is named exactly stands first."""
+    yield from _calls(text, person)
+    yield from _pages(text, person)
+    if text:
+        yield from _tools(text, person)
+        yield from _servers(text, person)
+        yield from _agents(text, person)
+
+
+def _pages(text: str, person: User) -> Iterator[Place]:
+    for known in PAGES:
+        if text.casefold() not in str(known.name).casefold():
+            continue
+        if not known.permission or person.has_perm(known.permission):
+            href = reverse(known.address) + known.query
+            yield Place(str(_("Page")), known.icon, str(known.name), href)
+
+
+def _tools(text: str, person: User) -> Iterator[Place]:
+    if not person.has_perm("registry.view_tool"):
+        return
+    found = Tool.objects.filter(exposed_name__icontains=text).order_by("exposed_name")
+    for tool in found.only("exposed_name", "state")[:MOST]:
+        href = reverse("registry:tool", args=[tool.exposed_name])
+        note = "" if tool.state == Tool.State.PUBLISHED else tool.get_state_display()
+        yield Place(str(_("Tool")), "tool", tool.exposed_name, href, note)
+
+
+def _servers(text: str, person: User) -> Iterator[Place]:
+    if not person.has_perm("registry.view_server"):
+        return
+    found = Server.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
+    for server in found.order_by("slug")[:MOST]:
+        href = reverse("registry:server", args=[server.slug])
+        yield Place(str(_("Server")), "server", server.slug, href, server.title)
+
+
+def _agents(text: str, person: User) -> Iterator[Place]:
+    found = Agent.objects.visible_to(person).filter(name__icontains=text)
+    for agent in found.select_related("owner").order_by("name")[:MOST]:
+        href = reverse("accounts:agent", args=[agent.name])
+        note = str(_("for {owner}")).format(owner=agent.owner.username)
+        yield Place(str(_("Agent")), "agent", agent.name, href, note)
+
+
+def _calls(text: str, person: User) -> Iterator[Place]:
+    text = text.casefold()
+    if not _HEX.fullmatch(text) or not person.has_perm("calls.view_call"):
+        return
+    digits = text.replace("-", "")
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    named = Call.objects.filter(pk__gte=first, pk__lte=last).order_by("-pk")
+    held = Call.objects.filter(state=State.HELD, call_digest__startswith=digits)
+    found = {
+        call.pk: call for rows in (held, named) for call in rows.select_related("agent")[:MOST]
+    }
+    for call in list(found.values())[:MOST]:
+        note = f"{call.agent.name} · {call.get_state_display()} · {call.fingerprint}"
+        href = reverse("calls:detail", args=[call.pk])
+        yield Place(str(_("Call")), "calls", call.tool_name, href, note)

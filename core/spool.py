@@ -1,0 +1,131 @@
+"""What must not be lost while the database is away: sealed, forced to the disk, and taken up again.
+
+Each process has a folder of its own and holds a lock on it for as long as it lives. A folder whose
+lock nobody holds was left by a process that died, and whoever finds it takes it over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from core import seal
+from core.seal import Unsealable
+
+log = logging.getLogger(__name__)
+
+PURPOSE = "spool"
+SUFFIX = ".reply"
+ASIDE = "aside"
+LOCK = "lock"
+
+
+class Spool:
+    """Files of one process below `root`. Every verb blocks: call it away from an event loop."""
+
+    def __init__(self, root: Path, owner: str) -> None:
+        self._root, self._owner = root, owner.replace("/", "_")
+        self._folder: Path | None = None
+        self._lock: int | None = None
+
+    def keep(self, name: str, value: bytes) -> None:
+        """On the disk, whatever happens to this process or machine, once this returns."""
+        folder = self._own()
+        draft, path = folder / f"{name}.draft", folder / f"{name}{SUFFIX}"
+        with draft.open("wb") as file:
+            file.write(seal.seal(PURPOSE, value, place=name))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+        _sync_folder(folder)
+
+    def drop(self, name: str) -> None:
+        if self._folder is not None:
+            (self._folder / f"{name}{SUFFIX}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Leaves what is still kept to whoever comes next."""
+        if self._folder is None or self._lock is None:
+            return
+        if not any(self._folder.glob(f"*{SUFFIX}")):
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
+        self._folder = self._lock = None
+
+    def left_behind(self) -> Iterator[Left]:
+        """Folders of processes that are no more, each locked while it is looked at."""
+        if not self._root.exists():
+            return
+        for folder in sorted(self._root.iterdir()):
+            if folder == self._folder or folder.name == ASIDE or not folder.is_dir():
+                continue
+            lock = _locked(folder)
+            if lock is not None:
+                try:
+                    yield Left(folder)
+                finally:
+                    os.close(lock)
+
+    def _own(self) -> Path:
+        if self._folder is None:
+            folder = self._root / self._owner
+            folder.mkdir(mode=0o700, parents=True)
+            self._lock = _locked(folder)
+            self._folder = folder
+            _sync_folder(folder)
+            _sync_folder(self._root)
+        return self._folder
+
+
+class Left:
+    """A folder that a process left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self) -> Iterator[tuple[str, bytes]]:
+        """Names and values; what cannot be read is set aside, and said."""
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+            name = path.name.removesuffix(SUFFIX)
+            try:
+                value = seal.unseal(PURPOSE, path.read_bytes(), place=name)
+            except Unsealable:
+                self.set_aside(name, "it was altered, or sealed with another key")
+            else:
+                yield name, value
+
+    def drop(self, name: str) -> None:
+        (self._folder / f"{name}{SUFFIX}").unlink(missing_ok=True)
+
+    def set_aside(self, name: str, why: str) -> None:
+        aside = self._folder.parent / ASIDE
+        aside.mkdir(mode=0o700, exist_ok=True)
+        log.error("spool: %s is set aside in %s: %s", name, aside, why)
+        (self._folder / f"{name}{SUFFIX}").rename(aside / f"{name}{SUFFIX}")
+
+    def remove_if_empty(self) -> None:
+        if not any(self._folder.glob(f"*{SUFFIX}")):
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock that ends with its holder, however it ends; None if somebody has it."""
+    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,145 @@
+"""Streams on which agents hear of changes: subscriptions/listen, and the GET of earlier revisions.
+
+Source: MCP 2026-07-28, basic/patterns/subscriptions; 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from core.errors import RecordUnavailable
+from gateway import legacy
+from gateway.exchange import Exchange, Turn
+from gateway.refusals import CLOSE, RETRY_LATER, Refusal, invalid_params
+from gateway.revisions import META
+from gateway.runtime import Snapshot
+from gateway.stream import Reply
+
+SUBSCRIPTION = META + "subscriptionId"
+TOOLS = "toolsListChanged"
+# Each holds a connection and a task, whoever asks for it.
+OF_ONE_AGENT, OF_ALL = 32, 2_000
+
+_CHANGED = "notifications/tools/list_changed"
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+_open: Counter[int] = Counter()
+_ends: set[asyncio.Event] = set()
+
+
+async def listen(turn: Turn) -> bytes:
+    """Until the client goes away or this process stops."""
+    wanted = turn.message.params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise invalid_params("params.notifications must be an object: what you want to hear of.")
+    tag = {SUBSCRIPTION: orjson.Fragment(turn.message.id)}
+    with _place(turn.exchange) as ended:
+        turn.reply.stream()
+        # What we cannot tell of is left out, so that the client knows.
+        honoured = {TOOLS: True} if wanted.get(TOOLS) is True else {}
+        turn.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
+        changed = _notification(_CHANGED, {"_meta": tag})
+        await _hear(turn.exchange, turn.reply, ended, changed if honoured else b"")
+    return turn.result(orjson.dumps({"resultType": "complete", "_meta": tag}))
+
+
+async def get(exchange: Exchange, receive: Any, send: Any) -> None:
+    """The stream beside a session of an earlier revision."""
+    if not exchange.headers.text(legacy.SESSION):
+        message = "Only POST here: a stream to GET stands beside a session, and none was named."
+        raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
+    legacy.client_of(exchange.headers, exchange.bearer.agent_id)
+    reply = Reply(receive, send)
+    with _place(exchange) as ended:
+        reply.stream()
+        await _hear(exchange, reply, ended, _notification(_CHANGED, None))
+    await reply.end()
+
+
+def end_all() -> None:
+    """This process stops: said in good form, so that clients come back at once."""
+    for ended in _ends:
+        ended.set()
+
+
+@contextlib.contextmanager
+def _place(exchange: Exchange) -> Iterator[asyncio.Event]:
+    agent = exchange.bearer.agent_id
+    if _open[agent] >= OF_ONE_AGENT or len(_ends) >= OF_ALL:
+        raise Refusal(
+            429,
+            f"An agent may listen on {OF_ONE_AGENT} streams at a time: close one.",
+            headers=(RETRY_LATER,),
+        )
+    _open[agent] += 1
+    ended = asyncio.Event()
+    _ends.add(ended)
+    try:
+        yield ended
+    finally:
+        _ends.discard(ended)
+        _open[agent] -= 1
+        if not _open[agent]:
+            del _open[agent]
+
+
+async def _hear(exchange: Exchange, reply: Reply, ended: asyncio.Event, changed: bytes) -> None:
+    async def gone() -> None:
+        ended.set()
+
+    reply.begin()
+    reply.linger(gone)
+    look = _watcher(exchange, ended, lambda: reply.push(changed) if changed else None)
+    ears = exchange.runtime.ears
+    ears.join(look)
+    try:
+        # Something may have changed between the request's snapshot and now.
+        with contextlib.suppress(RecordUnavailable):
+            look(await exchange.runtime.fresh())
+        await ended.wait()
+    finally:
+        ears.leave(look)
+
+
+def _watcher(
+    exchange: Exchange, ended: asyncio.Event, tell: Callable[[], None]
+) -> Callable[[Snapshot], None]:
+    shown = _offered(exchange, exchange.snapshot)
+
+    def look(snapshot: Snapshot) -> None:
+        nonlocal shown
+        now = _offered(exchange, snapshot)
+        if now is None:
+            # Revoked, or no longer this agent's: who may not ask may not hear either.
+            ended.set()
+        elif now != shown:
+            shown = now
+            tell()
+
+    return look
+
+
+def _offered(exchange: Exchange, snapshot: Snapshot) -> dict[str, int] | None:
+    """What tools/list would show there, by name and definition; None without access."""
+    toolset = snapshot.catalogue.toolset(exchange.toolset.slug)
+    if toolset is None or exchange.bearer.agent_id not in toolset.agents:
+        return None
+    if not snapshot.tokens.holds(exchange.bearer):
+        return None
+    tools = toolset.by_server.get(exchange.server) if exchange.server else toolset.by_exposed
+    if tools is None:
+        return None
+    return {name: tool.definition_id for name, tool in tools.items()}
+
+
+def _notification(method: str, params: dict[str, Any] | None) -> bytes:
+    members: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        members["params"] = params
+    return orjson.dumps(members)

@@ -1,0 +1,110 @@
+"""A person tries a tool: as one of their own agents, through the door that all agents use.
+
+Nobody gets further by the console than their agents would: which tools there are, what rules say
+and who has to approve is the agent's, and its owner is never the one who approves.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+import orjson
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from accounts.models import Agent, User
+from calls.models import Call
+from core.errors import CountersignError
+from gateway import asking
+from gateway.asking import Question
+from gateway.bearers import speaking_for
+from gateway.submit import Submitted
+from policies.decide import Decision
+from registry.models import Tool, Toolset
+from registry.published import Violation
+
+# What takes longer is looked at while it runs.
+WAIT_S = 1.5
+HISTORY = 10
+
+
+class CannotTry(CountersignError):
+    """Says why this person cannot try this tool now, and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One of the person's agents, and a toolset by which it gets the tool."""
+
+    agent: Agent
+    toolset: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What would be said of a call; `decision` is None if agents get no such tool."""
+
+    decision: Decision | None
+    violations: list[Violation]
+
+
+def ways(tool: Tool, person: User) -> list[Way]:
+    """By the agents' names; each with the first toolset that has the tool."""
+    agents = person.agents.filter(enabled=True).select_related("owner").order_by("name")
+    offered = Toolset.objects.filter(Q(tools=tool) | Q(servers=tool.server), agents__in=agents)
+    by_agent: dict[int, str] = {}
+    for agent_id, slug in offered.order_by("slug").values_list("agents", "slug"):
+        by_agent.setdefault(agent_id, slug)
+    return [Way(agent, by_agent[agent.pk]) for agent in agents if agent.pk in by_agent]
+
+
+def expect(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Expected:
+    """The very answer that agents would get now. Nothing is called and nothing recorded."""
+    return Expected(*asking.explained(_question(tool, way, arguments, parsed)))
+
+
+def send(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Submitted:
+    return asking.ask(_question(tool, way, arguments, parsed), seconds=WAIT_S)
+
+
+def tried(tool: Tool, person: User) -> list[Call]:
+    """This person's last tries, to look at or to do again."""
+    own = Call.objects.filter(tool=tool, agent__owner=person, origin=Call.Origin.CONSOLE)
+    return list(own.select_related("agent").defer("arguments").newest_first()[:HISTORY])
+
+
+def json_rpc(tool: Tool, arguments: bytes) -> str:
+    """What an agent's client sends for the same; the arguments as they were written."""
+    name = orjson.dumps(tool.exposed_name).decode()
+    return (
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '
+        f'"params": {{"name": {name}, "arguments": {arguments.decode()}}}}}'
+    )
+
+
+def curl(tool: Tool, way: Way, arguments: bytes) -> str:
+    return "\n".join(
+        (
+            f"curl -sS {settings.AGENT_URL}/mcp/{way.toolset} \\",
+            '  -H "Authorization: Bearer $COUNTERSIGN_TOKEN" \\',
+            "  -H 'Content-Type: application/json' \\",
+            "  -H 'Accept: application/json, text/event-stream' \\",
+            f"  -d {shlex.quote(json_rpc(tool, arguments))}",
+        )
+    )
+
+
+def _question(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Question:
+    bearer = speaking_for(way.agent)
+    if bearer is None:
+        raise CannotTry(_("The agent %s was disabled.") % way.agent.name)
+    return Question(
+        bearer=bearer,
+        toolset=way.toolset,
+        tool=tool.exposed_name,
+        arguments=arguments,
+        parsed=parsed,
+        origin=Call.Origin.CONSOLE,
+    )

@@ -1,0 +1,111 @@
+"""The Try tab of a tool's page."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from accounts.http import ConsoleRequest
+from calls import pictures
+from calls.models import Call
+from core.errors import CountersignError
+from core.http import is_htmx, page
+from gateway import trying
+from gateway.trying import Expected, Way
+from registry import forms
+from registry.forms import SchemaForm
+from registry.models import Tool
+from registry.tool_pages import frame
+
+Context = dict[str, Any]
+
+
+@page("registry.view_tool", "GET", "HEAD", "POST")
+def try_tool(request: ConsoleRequest, name: str) -> HttpResponse:
+    context = frame(name, "try")
+    tool: Tool = context["tool"]
+    ways = trying.ways(tool, request.user) if _is_offered(tool) else []
+    way = _chosen(ways, request)
+    context |= {"ways": ways, "way": way, "action": request.path, "tried": []}
+    context["tried"] = trying.tried(tool, request.user)
+    if request.method == "POST" and way is not None:
+        return _posted(request, context, way)
+    return render(request, "gateway/try.html", context | _shown(request, tool, way))
+
+
+def _posted(request: ConsoleRequest, context: Context, way: Way) -> HttpResponse:
+    tool: Tool = context["tool"]
+    form = forms.posted(_schema(tool), request.POST)
+    context |= {"form": form}
+    if form.redraw or form.document is None or not form.ok:
+        return _drawn(request, context)
+    try:
+        expected = trying.expect(tool, way, form.document, form.value)
+        form.show(expected.violations)
+        if request.POST.get("do") == "look" or expected.violations or expected.decision is None:
+            return _drawn(request, context | _looked(tool, way, form, expected))
+        submitted = trying.send(tool, way, form.document, form.value)
+    except CountersignError as error:
+        form.errors.append(str(error))
+        return _drawn(request, context)
+    there = reverse("gateway:try", args=[tool.exposed_name])
+    return redirect(f"{there}?call={submitted.call_id}#outcome")
+
+
+def _drawn(request: HttpRequest, context: Context) -> HttpResponse:
+    part = "#trying" if is_htmx(request) else ""
+    return render(request, f"gateway/try.html{part}", context)
+
+
+def _looked(tool: Tool, way: Way, form: SchemaForm, expected: Expected) -> Context:
+    found: Context = {"expected": None if expected.violations else expected}
+    return found | _as_sent(tool, way, form.document or b"{}")
+
+
+def _as_sent(tool: Tool, way: Way, document: bytes) -> Context:
+    return {
+        "json_rpc": trying.json_rpc(tool, document),
+        "curl": trying.curl(tool, way, document),
+    }
+
+
+def _shown(request: ConsoleRequest, tool: Tool, way: Way | None) -> Context:
+    """An empty form, or one with the arguments of an earlier try and what came of it."""
+    picture = _picture(request, tool)
+    if picture is None:
+        return {"form": forms.filled(_schema(tool))}
+    call: Call = picture["call"]
+    document = bytes(call.arguments)
+    context = picture | {"form": forms.filled(_schema(tool), document)}
+    context["may_cancel"] = pictures.may_cancel(call, request.user)
+    return context | (_as_sent(tool, way, document) if way else {})
+
+
+def _picture(request: ConsoleRequest, tool: Tool) -> Context | None:
+    try:
+        call_id = UUID(request.GET.get("call", ""))
+    except ValueError:
+        return None
+    picture = pictures.of_call(call_id, request.user)
+    if picture is None or not picture["may_read"] or picture["call"].tool_id != tool.pk:
+        return None
+    return picture
+
+
+def _chosen(ways: list[Way], request: HttpRequest) -> Way | None:
+    name = request.POST.get("agent") or request.GET.get("agent", "")
+    return next((way for way in ways if way.agent.name == name), ways[0] if ways else None)
+
+
+def _is_offered(tool: Tool) -> bool:
+    return tool.state == Tool.State.PUBLISHED and tool.server.enabled
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    definition = tool.published or tool.latest
+    schema = definition.content.get("inputSchema") if definition else None
+    return schema if isinstance(schema, dict) else {}

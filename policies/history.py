@@ -1,0 +1,81 @@
+"""What an agent and a tool had with each other lately, as the record has it.
+
+Read only for calls that a rule covers whose condition asks for it, and never far back: what a
+condition may cost is bounded, and this is part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, connection, transaction
+
+# Of the agent's newest entries; an allowed call has two, one that people decided about five.
+LOOKED_AT = 5_000
+WITHIN_MS = 200
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+ROOT = "history"
+
+SQL = """
+WITH recent AS MATERIALIZED (
+    SELECT at, seq, to_state, tool, call_id FROM audit_entry
+    WHERE agent_id = %s ORDER BY id DESC LIMIT 5000
+), mine AS (
+    SELECT * FROM recent
+    WHERE tool = %s AND call_id IS DISTINCT FROM %s::uuid
+      AND at <= COALESCE(%s::timestamptz, clock_timestamp())
+), moment AS (
+    SELECT COALESCE(%s::timestamptz, clock_timestamp()) AS now
+)
+SELECT count(*) FILTER (WHERE seq = 1 AND at > now - interval '1 hour'),
+    count(*) FILTER (
+        WHERE seq IS NOT NULL AND to_state IN ('refused', 'denied')
+          AND at > now - interval '24 hours'),
+    max(at) FILTER (WHERE seq IS NOT NULL AND to_state = 'approved')
+FROM moment LEFT JOIN mine ON true
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    calls_1h: int = 0
+    refused_24h: int = 0
+    last_approved: datetime = NEVER
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "history.calls_1h": self.calls_1h,
+            "history.refused_24h": self.refused_24h,
+            "history.last_approved": self.last_approved,
+        }
+
+
+def arguments(
+    agent_id: int, tool: str, *, but: UUID | None = None, at: datetime | None = None
+) -> list[Any]:
+    """For SQL. `tool` as agents name it; `but` and `at`: as it was when that call was asked for."""
+    return [agent_id, tool, but, at, at]
+
+
+def of_row(row: Sequence[Any]) -> History:
+    calls, refused, approved = row
+    return History(calls, refused, approved or NEVER)
+
+
+def read(
+    agent_id: int, tool: str, *, but: UUID | None = None, at: datetime | None = None
+) -> History | None:
+    """None if it cannot be read in time: conditions that ask for it then ask a person."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = %s", [WITHIN_MS])
+            cursor.execute(SQL, arguments(agent_id, tool, but=but, at=at))
+            found = of_row(cursor.fetchone())
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            return found
+    except DatabaseError:
+        return None

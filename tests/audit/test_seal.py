@@ -1,0 +1,283 @@
+"""The record sealed: what outsiders can check, and what they find when somebody touched it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from audit import tree, verify
+from audit.anchors import keep
+from audit.exporting import whole_record
+from audit.live import check_live, unsealed
+from audit.models import Checkpoint, Entry, Leaf, Line, Node
+from audit.sealing import public_key, seal, seal_all
+from audit.services import SYSTEM, record
+from tests.database import Databases
+
+# What is settled depends on every transaction of the server, also of other workers' tests.
+pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
+
+
+def write(n: int) -> None:
+    Entry.objects.bulk_create(
+        Entry(action="note.made", actor_kind="system", actor="countersign", reason=f"Note {k}.")
+        for k in range(n)
+    )
+
+
+@pytest.fixture
+def sealed() -> list[int]:
+    """Ten entries in three batches."""
+    for n in (4, 4, 2):
+        write(n)
+        seal()
+    return list(Leaf.objects.order_by("index").values_list("entry_id", flat=True))
+
+
+@pytest.fixture
+def forger(databases: Databases) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser who has taken the triggers away."""
+    with databases.superuser(os.environ) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield connection
+
+
+def outsider(tmp_path: Path, *anchors: str) -> subprocess.CompletedProcess[str]:
+    """verify.py alone, in a directory without the product."""
+    file, script = tmp_path / "export.jsonl", tmp_path / "verify.py"
+    file.write_text("".join(whole_record()))
+    return run(script, file, *anchors)
+
+
+def run(script: Path, file: Path, *anchors: str) -> subprocess.CompletedProcess[str]:
+    script.write_bytes(Path(verify.__file__).read_bytes())
+    more = []
+    if anchors:
+        (script.parent / "anchors").write_text("\n".join(anchors))
+        more = ["--anchor", str(script.parent / "anchors")]
+    argv = [sys.executable, "-I", str(script), str(file), "--key", str(public_key()), *more]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=script.parent, check=False)
+
+
+def test_every_entry_gets_its_leaf_in_order(sealed: list[int]) -> None:
+    assert sealed == list(Entry.objects.order_by("id").values_list("id", flat=True))
+    assert list(Leaf.objects.order_by("index").values_list("index", flat=True)) == list(range(10))
+    assert set(Line.objects.values_list("pk", flat=True)) == set(sealed)
+    assert seal() == 0
+    assert [c.size for c in Checkpoint.objects.order_by("id")] == [4, 8, 10]
+
+
+def test_an_outsider_finds_it_whole(sealed: list[int], tmp_path: Path) -> None:
+    done = outsider(tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "10 entries hold, by 3 checkpoints.\n")
+    assert check_live().wrong == []
+    assert unsealed() == 0
+
+
+def test_writers_who_commit_late_are_sealed_late(databases: Databases) -> None:
+    sql = "INSERT INTO audit_entry (action, actor_kind, actor) VALUES ('note.late', 'system', 'x')"
+    with psycopg.connect(os.environ["DATABASE_URL"]) as slow:
+        slow.execute(sql)
+        write(3)
+        assert seal_all() == 3
+        slow.commit()
+    assert seal_all() == 1
+    assert Leaf.objects.latest("index").entry_id == Entry.objects.order_by("id")[0].pk
+    assert check_live().wrong == []
+
+
+def test_only_one_seals_at_a_time(databases: Databases) -> None:
+    write(3)
+    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtext('countersign audit'))")
+        assert seal() == 0
+    assert seal() == 3
+
+
+def test_what_is_settled_is_not_looked_at_again(sealed: list[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE audit_sealing SET mark_at = mark_at - interval '1 minute'")
+        seal()
+        cursor.execute("SELECT settled_id FROM audit_sealing")
+        assert cursor.fetchone()[0] >= sealed[3]
+
+
+CHANGED = [
+    ("UPDATE audit_entry SET reason = 'Nothing.' WHERE id = {5}", "Entry {5} was changed"),
+    ("UPDATE audit_entry SET at = at - interval '1 s' WHERE id = {2}", "Entry {2} was changed"),
+    ("DELETE FROM audit_entry WHERE id = {3}", "Entry {3} is gone"),
+    (
+        "UPDATE audit_entry SET id = -id WHERE id IN ({1}, {2});"
+        "UPDATE audit_entry SET id = {2} WHERE id = -{1};"
+        "UPDATE audit_entry SET id = {1} WHERE id = -{2}",
+        "Entry {1} was changed",
+    ),
+    (
+        "UPDATE audit_leaf SET index = -index WHERE index IN (5, 6);"
+        "UPDATE audit_leaf SET index = 6 WHERE index = -5;"
+        "UPDATE audit_leaf SET index = 5 WHERE index = -6",
+        "Entries 4 to 7 are not what was signed",
+    ),
+    (
+        "DELETE FROM audit_entry WHERE id = {9}; DELETE FROM audit_leaf WHERE index = 9",
+        "Cut off: a checkpoint",
+    ),
+    (
+        "DELETE FROM audit_entry WHERE id = {4}; DELETE FROM audit_leaf WHERE index = 4",
+        "Leaf 4 is missing",
+    ),
+    ("UPDATE audit_leaf SET hash = sha256('x') WHERE index = 0", "Entry {0} was changed"),
+    (
+        "UPDATE audit_checkpoint SET note = replace(note, E'\\n8\\n', E'\\n9\\n')",
+        "not signed by the given key",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forgery", "said"), CHANGED)
+def test_a_forger_with_every_right_is_found_out(
+    sealed: list[int], forger: psycopg.Connection[Any], forgery: str, said: str
+) -> None:
+    forger.execute(forgery.format(*sealed))
+
+    wrong = check_live().wrong
+
+    assert any(said.format(*sealed) in sentence for sentence in wrong), wrong
+
+
+def test_a_row_put_in_among_older_ones_is_found(
+    sealed: list[int], forger: psycopg.Connection[Any]
+) -> None:
+    forger.execute(
+        "INSERT INTO audit_entry (action, actor_kind, actor, at)"
+        " VALUES ('approval.voted', 'person', 'alice', now() - interval '2 days')"
+    )
+    seal()
+
+    assert any("was put in after" in sentence for sentence in check_live().wrong)
+
+
+def test_a_changed_body_with_its_leaf_made_anew_is_found_by_the_root(
+    sealed: list[int], forger: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    from audit.bodies import COLUMNS, body
+
+    forger.execute(f"UPDATE audit_entry SET actor = 'mallory' WHERE id = {sealed[6]}")
+    leaf = Leaf.objects.get(index=6)
+    row = Entry.objects.filter(pk=sealed[6]).values(*COLUMNS).get()
+    made = verify.leaf_hash(bytes(leaf.salt), verify.canonical(body(row)))
+    forger.execute("UPDATE audit_leaf SET hash = %s WHERE index = 6", [made])
+
+    assert "Entries 4 to 7 are not what was signed" in check_live().wrong[0]
+    done = outsider(tmp_path)
+    assert (done.returncode, done.stderr[:38]) == (1, "Entries 4 to 7 are not what was signed")
+
+
+def test_a_tail_cut_with_its_checkpoints_is_found_by_an_anchor(
+    sealed: list[int], forger: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    newest = Checkpoint.objects.first()
+    assert newest
+    forger.execute(
+        f"DELETE FROM audit_entry WHERE id >= {sealed[8]}; DELETE FROM audit_leaf WHERE index >= 8;"
+        "DELETE FROM audit_checkpoint WHERE size > 8; UPDATE audit_sealing SET size = 8"
+    )
+
+    assert outsider(tmp_path).returncode == 0
+    done = outsider(tmp_path, newest.note)
+    assert done.returncode == 1
+    assert "Cut off: an anchor" in done.stderr
+
+
+def test_another_key_signs_nothing(sealed: list[int], tmp_path: Path) -> None:
+    other = verify.Key("countersign", bytes(32))
+    with pytest.raises(verify.Broken):
+        verify.read_note(Checkpoint.objects.latest("pk").note, other)
+
+
+def test_anchors_are_kept_in_a_file_and_said_in_the_log(
+    sealed: list[int], settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ANCHOR_FILE = tmp_path / "else" / "checkpoints"
+    caplog.set_level("INFO")
+
+    for checkpoint in Checkpoint.objects.order_by("id"):
+        keep(checkpoint)
+
+    read = list(verify.notes(settings.ANCHOR_FILE.read_text()))
+    assert [verify.read_note(note, public_key()).size for note in read] == [4, 8, 10]
+    assert "anchor: countersign 10 " in caplog.text
+    assert check_live(read).anchors == 3
+
+
+def test_paths_lead_to_the_root_at_every_size(sealed: list[int]) -> None:
+    write(690)
+    seal_all()
+    assert Node.objects.filter(level=8).count() == 2
+    leaves = {leaf.index: bytes(leaf.hash) for leaf in Leaf.objects.all()}
+
+    for size in (1, 2, 7, 256, 257, 511, 512, 513, 700):
+        known = verify.Peaks()
+        for index in range(size):
+            list(known.append(leaves[index]))
+        read = tree.Tree(size)
+        for index in {0, 1, size // 2, size - 1} - {size}:
+            path = read.path(index)
+            assert verify.root_by_path(index, size, leaves[index], path) == known.root()
+            assert verify.root_by_path(index, size, leaves[index], [*path, bytes(32)]) is None
+            wrong = leaves[(index + 1) % 700]
+            assert verify.root_by_path(index, size, wrong, path) != known.root()
+
+
+def test_the_commands_say_it_in_words(
+    sealed: list[int], forger: psycopg.Connection[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record("note.made", actor=SYSTEM)
+    call_command("audit_verify")
+    assert "10 entries hold" in capsys.readouterr().out
+    call_command("audit_seal")
+    assert "1 entries sealed" in capsys.readouterr().out
+    call_command("audit_key")
+    assert verify.Key.parse(capsys.readouterr().out) == public_key()
+
+    forger.execute(f"DELETE FROM audit_entry WHERE id = {sealed[0]}")
+    with pytest.raises(SystemExit):
+        call_command("audit_verify")
+    assert f"Entry {sealed[0]} is gone" in capsys.readouterr().err
+
+
+def test_no_role_of_ours_may_touch_what_is_sealed(sealed: list[int]) -> None:
+    for table in ("audit_leaf", "audit_node", "audit_checkpoint"):
+        for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET hash = ''", f"TRUNCATE {table}"):
+            with psycopg.connect(os.environ["DATABASE_URL"]) as app, pytest.raises(psycopg.Error):
+                app.execute(sql)
+            with (
+                psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as own,
+                pytest.raises(psycopg.Error),
+            ):
+                own.execute(sql)
+
+
+def test_broken_exports_are_said_to_be_broken(sealed: list[int], tmp_path: Path) -> None:
+    lines = "".join(whole_record()).splitlines()
+    shifted = [*lines[:5], *lines[6:]]
+    changed = [line.replace("Note 2.", "Note 3.") for line in lines]
+    unsigned = [line for line in lines if "checkpoint" not in json.loads(line)]
+    for name, content, code, said in [
+        ("shifted", shifted, 1, "Leaf 2 is missing"),
+        ("changed", changed, 1, "Entries 0 to 3 are not"),
+        ("unsigned", unsigned, 2, "Nothing signed"),
+        ("garbage", [*lines, "{"], 1, "cannot be read"),
+    ]:
+        (tmp_path / name).write_text("\n".join(content))
+        done = run(tmp_path / "verify.py", tmp_path / name)
+        assert (done.returncode, said in done.stderr) == (code, True), (name, done.stderr)

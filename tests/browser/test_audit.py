@@ -1,0 +1,107 @@
+"""The record, used as an auditor does: cells, bars, the live list, keys, and no JavaScript."""
+
+import re
+
+from playwright.sync_api import expect
+
+from audit.models import Entry
+from audit.sealing import seal_all
+from audit.services import record
+from tests.browser.conftest import Opened, rung
+from tests.browser.scene import Office
+from tests.browser.test_calls import live
+
+
+def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
+    seal_all()
+    page = opened(office.alice)
+    page.goto("/audit/")
+
+    page.get_by_role("row").get_by_role("link", name="scout", exact=True).first.click()
+    expect(page).to_have_url(re.compile(r"\?agent=scout$"))
+    expect(page.get_by_label("Agent", exact=True)).to_have_value("scout")
+    # By key: the only way to a bar for those who do not point.
+    bar = page.get_by_role("group", name="Entries over time").get_by_role("link").first
+    bar.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"agent=scout&since=.+&until="))
+    expect(page.get_by_role("table", name="Entries, newest first")).to_be_visible()
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"\?agent=scout$"))
+    page.get_by_role("link", name="take away").click()
+    expect(page).to_have_url(re.compile(r"/audit/\?$"))
+
+
+def test_new_entries_come_to_the_top_and_wait_when_paused(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto("/audit/")
+    page.get_by_role("link", name="Follow live").click()
+    live(page)
+    page.mouse.move(2, 2)
+    top = page.locator("#entries tbody tr").first
+
+    record("note.first", actor=office.alice.actor)
+    rung("calls")
+    expect(top).to_contain_text("Note first")
+
+    pause = page.get_by_role("button", name="Pause")
+    pause.click()
+    expect(pause).to_have_attribute("aria-pressed", "true")
+    record("note.second", actor=office.alice.actor)
+    rung("calls")
+    expect(page.get_by_text("Paused: new entries wait.")).to_be_visible()
+    expect(top).to_contain_text("Note first")
+    pause.click()
+    page.mouse.move(2, 2)
+    rung("calls")
+    expect(top).to_contain_text("Note second")
+
+
+def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto("/audit/?agent=scout")
+    page.get_by_label("Keep this filter as").fill("What scout did")
+    page.get_by_label("for everybody").check()
+    page.get_by_role("button", name="Keep").click()
+    expect(page.get_by_text("Saved as “What scout did”.")).to_be_visible()
+    page.goto("/audit/")
+    page.get_by_role("link", name="What scout did").click()
+    expect(page.get_by_label("Agent", exact=True)).to_have_value("scout")
+
+    page.get_by_label("Export what fits").select_option("jsonl")
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert len(download.value.path().read_text().splitlines()) >= 8
+    expect(page.get_by_text("and that is all")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_attribute("value", "100")
+    page.goto("/audit/?agent=scout")
+    page.get_by_role("button", name="Remove the filter What scout did").click()
+    expect(page.get_by_text("“What scout did” is removed.")).to_be_visible()
+
+
+def test_a_payload_is_opened_on_an_entry_and_that_is_an_entry(
+    opened: Opened, office: Office
+) -> None:
+    entry = Entry.objects.of_call(office.pictured).last()
+    assert entry
+    page = opened(office.alice)
+    page.goto(f"/audit/{entry.pk}/")
+
+    page.get_by_text("What was asked, and what came back").click()
+
+    expect(page.locator("#payload").get_by_text("Utrecht", exact=True)).to_be_visible()
+    looked = Entry.objects.filter(action="payload.viewed", call_id=office.pictured)
+    assert list(looked.values_list("actor", flat=True)) == ["alice"]
+
+
+def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, java_script_enabled=False)
+    page.goto("/audit/")
+    page.get_by_label("Agent", exact=True).fill("scout")
+    page.get_by_label("Time", exact=True).select_option("today")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("cell", name="scout").first).to_be_visible()
+    page.get_by_role("link", name="Who ran what").click()
+    expect(page.get_by_role("heading", name="In short")).to_be_visible()
+    expect(page.get_by_text("3 calls of 3 tools")).to_be_visible()

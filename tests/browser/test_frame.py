@@ -1,0 +1,145 @@
+"""What stands around every page: finding, keys, the session that ends in mid-work."""
+
+from django.contrib.sessions.models import Session
+from playwright.sync_api import Page, expect
+
+from calls.models import Call
+from calls.states import State
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console.scenery import PASSWORD
+
+
+def test_ctrl_k_finds_a_tool_by_keyboard_alone(alice: Page) -> None:
+    alice.goto("/calls/")
+
+    alice.keyboard.press("Control+k")
+    box = alice.get_by_role("searchbox", name="Pages, tools")
+    expect(box).to_be_focused()
+    alice.keyboard.type("send_m")
+    expect(alice.locator("#palette .places a")).to_have_count(1)
+    alice.keyboard.press("ArrowDown")
+    expect(alice.locator("#palette .places a")).to_be_focused()
+    alice.keyboard.press("ArrowUp")
+    expect(box).to_be_focused()
+    alice.keyboard.press("Enter")
+
+    alice.wait_for_url("**/tools/mailer.send_mail/")
+
+
+def test_the_palette_opens_by_click_and_slash_and_closes(alice: Page) -> None:
+    alice.goto("/calls/")
+    palette = alice.get_by_role("dialog", name="Find")
+    opener = alice.get_by_role("link", name="Find", exact=True)
+
+    opener.click()
+    expect(palette).to_be_visible()
+    alice.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(opener).to_be_focused()
+
+    alice.keyboard.press("/")
+    expect(palette).to_be_visible()
+    palette.get_by_role("button", name="Close").click()
+    expect(palette).to_be_hidden()
+
+
+def test_the_palette_is_a_page_without_javascript(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, java_script_enabled=False)
+    page.goto("/calls/")
+
+    page.get_by_role("link", name="Find", exact=True).click()
+    page.get_by_label("Name").fill("scout")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_role("link", name="scout").click()
+
+    page.wait_for_url("**/agents/scout/")
+
+
+def test_the_sheet_of_shortcuts_and_going_by_keys(alice: Page) -> None:
+    alice.goto("/calls/")
+    sheet = alice.get_by_role("dialog", name="Keyboard shortcuts")
+
+    alice.keyboard.press("?")
+    expect(sheet).to_be_visible()
+    expect(sheet.get_by_text("Approve", exact=True)).to_be_visible()
+    alice.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    alice.get_by_role("button", name="Keyboard shortcuts").click()
+    sheet.get_by_role("button", name="Close").click()
+
+    alice.keyboard.press("g")
+    alice.keyboard.press("q")
+    alice.wait_for_url("**/queue/")
+
+
+def test_keys_of_one_letter_can_be_switched_off(alice: Page) -> None:
+    alice.goto("/calls/")
+    sheet = alice.get_by_role("dialog", name="Keyboard shortcuts")
+    alice.keyboard.press("?")
+    sheet.get_by_label("Use shortcuts of a single key").uncheck()
+    alice.keyboard.press("Escape")
+
+    alice.keyboard.press("?")
+    expect(sheet).to_be_hidden()
+    alice.reload()
+    alice.keyboard.press("/")
+    expect(alice.get_by_role("dialog", name="Find")).to_be_hidden()
+    alice.keyboard.press("Control+k")
+    expect(alice.get_by_role("dialog", name="Find")).to_be_visible()
+
+
+def test_the_person_the_role_and_the_time_zone_are_in_sight(alice: Page) -> None:
+    alice.goto("/calls/")
+
+    who = alice.get_by_role("banner").locator(".who")
+    expect(who).to_contain_text("alice")
+    expect(who).to_contain_text("Approver, Auditor, Operator")
+    expect(who).to_contain_text("UTC")
+
+
+def sign_in(page: Page) -> None:
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_session_that_ends_in_mid_work_keeps_what_was_typed(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice)
+    # It hears nothing of the end by itself.
+    page.route_web_socket("**/live/", lambda socket: None)
+    page.goto("/queue/")
+    reason = page.locator(f"#card-{office.held}").get_by_label("Reason")
+    reason.fill("I was in the middle of")
+    Session.objects.all().delete()
+
+    page.locator(f"#card-{office.held}").get_by_role("button", name="Approve").click()
+    page.wait_for_url("**/sign-in/?next=/queue/&ended=1")
+    expect(page.get_by_text("Your session ended")).to_be_visible()
+    expect(page.get_by_text("kept in this tab")).to_be_visible()
+    sign_in(page)
+
+    page.wait_for_url("**/queue/")
+    expect(reason).to_have_value("I was in the middle of")
+    expect(page.get_by_text("What you had typed is back")).to_be_visible()
+    assert Call.objects.get(pk=office.held).state == State.HELD
+
+
+def test_a_plain_form_comes_back_to_its_page_after_the_sign_in(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice)
+    page.route_web_socket("**/live/", lambda socket: None)
+    page.goto("/toolsets/office/")
+    title = page.get_by_label("Title")
+    title.fill("A better title")
+    Session.objects.all().delete()
+
+    title.press("Enter")
+    page.wait_for_url("**/sign-in/?next=/toolsets/office/&ended=1")
+    sign_in(page)
+
+    page.wait_for_url("**/toolsets/office/")
+    expect(title).to_have_value("A better title")

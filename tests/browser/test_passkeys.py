@@ -1,0 +1,193 @@
+"""Passkeys in Chromium, with its virtual authenticator: made, and asked for by rules."""
+
+import re
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import CDPSession, Page, Request, Route, expect
+
+from approvals import services
+from approvals.models import Approval, Vote
+from calls.models import Call
+from calls.states import State
+from policies.thresholds import StepUp, Threshold
+from tests.browser.conftest import Opened, session_cookie
+from tests.browser.scene import Office
+from tests.console import scenery
+from tests.processes import Stack
+
+DEVICE = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+# Passwords are made to take long.
+SLOW = 30_000
+
+
+class Window:
+    """alice's, at `localhost`, with a device of her own."""
+
+    def __init__(self, page: Page, here: str) -> None:
+        self.page, self.here = page, here
+        self.cdp: CDPSession = page.context.new_cdp_session(page)
+        self.cdp.send("WebAuthn.enable")
+        self.device = self._device()
+
+    def _device(self) -> str:
+        made = self.cdp.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
+        return str(made["authenticatorId"])
+
+    def other_device(self) -> None:
+        self.cdp.send("WebAuthn.removeVirtualAuthenticator", {"authenticatorId": self.device})
+        self.device = self._device()
+
+    def add_passkey(self) -> None:
+        self.page.goto(f"{self.here}/profile/")
+        form = self.page.locator("form[data-passkey]")
+        form.get_by_label("Name").fill("Laptop")
+        form.get_by_label("Your password").fill(scenery.PASSWORD)
+        form.get_by_role("button", name="Add a passkey").click()
+        expect(self.page.get_by_text("The passkey is added.")).to_be_visible(timeout=SLOW)
+
+    def approve(self, call_id: UUID) -> None:
+        self.page.goto(f"{self.here}/queue/{call_id}/")
+        self.page.get_by_role("button", name="Approve", exact=True).click()
+
+
+@pytest.fixture
+def window(opened: Opened, office: Office, stack: Stack) -> Window:
+    here = stack.web_url.replace("127.0.0.1", "localhost")
+    page = opened(office.alice)
+    page.context.add_cookies([session_cookie(office.alice, here)])
+    made = Window(page, here)
+    made.add_passkey()
+    return made
+
+
+Held = Callable[..., UUID]
+
+
+@pytest.fixture
+def held(office: Office) -> Held:
+    def hold(subject: str, approve: int = 1) -> UUID:
+        arguments = {**scenery.MAIL, "subject": subject}
+        asked = (Threshold(approve=approve, step_up=StepUp.PASSKEY),)
+        return scenery.call(office.scout, office.send, arguments, State.HELD, thresholds=asked)
+
+    return hold
+
+
+def state(call_id: UUID) -> str:
+    return Call.objects.get(pk=call_id).state
+
+
+def is_approval(request: Request) -> bool:
+    return request.method == "POST" and request.url.endswith("/approve/")
+
+
+def test_the_right_passkey_approves(window: Window, held: Held) -> None:
+    call = held("Right")
+
+    window.approve(call)
+
+    expect(window.page.locator("[data-card]")).to_contain_text("Approved by alice")
+    assert state(call) == State.QUEUED
+    vote = Vote.objects.get(approval=call)
+    assert vote.proof
+    assert vote.proof.passkey
+    assert (vote.step_up, vote.proof.passkey.name) == ("passkey", "Laptop")
+
+
+def test_a_device_without_the_passkey_approves_nothing(window: Window, held: Held) -> None:
+    call = held("Wrong")
+    window.other_device()
+
+    window.approve(call)
+
+    expect(window.page.get_by_text("Not confirmed: the device refused")).to_be_visible()
+    assert state(call) == State.HELD
+
+
+def test_another_passkey_approves_nothing(window: Window, held: Held, office: Office) -> None:
+    call = held("Somebody else's")
+    # One that she had, which somebody else has now.
+    office.alice.passkeys.update(person=office.bob)
+    window.page.goto(f"{window.here}/queue/{call}/")
+    expect(window.page.get_by_text("You have no passkey for this site yet.")).to_be_visible()
+    office.alice.passkeys.model.objects.update(person=office.alice)
+    window.page.reload()
+
+    def meanwhile(route: Route) -> None:
+        office.alice.passkeys.update(person=office.bob)
+        route.continue_()
+
+    window.page.route("**/approve/", meanwhile)
+    window.page.get_by_role("button", name="Approve", exact=True).click()
+
+    expect(window.page.get_by_role("alert")).to_contain_text("not one of yours")
+    assert state(call) == State.HELD
+
+
+def sent(window: Window, call: UUID) -> dict[str, str]:
+    """What her browser sends when she approves; the form, to be sent again."""
+    window.page.goto(f"{window.here}/queue/{call}/")
+    with window.page.expect_request(is_approval) as caught:
+        window.page.get_by_role("button", name="Approve", exact=True).click()
+    expect(window.page.locator("[data-card]")).to_contain_text(re.compile("alice|yours|yes"))
+    given = caught.value.post_data_json
+    assert isinstance(given, dict)
+    return {name: str(value) for name, value in given.items()}
+
+
+def send(window: Window, call: UUID, form: dict[str, str]) -> str:
+    fields: dict[str, str | float | bool] = {**form, "csrfmiddlewaretoken": token(window)}
+    at = f"{window.here}/queue/{call}/approve/"
+    answer = window.page.request.post(at, form=fields, headers={"Referer": window.here})
+    return answer.text()
+
+
+def token(window: Window) -> str:
+    return str(window.page.locator("[name=csrfmiddlewaretoken]").first.input_value())
+
+
+def test_a_replayed_assertion_approves_nothing(window: Window, held: Held, office: Office) -> None:
+    call = held("Twice", approve=2)
+    given = sent(window, call)
+    assert given["answer"]
+    assert Vote.objects.standing().count() == 1
+    services.take_back(Approval.objects.get(pk=call), by=office.alice)
+
+    said = send(window, call, given)
+
+    assert "Press the button again" in said
+    assert Vote.objects.standing().count() == 0
+
+
+def test_another_calls_assertion_approves_nothing(window: Window, held: Held) -> None:
+    one, other = held("One", approve=2), held("Other")
+    given = sent(window, one)
+    seen = Call.objects.get(pk=other).call_digest
+
+    said = send(window, other, given | {"seen": seen})
+
+    assert "not this decision" in said
+    assert state(other) == State.HELD
+
+
+def test_elsewhere_it_says_where(window: Window, held: Held, stack: Stack) -> None:
+    call = held("Elsewhere")
+    window.page.goto(f"{stack.web_url}/queue/{call}/")
+
+    window.page.get_by_role("button", name="Approve", exact=True).click()
+
+    expect(window.page.get_by_text(f"Your passkeys belong to {window.here}")).to_be_visible()
+    window.page.goto(f"{stack.web_url}/profile/")
+    expect(window.page.get_by_text(f"Passkeys belong to {window.here}")).to_be_visible()
+    assert state(call) == State.HELD

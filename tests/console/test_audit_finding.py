@@ -1,0 +1,431 @@
+"""Finding, counting, following and taking away entries: the auditor's tools."""
+
+import csv
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test import AsyncClient, Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals import services
+from approvals.models import Approval
+from audit.models import Entry, Export, SavedFilter
+from audit.sealing import public_key, seal_all
+from audit.services import record
+from calls.models import Call
+from calls.states import State
+from registry.models import Tool
+from tests.console import scenery
+
+
+@pytest.fixture
+def as_ines(client: Client, ines: User) -> Client:
+    client.force_login(ines)
+    return client
+
+
+@pytest.fixture(params=["sealed", "not sealed yet"])
+def story(
+    request: pytest.FixtureRequest, scout: Agent, send_mail: Tool, held: UUID, alice: User
+) -> UUID:
+    """scout asked twice: alice said no to one, a rule said no to the other."""
+    digest = Call.objects.get(pk=held).call_digest
+    approval = Approval.objects.get(pk=held)
+    services.vote(approval, by=alice, approve=False, seen_digest=digest, reason="Not today.")
+    scenery.call(
+        scout,
+        send_mail,
+        {"to": ["zoë@example.org"], "subject": "x", "body": "=1+1"},
+        State.REFUSED,
+        effect="deny",
+        rule="Nothing leaves",
+        reason="Mails stay.",
+    )
+    if request.param == "sealed":
+        seal_all()
+    return held
+
+
+def found(client: Client, **filters: str) -> list[Entry]:
+    response = client.get(reverse("audit:list"), filters)
+    assert response.status_code == 200
+    return list(response.context["page"].rows)
+
+
+def actions(client: Client, **filters: str) -> set[str]:
+    return {entry.action for entry in found(client, **filters)}
+
+
+def test_each_filter_finds_its_entries(as_ines: Client, story: UUID, send_mail: Tool) -> None:
+    assert send_mail.latest
+    digest = send_mail.latest.digest
+    for filters, expected in [
+        ({"person": "alice"}, {"approval.voted", "call.denied"}),
+        ({"agent": "scout"}, {"call.held", "call.denied", "call.refused", "approval.voted"}),
+        ({"behalf": "bob"}, {"call.held", "call.denied", "call.refused"}),
+        ({"server": "mailer", "state": "held"}, {"call.held"}),
+        ({"version": digest, "agent": "scout"}, {"call.held", "call.denied", "call.refused"}),
+        ({"version": digest, "person": "olga"}, {"definition.published"}),
+        ({"version": digest[:16], "state": "denied"}, {"call.denied"}),
+        ({"action": "approval.voted"}, {"approval.voted"}),
+        ({"decision": "deny"}, {"call.refused"}),
+        ({"decision": "ask"}, {"call.held"}),
+        ({"rule": "Nothing leaves"}, {"call.refused"}),
+        ({"rule": "Nothing leaves", "agent": "scout", "range": "today"}, {"call.refused"}),
+        ({"agent": "scout", "range": "yesterday"}, set()),
+        ({"agent": "scou"}, set()),
+    ]:
+        assert actions(as_ines, **filters) == expected, filters
+
+
+def test_text_is_found_in_arguments_and_the_search_is_an_entry(
+    as_ines: Client, story: UUID
+) -> None:
+    assert actions(as_ines, text="ana@EXAMPLE") == {"call.held", "call.denied", "approval.voted"}
+    assert actions(as_ines, text="zoë") == {"call.refused"}
+    assert actions(as_ines, text="zoë", state="held") == set()
+
+    searches = Entry.objects.filter(action="payload.searched")
+    assert searches.count() == 3
+    assert searches.latest("pk").details["filters"] == {"text": "zoë", "state": "held"}
+
+
+def test_text_is_not_for_those_who_may_not_read_payloads(client: Client, story: UUID) -> None:
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
+    client.force_login(ada)
+
+    assert client.get(reverse("audit:list"), {"text": "ana"}).status_code == 403
+    page = client.get(reverse("audit:list"))
+    assert 'name="text"' not in page.text
+    assert "Export" not in page.text
+    assert client.post(reverse("audit:export")).status_code == 403
+
+
+def test_a_search_goes_on_where_it_stopped(
+    as_ines: Client, story: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.finding.LOOK", 1)
+
+    response = as_ines.get(reverse("audit:list"), {"text": "zoë"})
+    tries = 0
+    while not response.context["page"].rows and tries < 9:
+        assert "Look further back" in response.text
+        further = response.context["further"]
+        response = as_ines.get(reverse("audit:list") + further)
+        tries += 1
+
+    assert response.context["page"].rows[0].action == "call.refused"
+    assert Entry.objects.filter(action="payload.searched").count() == 1
+
+
+def test_pages_follow_each_other_over_sealed_and_unsealed(
+    as_ines: Client, scout: Agent, ines: User
+) -> None:
+    for n in range(70):
+        record("note.made", actor=scout.actor, agent=(scout.pk, "scout"), number=n)
+    seal_all()
+    for n in range(70, 130):
+        record("note.made", actor=scout.actor, agent=(scout.pk, "scout"), number=n)
+    address, seen, beyond = reverse("audit:list"), [], ""
+    for _ in range(3):
+        page = as_ines.get(address, {"agent": "scout", "beyond": beyond}).context["page"]
+        seen += [entry.details["number"] for entry in page.rows]
+        before, beyond = page.previous, page.next
+
+    assert seen == list(range(130))[::-1]
+    assert beyond == ""
+    back = as_ines.get(address, {"agent": "scout", "back": before}).context["page"]
+    assert [entry.details["number"] for entry in back.rows] == list(range(79, 29, -1))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"since": "0001-01-01T00:00"},
+        {"until": "9999-12-31T23:59"},
+        {"since": "2026-13-40"},
+        {"agent": "a\0b"},
+        {"agent": "x" * 5000},
+        {"beyond": "9" * 40},
+        {"back": "-1", "agent": "scout"},
+        {"version": "%"},
+        {"range": "yesterday", "since": "x"},
+    ],
+)
+def test_no_address_is_an_error(as_ines: Client, story: UUID, filters: dict[str, str]) -> None:
+    assert as_ines.get(reverse("audit:list"), filters).status_code == 200
+    assert as_ines.get(reverse("audit:report"), filters).status_code == 200
+    assert as_ines.get(reverse("audit:news"), {**filters, "after": "x"}).status_code == 200
+
+
+def test_every_cell_filters(as_ines: Client, story: UUID) -> None:
+    text = as_ines.get(reverse("audit:list"), {"range": "24h"}).text
+
+    for wanted in ("agent=scout", "behalf=bob", "tool=mailer.send_mail", "state=held"):
+        assert f"?range=24h&amp;{wanted}" in text
+    for wanted in ("decision=deny", "rule=Nothing+leaves", "person=alice", "version="):
+        assert f"&amp;{wanted}" in text
+
+
+def test_bars_count_and_lead_to_their_entries(as_ines: Client, story: UUID, ines: User) -> None:
+    User.objects.filter(pk=ines.pk).update(time_zone="Asia/Kathmandu")
+    seal_all()
+    total = Entry.objects.count()
+
+    for filters in ({}, {"agent": "scout"}, {"range": "24h"}, {"range": "today", "agent": "scout"}):
+        page = as_ines.get(reverse("audit:list"), filters)
+        bars = page.context["histogram"].bars
+        counted = sum(bar.count for bar in bars)
+        assert counted == (4 if "agent" in filters else total)
+        assert len(bars) <= 42
+        bar = next(bar for bar in bars if bar.count)
+        assert len(as_ines.get(reverse("audit:list") + bar.address).context["page"].rows) >= 1
+    assert "As a table" in page.text
+
+
+def test_new_entries_are_announced_and_followed(as_ines: Client, story: UUID, scout: Agent) -> None:
+    newest = found(as_ines, agent="scout")[0].pk
+    address, asked = reverse("audit:news"), {"agent": "scout", "after": str(newest)}
+    assert as_ines.get(address, asked).text.strip() == ""
+
+    record("note.made", actor=scout.actor, agent=(scout.pk, "scout"))
+    record("note.made", actor=scout.actor, agent=(0, "another"))
+
+    assert "1 new entry" in as_ines.get(address, asked).text
+    live = as_ines.get(address, {**asked, "live": "1"}).text
+    assert live.count("<tr>") == 1
+    after = re.search(r"after=(\d+)", live)
+    assert after
+    assert int(after.group(1)) > newest
+    assert 'id="feed"' in as_ines.get(reverse("audit:list"), {"live": "1"}).text
+
+
+@pytest.mark.parametrize("filters", [{}, {"agent": "scout"}, {"rule": "x"}, {"range": "7d"}])
+def test_a_page_asks_the_database_at_most_twelve_times(
+    as_ines: Client, story: UUID, filters: dict[str, str]
+) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        as_ines.get(reverse("audit:list"), filters)
+
+    assert len(captured) <= 12, [query["sql"][:90] for query in captured.captured_queries]
+
+
+def test_filters_are_kept_shared_and_removed(
+    as_ines: Client, ines: User, story: UUID, client: Client
+) -> None:
+    save = reverse("audit:save_filter")
+    as_ines.post(save, {"name": "Scout's", "agent": "scout"})
+    as_ines.post(save, {"name": "All denied", "state": "denied", "shared": "on"})
+    as_ines.post(save, {"name": "All denied", "state": "denied", "range": "7d", "shared": "on"})
+    as_ines.post(save, {"name": "", "agent": "x"})
+    as_ines.post(save, {"name": "nothing"})
+
+    assert {one.name for one in SavedFilter.objects.all()} == {"Scout's", "All denied"}
+    other = Client()
+    other.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+    page = other.get(reverse("audit:list")).text
+    assert "?range=7d&amp;state=denied" in page
+    assert "Scout" not in page
+    shared, mine = SavedFilter.objects.order_by("name")
+    assert other.post(reverse("audit:remove_filter", args=[shared.pk])).status_code == 404
+    as_ines.post(reverse("audit:remove_filter", args=[shared.pk]))
+    as_ines.post(reverse("audit:remove_filter", args=[mine.pk]))
+    assert not SavedFilter.objects.exists()
+    kept = Entry.objects.filter(action__startswith="filter.").values_list("action", flat=True)
+    assert list(kept) == ["filter.removed", "filter.shared", "filter.shared"]
+
+
+def export(client: Client, form: str, **filters: str) -> tuple[Export, bytes]:
+    begun = client.post(reverse("audit:export"), {"format": form, **filters})
+    made = Export.objects.latest("pk")
+    assert begun["Location"] == reverse("audit:export_progress", args=[made.pk])
+    response: Any = client.get(reverse("audit:export_file", args=[made.pk]))
+    content = b"".join(response.streaming_content)
+    made.refresh_from_db()
+    return made, content
+
+
+def test_an_export_has_exactly_what_fits(as_ines: Client, story: UUID) -> None:
+    expected = [entry.pk for entry in found(as_ines, agent="scout")][::-1]
+
+    made, content = export(as_ines, "jsonl", agent="scout")
+    _, sheet = export(as_ines, "csv", agent="scout")
+
+    assert [json.loads(line)["id"] for line in content.splitlines()] == expected
+    rows = list(csv.DictReader(io.StringIO(sheet.decode("utf-8-sig"))))
+    assert [int(row["id"]) for row in rows] == expected
+    assert (made.rows, made.percent) == (len(expected), 100)
+    assert made.digest == hashlib.sha256(content).hexdigest()
+    written = Entry.objects.filter(action="audit.export_written").earliest("pk")
+    assert written.details["sha256"] == made.digest
+    begun = Entry.objects.filter(action="audit.exported").latest("pk")
+    assert (begun.actor, begun.details["filters"]) == ("ines", {"agent": "scout"})
+    page = as_ines.get(reverse("audit:export_progress", args=[made.pk])).text
+    assert made.digest in page
+
+
+def test_an_export_of_a_text_and_of_a_range_stays_what_it_was(
+    as_ines: Client, story: UUID, scout: Agent
+) -> None:
+    begun = as_ines.post(reverse("audit:export"), {"format": "jsonl", "range": "1h", "text": "zoë"})
+    record("note.made", actor=scout.actor, agent=(scout.pk, "scout"))
+    made = Export.objects.latest("pk")
+    assert begun.status_code == 302
+    assert "since" in made.query
+
+    response: Any = as_ines.get(reverse("audit:export_file", args=[made.pk]))
+    lines = b"".join(response.streaming_content).splitlines()
+
+    assert [json.loads(line)["action"] for line in lines] == ["call.refused"]
+
+
+def test_an_export_reads_in_chunks(
+    as_ines: Client, scout: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Entry.objects.bulk_create(
+        Entry(action="note.made", actor_kind="system", actor="x") for _ in range(2500)
+    )
+    as_ines.post(reverse("audit:export"), {"format": "jsonl"})
+    response: Any = as_ines.get(reverse("audit:export_file", args=[Export.objects.latest("pk").pk]))
+
+    sizes = []
+    for chunk in response.streaming_content:
+        sizes.append(chunk.count(b"\n"))
+        reached = Export.objects.latest("pk")
+        assert reached.finished_at is None
+    assert max(sizes) == 1000
+    assert len(sizes) == 3
+    assert Export.objects.latest("pk").percent == 100
+
+
+async def test_under_asgi_it_is_streamed_too(transactional_db: None) -> None:
+    from asgiref.sync import sync_to_async
+
+    ines = await sync_to_async(scenery.person)("ines", Role.AUDITOR)
+    client = AsyncClient()
+    await client.aforce_login(ines)
+    await client.post(reverse("audit:export"), {"format": "csv"})
+    made = await Export.objects.alatest("pk")
+
+    response: Any = await client.get(reverse("audit:export_file", args=[made.pk]))
+
+    assert response.is_async
+    content = b"".join([chunk async for chunk in response.streaming_content])
+    assert content.startswith(b"\xef\xbb\xbfid,at,")
+
+
+def test_an_export_is_its_makers_alone(as_ines: Client, story: UUID) -> None:
+    made, _ = export(as_ines, "csv")
+    other = Client()
+    other.force_login(scenery.person("otto", Role.AUDITOR))
+
+    for name in ("export_progress", "export_file"):
+        assert other.get(reverse(f"audit:{name}", args=[made.pk])).status_code == 404
+
+
+def test_an_export_with_proofs_convinces_an_outsider(
+    as_ines: Client, story: UUID, tmp_path: Path
+) -> None:
+    seal_all()
+    _, content = export(as_ines, "proof", agent="scout")
+    assert len(content.splitlines()) == 5
+    (tmp_path / "verify.py").write_bytes(as_ines.get(reverse("audit:verifier")).content)
+
+    def check(text: bytes) -> tuple[int, str]:
+        (tmp_path / "e.jsonl").write_bytes(text)
+        argv = [sys.executable, "-I", "verify.py", "e.jsonl", "--key", str(public_key())]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    assert check(content) == (0, "4 entries hold, by 1 checkpoints.\n")
+    code, said = check(content.replace(b"Mails stay.", b"Mails may go."))
+    assert code == 1
+    assert "is not what was signed" in said
+    code, said = check(b"\n".join(content.splitlines()[1:]))
+    assert code == 1
+    assert "no signed checkpoint" in said
+
+
+def test_the_report_says_who_ran_what_and_who_allowed_it(
+    as_ines: Client, story: UUID, scout: Agent, send_mail: Tool, alice: User
+) -> None:
+    allowed = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Other"}, State.HELD)
+    digest = Call.objects.get(pk=allowed).call_digest
+    approval = Approval.objects.get(pk=allowed)
+    services.vote(approval, by=alice, approve=True, seen_digest=digest, reason="It is fine.")
+
+    text = as_ines.get(reverse("audit:report"), {"agent": "scout", "range": "today"}).text
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
+
+    assert "3 calls of 1 tool" in plain
+    assert "alice allowed it." in plain
+    assert "alice refused it." in plain
+    assert "Refused by the rule “Nothing leaves”." in plain
+    assert "It is fine." in plain
+    assert "People allowed 1." in plain
+    empty = as_ines.get(reverse("audit:report"), {"agent": "scout", "range": "yesterday"})
+    assert "Nobody ran anything" in empty.text
+    person = as_ines.get(reverse("audit:report"), {"person": "alice"}).text
+    assert "Approval voted" in person
+
+
+@pytest.mark.parametrize("name", ["audit:list", "audit:news", "audit:report", "audit:verifier"])
+def test_the_record_is_for_those_who_may_read_it(
+    client: Client, vera: User, mallory: User, name: str
+) -> None:
+    for person in (vera, mallory):
+        client.force_login(person)
+        assert client.get(reverse(name)).status_code == 403
+
+
+def looks(call: UUID) -> list[str]:
+    found = Entry.objects.filter(call_id=call, action="payload.viewed")
+    return list(found.values_list("actor", flat=True).order_by("pk"))
+
+
+def test_looking_at_a_payload_is_an_entry_wherever_one_looks(
+    client: Client, story: UUID, alice: User, ines: User, vera: User, bob: User
+) -> None:
+    for person, name in [
+        (vera, "calls:detail"),
+        (alice, "calls:detail"),
+        (alice, "calls:detail"),
+        (alice, "calls:arguments"),
+        (ines, "calls:payload"),
+        (bob, "calls:arguments"),
+    ]:
+        client.force_login(person)
+        assert client.get(reverse(name, args=[story])).status_code == 200
+    client.force_login(vera)
+    for name in ("calls:payload", "calls:arguments"):
+        assert client.get(reverse(name, args=[story])).status_code == 404
+
+    assert looks(story) == ["alice", "ines", "bob"]
+
+
+def test_another_look_another_day_is_another_entry(
+    client: Client, held: UUID, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.force_login(alice)
+    client.get(reverse("calls:detail", args=[held]))
+    later = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr("calls.payloads.timezone.now", lambda: later)
+    client.get(reverse("calls:detail", args=[held]))
+
+    assert looks(held) == ["alice", "alice"]

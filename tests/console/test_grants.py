@@ -1,0 +1,134 @@
+"""Standing grants in the console: made after a look, listed, taken back by who may."""
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals.granting import Terms, make
+from approvals.models import Grant
+from calls.models import Call
+from registry.models import Tool
+from tests.approvals.test_grants import approve
+from tests.console import scenery
+from tests.forms import submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def approved(scout: Agent, send_mail: Tool, alice: User) -> Call:
+    return approve(scout, send_mail, alice)
+
+
+@pytest.fixture
+def grant(approved: Call, alice: User) -> Grant:
+    return make(approved, Terms(), by=alice)
+
+
+def post(client: Client, call: Call, page: str, **changes: str) -> HttpResponse:
+    return client.post(f"/queue/{call.pk}/grant/", submitted(page, **changes))  # type: ignore[return-value]
+
+
+def text(response: object) -> str:
+    return response.content.decode()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_card_of_an_approved_call_offers_one(as_alice: Client, approved: Call) -> None:
+    assert f"/queue/{approved.pk}/grant/" in text(as_alice.get(f"/queue/{approved.pk}/"))
+
+
+def test_it_is_made_after_a_look(as_alice: Client, approved: Call) -> None:
+    page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
+    assert "It would have matched 1 of your last 1 approvals" in page
+    wide = {"is.0": "set", "values.0": "ana@example.org\r\nben@example.org", "max_uses": "3"}
+
+    looked = text(post(as_alice, approved, page, do="make", **wide))
+    assert not Grant.objects.exists()
+    made = post(as_alice, approved, looked, do="make")
+
+    assert made.status_code == 302
+    grant = Grant.objects.get()
+    assert grant.max_uses == 3
+    assert grant.bounds[0]["values"] == ['"ana@example.org"', '"ben@example.org"']
+    listed = text(as_alice.get("/grants/"))
+    assert "0 of 3 times" in listed
+    assert "$.to is one of" in listed
+
+
+def test_what_the_page_offers_first_is_made_at_once(as_alice: Client, approved: Call) -> None:
+    page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
+
+    assert post(as_alice, approved, page, do="make", note="As it is.").status_code == 302
+    assert Grant.objects.get().bounds == []
+
+
+def test_what_is_wrong_is_said_and_kept(as_alice: Client, approved: Call) -> None:
+    page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
+
+    answer = post(as_alice, approved, page, do="look", days_valid="31")
+
+    assert answer.status_code == 422
+    assert "It holds for 1 to 30 days." in text(answer)
+    assert 'value="31"' in text(answer)
+    assert 'value="make"' not in text(answer)
+
+
+def test_who_may_not_make_one_is_told_why(client: Client, approved: Call, bob: User) -> None:
+    client.force_login(scenery.person("carol", Role.APPROVER))
+
+    page = text(client.get(f"/queue/{approved.pk}/grant/"))
+
+    assert "only who approved the call alone" in page
+    assert "<textarea" not in page
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_only_who_decides_or_audits_sees_them(client: Client, grant: Grant, role: Role) -> None:
+    client.force_login(scenery.person("somebody", role))
+
+    assert client.get("/grants/").status_code == 403
+    assert client.get(f"/queue/{grant.call_id}/grant/").status_code == 403
+    assert client.post(f"/grants/{grant.pk}/revoke/").status_code == 403
+    assert "/grants/" not in text(client.get("/settings/"))
+
+
+def test_the_maker_revokes(as_alice: Client, grant: Grant) -> None:
+    as_alice.post(f"/grants/{grant.pk}/revoke/")
+
+    grant.refresh_from_db()
+    assert grant.revoked_by is not None
+    assert "Nobody has granted anything" in text(as_alice.get("/grants/"))
+    assert "Revoked" in text(as_alice.get("/grants/?ended=1"))
+
+
+def test_others_revoke_only_with_the_permission(
+    client: Client, grant: Grant, ines: User, bob: User
+) -> None:
+    for person in (ines, bob):
+        client.force_login(person)
+        assert client.post(f"/grants/{grant.pk}/revoke/").status_code == 403
+        assert client.post("/grants/revoke/", {"whose": "all"}).status_code == 403
+        assert "Revoke" not in text(client.get("/grants/")).replace("Revoking", "")
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+
+    client.post(f"/grants/{grant.pk}/revoke/")
+
+    assert Grant.objects.exclude(revoked_at=None).exists()
+
+
+def test_all_are_revoked_at_once(client: Client, grant: Grant) -> None:
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+
+    client.post("/grants/revoke/", {"whose": "mine"})
+    assert Grant.objects.filter(revoked_at=None).exists()
+    client.post("/grants/revoke/", {"whose": "all"})
+
+    assert not Grant.objects.filter(revoked_at=None).exists()
+
+
+def test_a_suspended_one_says_so(as_alice: Client, grant: Grant, send_mail: Tool) -> None:
+    scenery.see(send_mail.server, {**scenery.SEND, "description": "Otherwise."})
+
+    assert "Suspended: the definition changed" in text(as_alice.get("/grants/"))

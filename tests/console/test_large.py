@@ -1,0 +1,48 @@
+"""Pages of a large house: few queries, and no large table read from end to end.
+
+Twenty thousand calls stand here for a million: the planner is told that every page of every table
+holds fifty times as many rows, and plans accordingly.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from benchmarks import crowd, pages
+from tests.database import Cleaner
+
+TIMES = 50
+DENSER = """
+    UPDATE pg_class SET reltuples = reltuples * %s
+    WHERE relkind IN ('r', 'i') AND reltuples > 0 AND relnamespace = 'public'::regnamespace
+"""
+
+
+@pytest.fixture(scope="module")
+def large(django_db_setup: None, django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        crowd.fill(cleaner.connection, servers=200, tools=1000, calls=20_000)
+        cleaner.connection.execute(DENSER, [TIMES])
+        yield
+        cleaner.clean()
+        cleaner.connection.execute("ANALYZE")
+
+
+@pytest.mark.parametrize("page", ["/catalogue/", "/calls/", "/audit/", ""])
+def test_pages_ask_little_and_read_no_large_table_whole(large: None, db: None, page: str) -> None:
+    client: Client = pages.visitor()
+    of_page = [path for path in pages.paths(**pages.some()) if _is_of(path, page)]
+    assert of_page
+
+    seen = [pages.look(client, path) for path in of_page]
+
+    assert [(one.path, one.scans) for one in seen if one.scans] == []
+    assert [(one.path, one.queries) for one in seen if one.queries > pages.QUERIES_MAX] == []
+
+
+def _is_of(path: str, page: str) -> bool:
+    bare = path.partition("?")[0]
+    # A search ranks all that have its words, and may read every listing.
+    return bare == page and "?q=" not in path if page else bare not in pages.FILTERS

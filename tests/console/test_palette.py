@@ -1,0 +1,82 @@
+"""Finding anything by a few letters, and nothing that one may not open."""
+
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from calls.models import Call
+from registry.models import Tool
+
+pytestmark = pytest.mark.django_db
+
+
+def found(client: Client, text: str) -> str:
+    return client.get(reverse("find"), {"q": text}, headers={"HX-Request": "true"}).text
+
+
+def test_it_finds_a_tool_a_server_and_an_agent(
+    as_alice: Client, olga: User, client: Client, send_mail: Tool, held: UUID
+) -> None:
+    client.force_login(olga)
+
+    assert reverse("registry:tool", args=[send_mail.exposed_name]) in found(client, "SEND")
+    assert reverse("registry:server", args=["mailer"]) in found(client, "mail")
+    assert reverse("accounts:agent", args=["scout"]) in found(client, "cou")
+
+
+def test_a_call_is_found_by_its_id_its_beginning_and_its_fingerprint(
+    as_alice: Client, held: UUID
+) -> None:
+    there = reverse("calls:detail", args=[held])
+    fingerprint = Call.objects.get(pk=held).fingerprint
+
+    for text in (str(held), str(held)[:8], str(held)[:8].upper(), fingerprint):
+        assert there in found(as_alice, text)
+
+
+def test_only_pages_that_one_may_open_are_offered(client: Client, vera: User) -> None:
+    client.force_login(vera)
+
+    pages = found(client, "")
+
+    assert reverse("calls:list") in pages
+    assert reverse("audit:list") not in pages
+    assert reverse("registry:register") not in pages
+
+
+def test_somebody_without_a_role_finds_no_row(
+    client: Client, mallory: User, held: UUID, send_mail: Tool
+) -> None:
+    client.force_login(mallory)
+
+    for text in ("mail", "scout", str(held)):
+        assert "/tools/" not in (places := found(client, text))
+        assert "/agents/scout" not in places
+        assert "/servers/" not in places
+        assert "/calls/" not in places
+
+
+def test_it_is_a_page_without_javascript(as_alice: Client, send_mail: Tool) -> None:
+    page = as_alice.get(reverse("find"), {"q": "send_m"})
+
+    assert "<h1>Find</h1>" in page.text
+    assert 'name="q" value="send_m"' in page.text
+    assert reverse("registry:tool", args=[send_mail.exposed_name]) in page.text
+
+
+def test_nothing_found_says_what_can_be(as_alice: Client) -> None:
+    assert "Nothing here is called “zzz”" in found(as_alice, "zzz")
+
+
+def test_a_stranger_is_asked_to_sign_in(client: Client) -> None:
+    assert client.get(reverse("find")).status_code == 302
+
+
+def test_it_asks_little_of_the_database(
+    as_alice: Client, send_mail: Tool, held: UUID, django_assert_max_num_queries: object
+) -> None:
+    with django_assert_max_num_queries(12):  # type: ignore[operator]
+        found(as_alice, "feed")

@@ -1,0 +1,55 @@
+"""An agent, its owner's session in the console, an approver's, and the mock server's four tools.
+
+    python -m tests.faults.furniture URL
+
+A process of its own, since the suite itself has no Django. Prints JSON.
+"""
+
+import asyncio
+import json
+import sys
+
+import django
+
+
+def main(url: str) -> dict[str, str]:
+    from django.contrib.auth.models import Group
+    from django.test import Client
+
+    from accounts import services as accounts
+    from accounts.models import User
+    from accounts.roles import Role, ensure_roles
+    from audit.services import SYSTEM
+    from policies.models import Effect, Rule
+    from policies.services import save_rule
+    from registry import discovery, services
+    from registry.models import Tool
+
+    def session(person: User) -> str:
+        client = Client()
+        client.force_login(person)
+        return client.cookies["sessionid"].value
+
+    ensure_roles()
+    bob, alice = User.objects.create_user("bob"), User.objects.create_user("alice")
+    bob.groups.add(Group.objects.get(name=Role.VIEWER))
+    alice.groups.add(Group.objects.get(name=Role.APPROVER))
+    scout = accounts.create_agent("scout", owner=bob, by=bob)
+    toolset = services.create_toolset("desk", by=bob)
+    server = services.register("up", transport="http", url=url, owner=bob, by=bob, publish=True)
+    services.add_server(toolset, server, by=bob)
+    services.assign(toolset, scout, by=bob)
+    (found,) = asyncio.run(discovery.look_at([server.pk]))
+    assert found.succeeded, found.summary
+    Tool.objects.filter(name="now").update(mode=Tool.Mode.INLINE)
+    Tool.objects.exclude(name="now").update(mode=Tool.Mode.BACKGROUND)
+    Tool.objects.filter(name="safe").update(safe_to_repeat=True)
+    save_rule(Rule(name="allow all", effect=Effect.ALLOW), by=SYSTEM)
+    save_rule(Rule(name="ask", effect=Effect.ASK, tool="held"), by=SYSTEM)
+    token = accounts.issue_token(scout, by=bob)
+    return {"token": token, "bob": session(bob), "alice": session(alice)}
+
+
+if __name__ == "__main__":
+    django.setup()
+    print(json.dumps(main(sys.argv[1])))  # noqa: T201

@@ -1,0 +1,79 @@
+"""The kill switch as agents meet it: refused with the reason, and nothing sent."""
+
+from typing import Any
+
+import aiohttp
+import pytest
+from asgiref.sync import sync_to_async
+
+from accounts import services as accounts
+from accounts.models import Agent as AgentRow
+from accounts.models import User
+from accounts.roles import Role
+from approvals import freezes
+from calls.models import Call, Freeze
+from registry.models import Server
+from tests.conftest import person
+from tests.gateway.agent import Agent
+from tests.gateway.conftest import Play
+from tests.processes import Stack
+from tests.upstreams.recorder import Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@sync_to_async
+def begin(by: User, **what: Any) -> Freeze:
+    return freezes.begin(by=by, reason="Odd things happen.", **what)
+
+
+@sync_to_async
+def end(frozen: Freeze, *, by: str) -> None:
+    freezes.end(frozen, by=person(by, Role.OPERATOR), why="Found it.")
+
+
+async def anew(play: Play, scout: AgentRow, bob: User) -> Agent:
+    """With a token that no process knows yet, so that each looks at what holds now."""
+    return play(token=await sync_to_async(accounts.issue_token)(scout, by=bob))
+
+
+@pytest.mark.parametrize("what", ["everything", "agent", "server"])
+async def test_it_is_refused_until_another_person_ends_it(
+    play: Play, scout: AgentRow, bob: User, olga: User, upstream: Recorder, what: str
+) -> None:
+    server = await Server.objects.aget()
+    scopes: dict[str, dict[str, Any]] = {"agent": {"agent": scout}, "server": {"server": server}}
+    frozen = await begin(olga, **scopes.get(what, {}))
+
+    reply = await (await anew(play, scout, bob)).call("rec.echo", {"text": "x"})
+
+    assert reply.result["isError"] is True
+    assert "frozen since" in reply.text
+    assert "by olga: Odd things happen." in reply.text
+    assert upstream.calls == []
+    assert (await Call.objects.aget()).state == "refused"
+
+    await end(frozen, by="ada")
+    reply = await (await anew(play, scout, bob)).call("rec.echo", {"text": "x"})
+
+    assert reply.text == "x"
+    assert len(upstream.calls) == 1
+
+
+async def test_rest_answers_503(
+    stack: Stack,
+    http: aiohttp.ClientSession,
+    play: Play,
+    scout: AgentRow,
+    bob: User,
+    olga: User,
+) -> None:
+    assert stack.web
+    await begin(olga)
+    token = await sync_to_async(accounts.issue_token)(scout, by=bob)
+    ask = {"toolset": "desk", "tool": "rec.echo", "arguments": {"text": "x"}}
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async with http.post(f"{stack.web_url}/api/calls", json=ask, headers=headers) as response:
+        assert response.status == 503
+        assert "All calls are frozen" in (await response.json())["detail"]

@@ -1,0 +1,91 @@
+"""What a rule may say of who decides, and for how long it waits."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from audit.services import SYSTEM
+from policies import thresholds
+from policies.decide import load
+from policies.models import Rule
+from policies.services import save_rule
+from policies.thresholds import BadThresholds, Distinct, StepUp, Threshold
+
+
+def test_what_is_left_out_is_one_person() -> None:
+    assert thresholds.parse([{}]) == (Threshold(),)
+    assert thresholds.plain(()) == [
+        {"approve": 1, "deny": 1, "from": "", "distinct": "person", "step_up": ""}
+    ]
+
+
+def test_what_is_said_comes_back() -> None:
+    said = {
+        "approve": 2,
+        "deny": 1,
+        "from": "group:payments",
+        "distinct": "team",
+        "step_up": "passkey",
+    }
+    parsed = thresholds.parse([said])
+
+    assert parsed == (Threshold(2, 1, "group:payments", Distinct.TEAM, StepUp.PASSKEY),)
+    assert thresholds.plain(parsed) == [said]
+    assert str(parsed[0]) == (
+        "2 yeses of payments, of different teams, 1 no refuses, confirmed by passkey"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("two", "Give a list"),
+        ([{}] * 11, "at most 10"),
+        (["x"], "must be an object"),
+        ([{"approve": 0}], "from 1 to 50"),
+        ([{"approve": True}], "from 1 to 50"),
+        ([{"approve": 1.5}], "from 1 to 50"),
+        ([{"approve": "2"}], "from 1 to 50"),
+        ([{"deny": 51}], "from 1 to 50"),
+        ([{"deny": 0}], "from 1 to 50"),
+        ([{"from": "payments"}], "group:NAME"),
+        ([{"from": "group:"}], "group:NAME"),
+        ([{"from": None}], "group:NAME"),
+        ([{"from": "person:ana", "approve": 2}], "one vote"),
+        ([{"from": "person:ana", "deny": 2}], "one vote"),
+        ([{"distinct": "town"}], "must be one of “person”, “team”"),
+        ([{"distinct": []}], "must be one of"),
+        ([{"step_up": "retina"}], "must be one of"),
+        ([{}, {"quorum": 2}], "Threshold 2: there is no “quorum”"),
+    ],
+)
+def test_what_cannot_be_is_said(value: Any, said: str) -> None:
+    with pytest.raises(BadThresholds, match=said):
+        thresholds.parse(value)
+
+
+def test_what_nobody_could_meet_is_not_saved(alice: User) -> None:
+    Group.objects.create(name="payments")
+    for source, n in (("group:payments", 1), ("", 2), ("person:bob", 1)):
+        rule = Rule(name="R", effect="ask", thresholds=[{"approve": n, "from": source}])
+        with pytest.raises(ValidationError, match="can never be met"):
+            save_rule(rule, by=SYSTEM)
+
+    save_rule(Rule(name="R", effect="ask", thresholds=[{"from": "person:alice"}]), by=SYSTEM)
+
+
+@pytest.mark.parametrize("within", [0, 30 * 24 * 3600 + 1])
+def test_how_long_has_bounds(db: None, within: int) -> None:
+    for field in ("decide_within", "start_within"):
+        with pytest.raises(ValidationError):
+            save_rule(Rule(name="R", effect="ask", **{field: within}), by=SYSTEM)
+
+
+def test_what_was_written_past_the_forms_asks_nobody_who_could_answer(db: None) -> None:
+    Rule.objects.create(name="R", effect="ask", thresholds="none")
+
+    (rule,) = load().rules
+    assert rule.thresholds == (thresholds.NOBODY,)

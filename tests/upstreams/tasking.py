@@ -1,0 +1,63 @@
+"""The recorder as a server that makes a task of every call of "hang"."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.upstreams.recorder import DONE, Received, Recorder
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+TIME = "2026-01-01T00:00:00Z"
+
+
+@dataclass
+class Tasking(Recorder):
+    tasks: dict[str, str] = field(default_factory=dict)
+    # "working", "input_required", or how each task ends that is asked for.
+    says: str = "working"
+
+    def reset(self) -> None:
+        super().reset()
+        self.tasks.clear()
+        self.says = "working"
+
+    @property
+    def about_tasks(self) -> list[str]:
+        return [r.message["method"] for r in self.received if "tasks/" in r.message["method"]]
+
+    async def _call(self, received: Received, receive: Any, send: Any) -> None:
+        name = received.message["params"]["name"]
+        capabilities = received.message["params"]["_meta"][
+            "io.modelcontextprotocol/clientCapabilities"
+        ]
+        if name != "hang" or EXTENSION not in capabilities.get("extensions", {}):
+            await super()._call(received, receive, send)
+            return
+        self.tasks["task-1"] = "working"
+        await self._say(send, received, {"resultType": "task", **self._task("working")})
+
+    async def other(self, received: Received, send: Any) -> None:
+        method = received.message["method"]
+        assert received.headers["mcp-name"] == received.message["params"]["taskId"] == "task-1"
+        if method == "tasks/cancel":
+            self.says = "cancelled"
+            await self._say(send, received, {"resultType": "complete"})
+            return
+        members: dict[str, Any] = {"resultType": "complete", **self._task(self.says)}
+        if self._released.is_set() and self.says == "working":
+            members |= {"status": "completed", "result": json.loads(DONE)}
+        await self._say(send, received, members)
+
+    async def _say(self, send: Any, received: Received, members: dict[str, Any]) -> None:
+        await self._result(send, received, json.dumps(members).encode())
+
+    def _task(self, status: str) -> dict[str, Any]:
+        return {
+            "taskId": "task-1",
+            "status": status,
+            "statusMessage": "Counting passengers.",
+            "createdAt": TIME,
+            "lastUpdatedAt": TIME,
+            "ttlMs": 60_000,
+            "pollIntervalMs": 100,
+        }
