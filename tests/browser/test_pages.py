@@ -129,15 +129,16 @@ def test_the_keyboard_skips_the_navigation(alice: Page) -> None:
 
 def test_filters_survive_reload_and_the_back_button(alice: Page) -> None:
     alice.goto("/catalogue/")
-    alice.get_by_label("Server", exact=True).select_option("code")
-    alice.get_by_role("button", name="Filter").click()
+    narrow = alice.get_by_role("navigation", name="Narrow by")
+    narrow.get_by_text("Server", exact=True).click()
+    narrow.get_by_role("link", name="code", exact=True).click()
     alice.get_by_role("link", name="code.search").click()
     expect(alice.get_by_role("heading", name="code.search")).to_be_visible()
 
     alice.go_back()
     alice.reload()
 
-    expect(alice.get_by_label("Server", exact=True)).to_have_value("code")
+    expect(alice.get_by_role("link", name="Server: code take away")).to_be_visible()
     expect(alice.get_by_role("link", name="calculator.add")).to_have_count(0)
 
 

@@ -151,9 +151,9 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
     page.get_by_role("link", name="New rule").click()
 
     page.get_by_label("Name", exact=True).fill("No files")
-    page.get_by_label("Server").fill("files")
+    page.get_by_label("Server", exact=True).fill("files")
     expect(page.locator("#covers")).to_have_text("Covers 1 published tool today.")
-    page.get_by_label("Server").fill("nowhere")
+    page.get_by_label("Server", exact=True).fill("nowhere")
     expect(page.locator("#covers")).to_have_text("Covers no published tool today.")
     page.get_by_label("Effect").select_option("deny")
     page.get_by_role("button", name="Save the rule").click()
