@@ -43,24 +43,14 @@ SCHEMA = {
     "required": ["id"],
 }
 
-# Ids sort by time as the product's do; what differs below them is a digest of the number.
+# Ids sort by time as the product's do; what differs below them is a digest of the number. The dice
+# are cast once, whichever way the planner joins.
 CALLS = """
 INSERT INTO calls_call (
     id, agent_id, person_id, toolset, server_id, tool_id, definition_id, tool_name, arguments,
     arguments_digest, origin, mode, revision, client, request_key, effect, reason, state, seq,
     asked_at, sent_at, finished_at, fence, executed, outcome)
-SELECT
-    (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(noise, 1, 3)
-        || '8' || substr(noise, 4, 15))::uuid,
-    agent_id, owner_id, 'everything', server_id, tool_id, definition_id, exposed_name,
-    convert_to('{"id": "' || noise || '", "limit": 20}', 'UTF8'), md5(noise) || md5(noise), 'mcp',
-    'inline', '2026-07-28', 'crowd 1.0', '', 'allow', 'Everyday work.', state,
-    CASE WHEN state IN ('refused', 'held', 'running') THEN 1 ELSE 2 END, at,
-    CASE WHEN state NOT IN ('refused', 'held') THEN at + interval '3 ms' END,
-    CASE WHEN state NOT IN ('held', 'running')
-         THEN at + (random() ^ 4 * interval '4 s') + interval '20 ms' END,
-    CASE WHEN state IN ('refused', 'held') THEN 0 ELSE 1 END, '', ''
-FROM (
+WITH c AS MATERIALIZED (
     SELECT
         n, md5(n::text || 'noise') AS noise,
         now() - %(days)s * interval '1 day' * (1 - n::float / %(calls)s) AS at,
@@ -75,7 +65,19 @@ FROM (
             WHEN r < 0.99 THEN 'timed_out' WHEN r < 0.9995 THEN 'expired' ELSE 'unknown'
         END AS state
     FROM (SELECT n, random() AS r FROM generate_series(1, %(calls)s) AS n) AS drawn
-) AS c
+)
+SELECT
+    (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(noise, 1, 3)
+        || '8' || substr(noise, 4, 15))::uuid,
+    agent_id, owner_id, 'everything', server_id, tool_id, definition_id, exposed_name,
+    convert_to('{"id": "' || noise || '", "limit": 20}', 'UTF8'), md5(noise) || md5(noise), 'mcp',
+    'inline', '2026-07-28', 'crowd 1.0', '', 'allow', 'Everyday work.', state,
+    CASE WHEN state IN ('refused', 'held', 'running') THEN 1 ELSE 2 END, at,
+    CASE WHEN state NOT IN ('refused', 'held') THEN at + interval '3 ms' END,
+    CASE WHEN state NOT IN ('held', 'running')
+         THEN at + (random() ^ 4 * interval '4 s') + interval '20 ms' END,
+    CASE WHEN state IN ('refused', 'held') THEN 0 ELSE 1 END, '', ''
+FROM c
 JOIN (SELECT row_number() OVER (ORDER BY id) AS place, id AS agent_id, owner_id
       FROM accounts_agent) AS a ON a.place = c.agent_place
 JOIN (SELECT row_number() OVER (ORDER BY id) AS place, id AS tool_id, server_id,

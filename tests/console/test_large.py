@@ -23,11 +23,13 @@ DENSER = """
 @pytest.fixture(scope="module")
 def large(django_db_setup: None, django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
     with django_db_blocker.unblock():
-        crowd.fill(cleaner.connection, servers=200, tools=1000, calls=20_000)
-        cleaner.connection.execute(DENSER, [TIMES])
-        yield
-        cleaner.clean()
-        cleaner.connection.execute("ANALYZE")
+        try:
+            crowd.fill(cleaner.connection, servers=200, tools=1000, calls=20_000)
+            cleaner.connection.execute(DENSER, [TIMES])
+            yield
+        finally:
+            cleaner.clean()
+            cleaner.connection.execute("ANALYZE")
 
 
 @pytest.mark.parametrize("page", ["/catalogue/", "/calls/", "/audit/", ""])
