@@ -164,6 +164,10 @@ class Engine:
         try:
             if self._leaving and sending.background:
                 flight.stopping = True
+                if sending.upstream_task:
+                    # Long since sent: back in the queue it would be sent again.
+                    flight.is_task = True
+                    raise asyncio.CancelledError
                 raise NotSent("The worker is stopping.")
             if time.monotonic() - sending.claimed_at > settings.LEASE_S:
                 raise NotSent("Whoever was to send it was stopped for too long.")

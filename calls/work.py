@@ -58,6 +58,10 @@ def leave() -> None:
         _changed.wait_for(lambda: not _inside, WRITTEN_S)
 
 
+def is_leaving() -> bool:
+    return _leaving.is_set()
+
+
 def under_way() -> int:
     hands = started()
     return len(hands.engine.flights) if hands else 0

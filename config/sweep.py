@@ -14,7 +14,7 @@ from calls.hands import background
 from calls.services import end_the_late, end_the_lost
 from calls.turns import whose_turn
 from calls.upstream_tasks import take_over
-from calls.work import follow, work
+from calls.work import follow, is_leaving, work
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,8 @@ class Sweep:
             threading.Thread(target=self._work, daemon=True).start()
 
     def _take_over_tasks(self) -> None:
-        while sending := take_over(owner=background().engine.owner):
+        # What this process lets go of when it stops is for others.
+        while not is_leaving() and (sending := take_over(owner=background().engine.owner)):
             threading.Thread(target=follow, args=(sending,), daemon=True).start()
 
     def _leases_could_be_renewed(self) -> bool:

@@ -122,6 +122,12 @@ class Stack:
     def beat(self) -> Running:
         return self._start("beat", children.beat(), lambda it: "beat: Starting" in it.text())
 
+    def end_worker(self) -> None:
+        """Until somebody asks for it again."""
+        if worker := self.started.pop("worker", None):
+            worker.kill()
+            del self.worker
+
     def output(self) -> list[tuple[str, str]]:
         return [(f"Output of {name}", it.text()[-6000:]) for name, it in self.started.items()]
 

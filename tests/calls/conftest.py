@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.flaky import Flaky
 from tests.gateway.conftest import http, play, rule, toolset, upstream
+from tests.processes import Stack
 
 __all__ = ["http", "play", "rule", "toolset", "upstream"]
 
@@ -14,3 +15,10 @@ __all__ = ["http", "play", "rule", "toolset", "upstream"]
 def running_recorder() -> Iterator[Flaky]:
     with Flaky() as recorder:
         yield recorder
+
+
+@pytest.fixture
+def own_stack(stack: Stack, own_stack: Stack) -> Stack:
+    """The shared worker would take calls that these tests mean for their own."""
+    stack.end_worker()
+    return own_stack
