@@ -16,7 +16,10 @@ from django.utils.translation import gettext as _
 
 from core import exact_json, strict_json
 from core.exact_json import ABSENT
-from registry.form_fields import GROUP, Builder, Field, Given, Posted, Source, TooMany
+from registry.form_building import Builder, TooMany
+from registry.form_fields import Field
+from registry.form_shapes import GROUP
+from registry.form_sources import Given, Posted, Source
 from registry.violations import Violation
 
 Schema = dict[str, Any]
