@@ -30,7 +30,7 @@ def bars(values: Sequence[tuple[int, float, str]]) -> list[Bar]:
     most = max((count for count, _share, _label in values), default=0)
     step = WIDTH / max(len(values), 1)
     return [
-        _bar(n * step, step - GAP, HEIGHT * count / most if most else 0, share, label)
+        _bar(n * step + GAP / 2, step - GAP, HEIGHT * count / most if most else 0, share, label)
         for n, (count, share, label) in enumerate(values)
     ]
 
@@ -51,11 +51,19 @@ def _bar(x: float, width: float, height: float, share: float, label: str) -> Bar
 def line(values: Sequence[float | None], most: float) -> list[str]:
     """The points of polylines, broken where there is nothing to show."""
     step = WIDTH / max(len(values), 1)
-    pieces: list[list[str]] = [[]]
+    pieces: list[list[tuple[float, float]]] = [[]]
     for n, value in enumerate(values):
         if value is None:
             pieces.append([])
         else:
             y = HEIGHT - (HEIGHT - GAP) * value / most if most else HEIGHT
-            pieces[-1].append(f"{n * step + (step - GAP) / 2:.1f},{y:.1f}")
-    return [" ".join(piece) for piece in pieces if piece]
+            pieces[-1].append((n * step + step / 2, y))
+    drawn = [_dash(piece[0], step) if len(piece) == 1 else piece for piece in pieces if piece]
+    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in piece) for piece in drawn]
+
+
+def _dash(point: tuple[float, float], step: float) -> list[tuple[float, float]]:
+    """A day alone, as wide as its bar: a line of one point is not seen."""
+    x, y = point
+    half = (step - GAP) / 2
+    return [(x - half, y), (x + half, y)]

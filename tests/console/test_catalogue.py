@@ -377,6 +377,8 @@ def test_usage_counts_and_measures(as_olga: Client, scout: Agent, send_mail: Too
     usage = page.context["usage"]
     assert (usage.calls, usage.ended, usage.wrong, usage.p50) == (2, 2, 1, 2.0)
     assert usage.days[-1].calls == 2
+    # A line of one day alone has two ends, else nothing would be seen of it.
+    assert [len(points.split()) for points in page.context["p50"]] == [2]
     assert usage.callers == [("scout", 2)]
     assert "<svg" in page.text
     assert "50 %" in page.text
