@@ -7,6 +7,7 @@ from typing import Self
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from audit.services import Actor
@@ -28,6 +29,11 @@ class User(AbstractUser):
     @property
     def actor(self) -> Actor:
         return Actor("person", self.pk, self.username)
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """As they were when this person was read: a decision asks again (approvals/standing.py)."""
+        return sorted(self.groups.values_list("name", flat=True))
 
     @property
     def is_vouched_for(self) -> bool:

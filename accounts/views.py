@@ -80,7 +80,7 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
-    login(request, person, backend="django.contrib.auth.backends.ModelBackend")
+    login(request, person)
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from accounts.models import User
-from approvals import history, talk
+from approvals import history, standing, stepping
 from approvals.history import Decided
 from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
-from approvals.standing import Picture, obstacles, picture
-from approvals.talk import Talk
-from audit.models import Entry
+from approvals.standing import Facts
+from approvals.stepping import Step
+from approvals.talk import Talk, talks
+from approvals.votes import Picture, pictures
 from calls.changes import Edited, edited
 from calls.history import Before, Earlier, before
 from calls.models import Call
@@ -31,7 +32,6 @@ class Card:
     call: Call
     arguments: Arguments
     risk: Risk
-    # The rule that holds it, by the name that it had; empty when no rule covered the call.
     rule: str
     # The agent's last calls before this one, and decisions on calls like it.
     before: list[Earlier]
@@ -42,6 +42,8 @@ class Card:
     talk: Talk
     # What people made of the arguments.
     edited: Edited | None
+    # What this person's yes asks for beyond the session.
+    step: Step
     # Why what they just pressed was not done, and what they had written.
     error: str = ""
     typed: str = ""
@@ -69,38 +71,58 @@ def cards(
     """As many questions to the database for a page of cards as for one."""
     approvals = list(approvals)
     ids = [approval.pk for approval in approvals]
-    rules, earlier, alike = _rules(ids), before(ids), history.similar(ids)
-    obstacle = obstacles(approvals, person)
-    made = []
-    for approval in approvals:
-        call = approval.call
-        given, past = call.parsed_arguments, earlier.get(call.pk, FIRST)
-        made.append(
-            Card(
-                approval=approval,
-                call=call,
-                arguments=arguments(_schema(call), given),
-                risk=risk(call, given, used_lately=past.is_usual),
-                rule=rules.get(call.pk, ""),
-                before=past.calls,
-                similar=alike.get(call.pk, []),
-                obstacle=obstacle[approval.pk],
-                votes=picture(approval, person),
-                talk=talk.of(approval, person),
-                edited=edited(call),
-                error=error,
-                typed=typed,
-            )
-        )
-    return made
+    known = _known(approvals, ids, person)
+    return [_card(approval, known, person, error, typed) for approval in approvals]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is asked for all cards of a page at once."""
+
+    facts: dict[UUID, Facts]
+    before: dict[UUID, Before]
+    similar: dict[UUID, list[Decided]]
+    votes: dict[UUID, Picture]
+    talks: dict[UUID, Talk]
+    steps: dict[UUID, Step]
+
+
+def _known(approvals: list[Approval], ids: list[UUID], person: User) -> Known:
+    facts = standing.facts(ids)
+    return Known(
+        facts,
+        before(ids),
+        history.similar(ids),
+        pictures(approvals, person, facts),
+        talks(approvals, person, facts),
+        stepping.steps((one for one in approvals if one.state == one.State.WAITING), person),
+    )
+
+
+def _card(approval: Approval, known: Known, person: User, error: str, typed: str) -> Card:
+    call, pk = approval.call, approval.pk
+    given, past = call.parsed_arguments, known.before.get(pk, FIRST)
+    facts, votes = known.facts[pk], known.votes[pk]
+    return Card(
+        approval=approval,
+        call=call,
+        arguments=arguments(_schema(call), given),
+        risk=risk(call, given, used_lately=past.is_usual),
+        rule=facts.rule,
+        before=past.calls,
+        similar=known.similar.get(pk, []),
+        obstacle=standing.hindrance(
+            approval, person, facts.excluded, votes.own, person.group_names
+        ),
+        votes=votes,
+        talk=known.talks[pk],
+        edited=edited(call),
+        step=known.steps.get(pk, stepping.NO_STEP),
+        error=error,
+        typed=typed,
+    )
 
 
 def _schema(call: Call) -> dict[str, Any]:
     content: dict[str, Any] = call.definition.content if call.definition else {}
     return content.get("inputSchema") or {}
-
-
-def _rules(ids: Sequence[UUID]) -> dict[UUID, str]:
-    """As entries know them: a rule may have another name by now, or be gone."""
-    asked = Entry.objects.filter(call_id__in=ids, seq=1).values_list("call_id", "details__rule")
-    return {call_id: rule or "" for call_id, rule in asked if call_id}

@@ -31,6 +31,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             "call__tool",
             "call__definition",
             "call__amendment__person",
+            "decided_by",
         ).order_by("asked_at", "pk")
 
 
@@ -112,10 +113,6 @@ class Approval(models.Model):
     @property
     def standing(self) -> VoteQuerySet:
         return Vote.objects.standing().filter(approval=self)
-
-    @property
-    def decision(self) -> Vote | None:
-        return self.standing.order_by("-pk").first()
 
 
 class LegalVote(StrictTrigger):

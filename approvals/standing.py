@@ -6,9 +6,8 @@ cast, when a call is decided, and at its claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -20,9 +19,50 @@ from approvals.models import Approval, Vote
 from calls.models import Call
 from policies.decide import Decision
 from policies.models import Effect
-from policies.thresholds import DECIDE, DEFAULT, Threshold, parse, people, plain
+from policies.thresholds import DECIDE, Threshold, parse, plain
 
 Thresholds = list[dict[str, Any]]
+
+# The rule is as entries know it: it may have another name by now, or be gone.
+_FACTS = """
+SELECT a.call_id,
+    (SELECT e.details ->> 'rule' FROM audit_entry e WHERE e.call_id = a.call_id AND e.seq = 1),
+    (SELECT jsonb_agg(jsonb_build_array(x.person_id, x.why))
+     FROM approvals_excluded(a.call_id) x)::text,
+    (SELECT jsonb_agg(jsonb_build_array(c.place, c.vote_id, c.approve))
+     FROM approvals_counted(a.call_id, a.thresholds) c)::text
+FROM approvals_approval a WHERE a.call_id = ANY(%s)
+"""
+
+
+class Counted(NamedTuple):
+    """A vote that counts for a threshold, of which the first has place 1."""
+
+    place: int
+    vote: int
+    approve: bool
+
+
+class Facts(NamedTuple):
+    """What the database knows of a held call and the votes on it."""
+
+    # The rule that held it, by the name that it had; empty when no rule covered the call.
+    rule: str
+    # By person: why their word on this call is never taken, as a sentence.
+    excluded: dict[int, str]
+    tally: list[Counted]
+
+
+def facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
+    """Of these approvals, in one question."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FACTS, [list(ids)])
+        return {call_id: _facts(*row) for call_id, *row in cursor.fetchall()}
+
+
+def _facts(rule: str | None, excluded: str | None, counted: str | None) -> Facts:
+    never = {person: _never(why) for person, why in orjson.loads(excluded or "[]")}
+    return Facts(rule or "", never, [Counted(*one) for one in orjson.loads(counted or "[]")])
 
 
 def excluded_people(call: Call) -> dict[int, str]:
@@ -40,70 +80,46 @@ def _never(why: str) -> str:
 
 def why_not(approval: Approval, person: User) -> str:
     """Why this person may not vote, as a sentence; empty if they may."""
-    return obstacles([approval], person)[approval.pk]
+    own = approval.standing.filter(person=person).first()
+    return hindrance(approval, person, excluded_people(approval.call), own, groups_of(person))
 
 
-def obstacles(approvals: Sequence[Approval], person: User) -> dict[UUID, str]:
-    """`why_not` of each, in as few questions as of one."""
-    ids = [approval.pk for approval in approvals]
+def hindrance(
+    approval: Approval,
+    person: User,
+    excluded: Mapping[int, str],
+    own: Vote | None,
+    groups: Collection[str],
+) -> str:
+    """`why_not`, of what was read already."""
     if not person.has_perm(DECIDE):
-        return dict.fromkeys(ids, _("You are not among those who decide."))
+        return _("You are not among those who decide.")
+    if never := excluded.get(person.pk):
+        return never
     if not person.is_vouched_for:
         why = _("You came by a link that %(who)s made. Set a password on your profile first.")
-        return dict.fromkeys(ids, why % {"who": person.let_in_by}) | _excluded_from(ids, person)
-    never = _excluded_from(ids, person)
-    named = any(one.source for each in approvals for one in parse(each.thresholds))
-    groups = _groups(person) if named else set()
-    given = {
-        vote.approval_id: vote.approve
-        for vote in Vote.objects.standing().filter(approval__in=ids, person=person)
-    }
-    return {
-        approval.pk: never.get(approval.pk)
-        or _not_asked(approval, person, groups)
-        or _said_already(given.get(approval.pk))
-        for approval in approvals
-    }
+        return why % {"who": person.let_in_by}
+    if not addressed(approval, person, groups):
+        return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
+    return _said_already(own)
 
 
-def _excluded_from(ids: Sequence[UUID], person: User) -> dict[UUID, str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT c.id, x.why FROM unnest(%s::uuid[]) AS c (id)"
-            " CROSS JOIN LATERAL approvals_excluded(c.id) x WHERE x.person_id = %s",
-            [list(ids), person.pk],
-        )
-        return {call_id: _never(why) for call_id, why in cursor.fetchall()}
-
-
-def _not_asked(approval: Approval, person: User, groups: set[str]) -> str:
-    if any(_is_from(person, one, groups) for one in parse(approval.thresholds)):
+def _said_already(own: Vote | None) -> str:
+    if own is None:
         return ""
-    return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
-
-
-def _said_already(given: bool | None) -> str:
-    if given is None:
-        return ""
-    if given:
+    if own.approve:
         return _("You said yes already. You may take it back until the call is decided.")
     return _("You said no already. You may take it back until the call is decided.")
 
 
-def addressed(approval: Approval, person: User) -> list[Threshold]:
+def addressed(approval: Approval, person: User, groups: Collection[str]) -> list[Threshold]:
     """Whose word this person's is."""
-    groups = _groups(person)
-    return [one for one in parse(approval.thresholds) if _is_from(person, one, groups)]
+    asked = parse(approval.thresholds)
+    return [one for one in asked if one.is_from(person.username, groups)]
 
 
-def _is_from(person: User, threshold: Threshold, groups: set[str]) -> bool:
-    kind, _colon, name = threshold.source.partition(":")
-    if not kind:
-        return True
-    return name == person.username if kind == "person" else name in groups
-
-
-def _groups(person: User) -> set[str]:
+def groups_of(person: User) -> set[str]:
+    """Now, not as they were when the person was read."""
     return set(person.groups.values_list("name", flat=True))
 
 
@@ -140,7 +156,7 @@ def obstacle(call: Call, decision: Decision) -> str:
 
 
 def _lost(approval: Approval) -> str:
-    counted = {vote for _place, vote, _yes in _tallied(approval)}
+    counted = {one.vote for one in facts([approval.pk])[approval.pk].tally}
     lost = [
         vote.person.username
         for vote in approval.standing.filter(approve=True).select_related("person")
@@ -149,82 +165,3 @@ def _lost(approval: Approval) -> str:
     if not lost:
         return _("fewer than the rule asks for.")
     return _("%(who)s may no longer decide.") % {"who": ", ".join(lost)}
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A vote as a card shows it."""
-
-    vote: Vote
-    counts: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """How far a threshold is."""
-
-    threshold: Threshold
-    yes: int
-    no: int
-
-    @property
-    def missing(self) -> int:
-        return max(0, self.threshold.approve - self.yes)
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Whose word is there, and whose is missing."""
-
-    given: list[Given]
-    thresholds: list[Met]
-    may_still: list[str]
-    # This person's own vote, which they may take back.
-    own: Vote | None
-
-    @property
-    def is_plain(self) -> bool:
-        """One person's word decides, and nobody gave one: nothing to show."""
-        return not self.given and [met.threshold for met in self.thresholds] == list(DEFAULT)
-
-
-def picture(approval: Approval, person: User) -> Picture:
-    votes = list(approval.standing.select_related("person"))
-    asked = parse(approval.thresholds)
-    if not votes and asked == DEFAULT:
-        return Picture([], [Met(asked[0], 0, 0)], [], None)
-    counted = _tallied(approval)
-    waits = approval.state == Approval.State.WAITING
-    return Picture(
-        given=[Given(vote, any(vote.pk == one for _n, one, _yes in counted)) for vote in votes],
-        thresholds=[
-            Met(one, _count(counted, n, True), _count(counted, n, False))
-            for n, one in enumerate(asked, start=1)
-        ],
-        may_still=_may_still(approval, asked, votes) if waits else [],
-        own=next((vote for vote in votes if waits and vote.person_id == person.pk), None),
-    )
-
-
-Tally = list[tuple[int, int, bool]]
-
-
-def _count(tally: Tally, place: int, approve: bool) -> int:
-    return sum(1 for n, _vote, yes in tally if n == place and yes == approve)
-
-
-def _tallied(approval: Approval) -> Tally:
-    """(threshold, vote, yes) of every vote that counts."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT place, vote_id, approve FROM approvals_counted(%s, %s::jsonb)",
-            [approval.pk, orjson.dumps(approval.thresholds).decode()],
-        )
-        return list(cursor.fetchall())
-
-
-def _may_still(approval: Approval, asked: Iterable[Threshold], votes: Iterable[Vote]) -> list[str]:
-    able: set[int] = set().union(*(people(one.source) for one in asked))
-    able -= set(excluded_people(approval.call)) | {vote.person_id for vote in votes}
-    names = User.objects.filter(pk__in=able).order_by("username")
-    return list(names.values_list("username", flat=True))

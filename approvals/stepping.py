@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from django.db.models import Exists
 from django.utils.translation import gettext as _
 
 from accounts import stepup
@@ -16,7 +18,7 @@ from accounts.relying import expected_origins, rp_id
 from accounts.stepup import NotProven, Ticket
 from approvals.models import VOTE_STATEMENT, Approval, Vote
 from approvals.services import DecisionRefused
-from approvals.standing import addressed
+from approvals.standing import addressed, groups_of
 from audit.models import Entry
 from policies.thresholds import StepUp
 
@@ -37,21 +39,36 @@ class Step:
         return self.wanted == StepUp.TOTP and self.codes
 
 
-def step(approval: Approval, person: User) -> Step:
-    asked = wanted(approval, person)
-    if not asked:
-        return Step(asked, passkeys=False, codes=False, origin="")
-    return Step(
-        asked,
-        passkeys=person.passkeys.usable().filter(rp_id=rp_id()).exists(),
-        codes=CodeApp.objects.filter(person=person).exclude(confirmed_at=None).exists(),
-        origin=expected_origins()[0],
-    )
+NO_STEP = Step(StepUp.NONE, passkeys=False, codes=False, origin="")
 
 
-def wanted(approval: Approval, person: User) -> StepUp:
+def steps(approvals: Iterable[Approval], person: User) -> dict[UUID, Step]:
+    """Of those that ask this person for more than their session."""
+    asked = {one.pk: _strongest(one, person, person.group_names) for one in approvals}
+    wanted = {pk: step_up for pk, step_up in asked.items() if step_up}
+    if not wanted:
+        return {}
+    passkeys, codes = _means(person)
+    origin = expected_origins()[0]
+    return {pk: Step(step_up, passkeys, codes, origin) for pk, step_up in wanted.items()}
+
+
+def _means(person: User) -> tuple[bool, bool]:
+    """Have they a passkey for this site, and an app's codes?"""
+    passkeys = person.passkeys.usable().filter(rp_id=rp_id())
+    codes = CodeApp.objects.filter(person=person).exclude(confirmed_at=None)
+    both = User.objects.filter(pk=person.pk).values_list(Exists(passkeys), Exists(codes))
+    has_passkeys, has_codes = both.get()
+    return has_passkeys, has_codes
+
+
+def _wanted(approval: Approval, person: User) -> StepUp:
+    return _strongest(approval, person, groups_of(person))
+
+
+def _strongest(approval: Approval, person: User, groups: Collection[str]) -> StepUp:
     """The most that a threshold asks for whose word this person's is."""
-    asked = (threshold.step_up for threshold in addressed(approval, person))
+    asked = (threshold.step_up for threshold in addressed(approval, person, groups))
     return max(asked, key=STRENGTH.index, default=StepUp.NONE)
 
 
@@ -75,7 +92,7 @@ def prove(approval: Approval, person: User, given: Mapping[str, str]) -> Proof |
 
     Raises DecisionRefused.
     """
-    asked = wanted(approval, person)
+    asked = _wanted(approval, person)
     if not asked:
         return None
     try:

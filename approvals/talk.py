@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from approvals import standing
 from approvals.models import Approval, Comment
+from approvals.standing import Facts
 from audit.services import Actor, record
 from core.errors import CountersignError
 from core.live import ring_on_commit
@@ -35,24 +38,31 @@ class Talk:
     may_ask: bool = False
 
 
-def of(approval: Approval, person: User) -> Talk:
-    said = list(Comment.objects.filter(approval=approval).for_card())
+def talks(
+    approvals: Sequence[Approval], person: User, facts: Mapping[UUID, Facts]
+) -> dict[UUID, Talk]:
+    said: dict[UUID, list[Comment]] = defaultdict(list)
+    for comment in Comment.objects.filter(approval__in=approvals).for_card():
+        said[comment.approval_id].append(comment)
+    return {one.pk: _talk(one, person, said[one.pk], facts[one.pk].excluded) for one in approvals}
+
+
+def _talk(approval: Approval, person: User, said: list[Comment], excluded: Collection[int]) -> Talk:
     if approval.state != Approval.State.WAITING:
         return Talk(said)
-    return Talk(said, may_comment(approval, person), person.has_perm(DECIDE))
+    return Talk(said, _may_comment(person, excluded), person.has_perm(DECIDE))
 
 
-def may_comment(approval: Approval, person: User) -> bool:
+def _may_comment(person: User, excluded: Collection[int]) -> bool:
     """Those who decide, and those whom the call is for: they know why."""
-    if not person.is_active:
-        return False
-    return person.has_perm(DECIDE) or person.pk in standing.excluded_people(approval.call)
+    return person.is_active and (person.has_perm(DECIDE) or person.pk in excluded)
 
 
 @transaction.atomic
 def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> Comment:
     """A comment, or a question to the agent. Raises NotSaid."""
-    if not may_comment(approval, by) or (ask_agent and not by.has_perm(DECIDE)):
+    may = _may_comment(by, standing.excluded_people(approval.call))
+    if not may or (ask_agent and not by.has_perm(DECIDE)):
         raise NotSaid(_("You are not among those who decide."))
     kind = Comment.Kind.QUESTION if ask_agent else Comment.Kind.COMMENT
     _hold(approval.pk)

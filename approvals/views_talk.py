@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from approvals import services
-from approvals.cards import card
+from approvals.cards import card, cards
 from approvals.models import Approval
 from approvals.services import DecisionRefused
 from approvals.talk import NotSaid
@@ -26,7 +26,7 @@ from core.http import is_htmx, page
 def talks(request: ConsoleRequest) -> HttpResponse:
     """What was said meanwhile on the cards that a tab shows, each for its place."""
     shown = Approval.objects.waiting().for_queue().filter(pk__in=shown_in(request))
-    context = {"cards": [card(approval, request.user) for approval in shown]}
+    context = {"cards": cards(shown, request.user)}
     return render(request, "approvals/talks.html", context)
 
 

@@ -126,8 +126,24 @@ INSERT INTO approvals_approval (
     call_id, state, reason, asked_at, decide_by, decided_at, thresholds)
 SELECT id, CASE state WHEN 'held' THEN 'waiting' ELSE state END, 'Changes are read first.',
        asked_at, now() + interval '1 hour', CASE WHEN state <> 'held' THEN asked_at END,
-       %(thresholds)s::jsonb
+       CASE WHEN state = 'held' AND hashtext(id::text) %% 2 = 0 THEN %(strict)s::jsonb
+            ELSE %(thresholds)s::jsonb END
 FROM calls_call WHERE state IN ('held', 'denied', 'expired')
+"""
+
+# Where two have to decide, one of them did, and people talk.
+VOTES = """
+INSERT INTO approvals_vote (approval_id, person_id, approve, reason, seen_digest, at)
+SELECT a.call_id, u.id, true, 'Looks right.', coalesce(c.call_digest, ''), a.asked_at
+FROM approvals_approval a
+JOIN calls_call c ON c.id = a.call_id
+JOIN accounts_user u ON u.username = 'person-1'
+WHERE a.state = 'waiting' AND a.thresholds = %(strict)s::jsonb
+"""
+
+COMMENTS = """
+INSERT INTO approvals_comment (approval_id, kind, person_id, text, at)
+SELECT approval_id, 'comment', person_id, 'Two of us should look.', at FROM approvals_vote
 """
 
 RESULTS = """
@@ -143,7 +159,7 @@ WHERE u.tool_id = t.id
 """
 
 
-FILLED = ("calls_call", "audit_entry", "audit_line", "approvals_approval")
+FILLED = ("calls_call", "audit_entry", "audit_line", "approvals_approval", "registry_listing")
 INDEXES = """
 SELECT indexname, indexdef FROM pg_indexes
 WHERE schemaname = 'public' AND tablename = ANY(%s)
@@ -153,8 +169,9 @@ WHERE schemaname = 'public' AND tablename = ANY(%s)
 
 def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> None:
     """`link` is a superuser's: triggers stand aside, as they are not what is measured."""
-    from policies.thresholds import plain
+    from policies.thresholds import StepUp, Threshold, plain
 
+    strict = Threshold(approve=2, source="group:Approver", step_up=StepUp.TOTP)
     given = {
         "days": DAYS,
         "agents": AGENTS,
@@ -163,13 +180,14 @@ def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> N
         "held": min(HELD, calls // 50),
         "running": RUNNING,
         "thresholds": orjson.dumps(plain([])).decode(),
+        "strict": orjson.dumps(plain([strict])).decode(),
     }
     with link.transaction():
         link.execute("SET LOCAL session_replication_role = replica")
         _people(servers)
-        _registry(link, servers, tools)
         with _without_indexes(link):
-            for statement in (CALLS, ENTRIES, LINES, APPROVALS, RESULTS, USED):
+            _registry(link, servers, tools)
+            for statement in (CALLS, ENTRIES, LINES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
                 link.execute(statement, given)
     link.execute("ANALYZE")
 

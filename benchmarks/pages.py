@@ -16,7 +16,7 @@ import orjson
 
 from benchmarks.crowd import opened
 
-QUERIES_MAX = 18
+QUERIES_MAX = 12
 # Never read from end to end while somebody waits for a page. The rows of tools are short, and a
 # word that many of them have is ranked over all that have it.
 LARGE = {

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.context_processors import PermWrapper
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -35,8 +36,16 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "edited": edited(call) if may_read else None,
         "result": results.of_call(call) if may_read else None,
         "late": _late(call),
-        "rerun": Rerun.objects.filter(call=call).first(),
-        "reruns_of": list(call.reruns_of.all()),
+        **_reruns(call),
+    }
+
+
+def _reruns(call: Call) -> dict[str, Any]:
+    """As what it was asked for again, and instead of which calls."""
+    found = list(Rerun.objects.filter(Q(call=call) | Q(again=call)))
+    return {
+        "rerun": next((one for one in found if one.call_id == call.pk), None),
+        "reruns_of": [one for one in found if one.call_id != call.pk],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from datetime import timedelta
-from itertools import chain
 
 from django.conf import settings
 
@@ -25,8 +24,8 @@ def near(call: Call) -> list[Call]:
     )
     earlier = beside.filter(pk__lt=call.pk, pk__gte=first_id(call.asked_at - NEAR))
     later = beside.filter(pk__gt=call.pk, pk__lt=first_id(call.asked_at + NEAR))
-    found = chain(reversed(earlier.order_by("-pk")[:MOST]), later.order_by("pk")[:MOST])
-    return [_marked(other, call) for other in found]
+    both = earlier.order_by("-pk")[:MOST].union(later.order_by("pk")[:MOST], all=True)
+    return [_marked(other, call) for other in both.order_by("id")]
 
 
 def _marked(other: Call, call: Call) -> Call:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from django.contrib.auth.models import Group
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
+from django.db.models import OuterRef
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -49,6 +52,13 @@ class Threshold:
     source: str = ""
     distinct: Distinct = Distinct.PERSON
     step_up: StepUp = StepUp.NONE
+
+    def is_from(self, name: str, groups: Collection[str]) -> bool:
+        """Does it ask a person of this name, who is in these groups?"""
+        kind, _colon, wanted = self.source.partition(":")
+        if not kind:
+            return True
+        return wanted == name if kind == "person" else wanted in groups
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -162,6 +172,22 @@ def unmeetable(thresholds: Iterable[Threshold]) -> str:
             who = one.source.partition(":")[2] or _("everybody")
             return said % {"n": n, "who": who, "there_are": there_are}
     return ""
+
+
+class Decider(NamedTuple):
+    """Somebody who may decide at all."""
+
+    pk: int
+    name: str
+    groups: Collection[str]
+
+
+def deciders() -> list[Decider]:
+    """All of them by name, whatever thresholds ask."""
+    groups = Group.objects.filter(user=OuterRef("pk")).values("name")
+    able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(of=ArraySubquery(groups))
+    rows = able.order_by("username").values_list("pk", "username", "of")
+    return [Decider(pk, name, set(of)) for pk, name, of in rows]
 
 
 def people(source: str) -> set[int]:

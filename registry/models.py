@@ -213,8 +213,15 @@ class Listing(models.Model):
     class Meta:
         default_permissions = ()
         indexes = [
-            GinIndex(name="registry_listing_lexemes", fields=["lexemes"]),
-            GinIndex(name="registry_listing_words", fields=["words"], opclasses=["gin_trgm_ops"]),
+            # Written when a definition is first seen, read at each key: no list of what is still to
+            # be put in, which every search would walk through.
+            GinIndex(name="registry_listing_lexemes", fields=["lexemes"], fastupdate=False),
+            GinIndex(
+                name="registry_listing_words",
+                fields=["words"],
+                opclasses=["gin_trgm_ops"],
+                fastupdate=False,
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,109 @@
+"""Votes as cards show them: whose word is there, and whose is missing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from accounts.models import User
+from approvals.models import Approval, Vote
+from approvals.standing import Facts
+from policies.thresholds import DEFAULT, Decider, Threshold, deciders, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A vote as a card shows it."""
+
+    vote: Vote
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How far a threshold is."""
+
+    threshold: Threshold
+    yes: int
+    no: int
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.threshold.approve - self.yes)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Whose word is there, and whose is missing."""
+
+    given: list[Given]
+    thresholds: list[Met]
+    may_still: list[str]
+    # This person's own vote, which they may take back.
+    own: Vote | None
+
+    @property
+    def is_plain(self) -> bool:
+        """One person's word decides, and nobody gave one: nothing to show."""
+        return not self.given and [met.threshold for met in self.thresholds] == list(DEFAULT)
+
+    @property
+    def last(self) -> Vote | None:
+        """Of a decided call: the vote that decided it."""
+        return self.given[-1].vote if self.given else None
+
+
+def pictures(
+    approvals: Sequence[Approval], person: User, facts: Mapping[UUID, Facts]
+) -> dict[UUID, Picture]:
+    votes = _standing(approvals)
+    asked = {approval.pk: parse(approval.thresholds) for approval in approvals}
+    shown = any(approval.pk in votes or asked[approval.pk] != DEFAULT for approval in approvals)
+    able = deciders() if shown else []
+    return {
+        one.pk: _picture(one, person, asked[one.pk], votes.get(one.pk, []), facts[one.pk], able)
+        for one in approvals
+    }
+
+
+def _standing(approvals: Iterable[Approval]) -> dict[UUID, list[Vote]]:
+    found: dict[UUID, list[Vote]] = defaultdict(list)
+    for vote in Vote.objects.standing().filter(approval__in=approvals).select_related("person"):
+        found[vote.approval_id].append(vote)
+    return dict(found)
+
+
+def _picture(
+    approval: Approval,
+    person: User,
+    asked: tuple[Threshold, ...],
+    votes: list[Vote],
+    facts: Facts,
+    able: Iterable[Decider],
+) -> Picture:
+    counted = {one.vote for one in facts.tally}
+    waits = approval.state == Approval.State.WAITING
+    return Picture(
+        given=[Given(vote, vote.pk in counted) for vote in votes],
+        thresholds=[_met(place, one, facts) for place, one in enumerate(asked, start=1)],
+        may_still=_may_still(asked, votes, facts.excluded, able) if waits else [],
+        own=next((vote for vote in votes if waits and vote.person_id == person.pk), None),
+    )
+
+
+def _met(place: int, threshold: Threshold, facts: Facts) -> Met:
+    words = [one.approve for one in facts.tally if one.place == place]
+    return Met(threshold, yes=words.count(True), no=words.count(False))
+
+
+def _may_still(
+    asked: Iterable[Threshold],
+    votes: Iterable[Vote],
+    excluded: Collection[int],
+    able: Iterable[Decider],
+) -> list[str]:
+    done = {*excluded, *(vote.person_id for vote in votes)}
+    left = (one for one in able if one.pk not in done)
+    return [one.name for one in left if any(t.is_from(one.name, one.groups) for t in asked)]
