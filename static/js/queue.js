@@ -15,6 +15,11 @@
     kept = null;
   });
 
+  // What is shown now is news no longer: the page asks again how many it does not show.
+  document.getElementById("queue")?.addEventListener("htmx:afterSwap", ({ target }) => {
+    if (target.id === "queue") document.body.dispatchEvent(new CustomEvent("live:queue"));
+  });
+
   // Whatever comes first, the answer to a press or the news of it: who pressed stays at the card.
   let pressed = null;
 

@@ -75,8 +75,7 @@ def alice(opened: Opened, office: Office) -> Page:
 
 
 # Leaving a page gives up what it was still loading.
-# News of a card or a place that this page has not, or no longer, changes nothing.
-GIVEN_UP = ("htmx:afterRequest", "htmx:sendAbort", "htmx:oobErrorNoTarget")
+GIVEN_UP = ("htmx:afterRequest", "htmx:sendAbort")
 
 
 def listen(page: Page, complaints: list[str]) -> None:

@@ -3,9 +3,11 @@
 import re
 
 from django.contrib.sessions.models import Session
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from accounts.roles import Role
+from approvals import talk
+from approvals.models import Approval
 from calls.models import Call
 from calls.states import State
 from tests.browser.conftest import Opened, rung
@@ -202,6 +204,41 @@ def test_new_calls_are_announced_and_move_nothing(alice: Page, office: Office) -
     expect(alice.locator("[data-card]").last).to_contain_text("Another")
     expect(card(alice, office).get_by_label("Reason")).to_have_value("half a thou")
     expect(news).to_have_count(0)
+
+
+def test_news_that_overtake_more_cards_leave_nothing_stale(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    live(alice)
+    another(office)
+    news = alice.locator("#queue-news")
+    held_back: list[Route] = []
+
+    def hold_back(route: Route) -> None:
+        held_back.append(route)
+
+    alice.route("**/queue/more/*", hold_back)
+    news.get_by_role("link", name="1 new").click()
+
+    # While the cards are on their way, the link that asked for them is drawn anew.
+    another(office, "Yet another")
+    expect(news.get_by_role("link", name="2 new")).to_be_visible()
+    held_back[0].continue_()
+
+    expect(alice.locator("[data-card]")).to_have_count(4)
+    expect(news.get_by_role("link")).to_have_count(0)
+
+
+def test_a_first_comment_reaches_those_who_only_read(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ines", Role.AUDITOR))
+    page.goto("/queue/")
+    live(page)
+    expect(card(page, office).get_by_text("comment")).to_have_count(0)
+
+    approval = Approval.objects.get(pk=office.held)
+    talk.say(approval, by=office.alice, text="Does Ana know of it?")
+    rung("queue")
+
+    expect(card(page, office)).to_contain_text("Does Ana know of it?")
 
 
 def test_an_empty_queue_fills_by_itself(alice: Page, office: Office) -> None:
