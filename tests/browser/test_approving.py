@@ -1,0 +1,148 @@
+"""What approvers do besides yes and no: talk, take back, freeze, and grants that they regret."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from accounts.models import User
+from accounts.roles import Role
+from approvals import granting
+from approvals.granting import Terms
+from approvals.models import Approval, Comment, Grant, Vote
+from approvals.services import vote
+from calls.models import Call, Freeze
+from calls.states import State
+from policies.thresholds import Threshold
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console import scenery
+
+
+@pytest.fixture
+def carol(office: Office) -> User:
+    return scenery.person("carol", Role.APPROVER)
+
+
+def card(page: Page, office: Office) -> Locator:
+    return page.locator(f"#card-{office.held}")
+
+
+def test_approvers_and_the_agent_are_talked_to_on_the_card(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    talk = card(alice, office).locator(".talk")
+    talk.get_by_text("0 comments").focus()
+    alice.keyboard.press("Enter")
+
+    talk.get_by_label("Comment").fill("Ana asked for it.")
+    talk.get_by_role("button", name="Comment").click()
+    expect(talk.get_by_role("listitem")).to_contain_text("Ana asked for it.")
+    talk.get_by_label("Comment").fill("Who is Ana?")
+    talk.get_by_role("button", name="Ask the agent").press("Enter")
+
+    expect(talk.get_by_role("listitem").last).to_contain_text("Question to the agent")
+    kinds = Comment.objects.values_list("kind", flat=True)
+    assert list(kinds) == [Comment.Kind.COMMENT, Comment.Kind.QUESTION]
+
+
+def test_a_vote_is_taken_back_while_others_have_to_vote(
+    opened: Opened, alice: Page, office: Office, carol: User
+) -> None:
+    two = scenery.call(
+        office.scout, office.send, scenery.MAIL, State.HELD, thresholds=(Threshold(approve=2),)
+    )
+    alice.goto(f"/queue/{two}/")
+    alice.get_by_role("button", name="Approve", exact=True).click()
+    expect(alice.get_by_text("1 of 2")).to_be_visible()
+    expect(alice.get_by_text("May still vote: carol")).to_be_visible()
+
+    alice.get_by_role("button", name="Take your vote back").press("Enter")
+
+    expect(alice.get_by_text("0 of 2")).to_be_visible()
+    assert not Vote.objects.standing().exists()
+    assert Call.objects.get(pk=two).state == State.HELD
+
+
+def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.held}/")
+    talk = alice.locator("#talk")
+
+    talk.get_by_text("0 comments").click()
+    talk.get_by_label("Comment").fill("I look into it.")
+    talk.get_by_role("button", name="Comment").click()
+
+    expect(talk.get_by_role("listitem")).to_contain_text("I look into it.")
+
+
+def test_one_freezes_and_somebody_else_lets_it_go_on(
+    opened: Opened, alice: Page, office: Office
+) -> None:
+    alice.goto("/settings/")
+    alice.get_by_role("main").get_by_role("link", name="Freezes").click()
+    alice.get_by_label("What", exact=True).select_option("agent:scout")
+    alice.get_by_label("Reason").fill("It asks too often.")
+    alice.keyboard.press("Enter")
+    expect(alice.locator("#frozen")).to_contain_text("The agent scout is frozen.")
+    expect(alice.get_by_text("somebody else has to look and end it")).to_be_visible()
+
+    other = opened(scenery.person("olga", Role.OPERATOR))
+    other.goto("/catalogue/")
+    other.locator("#frozen").get_by_role("link", name="By alice").click()
+    other.get_by_label("Why it may go on").fill("It was told not to.")
+    other.get_by_role("button", name="Let it go on").focus()
+    other.keyboard.press("Enter")
+
+    expect(other.locator("#frozen")).not_to_contain_text("scout")
+    expect(other.get_by_text("olga: It was told not to.")).to_be_visible()
+    assert Freeze.objects.get().ended_by
+
+
+def test_a_freeze_begins_by_its_button(alice: Page, office: Office) -> None:
+    alice.goto("/freezes/?what=server:mailer")
+    expect(alice.get_by_label("What", exact=True)).to_have_value("server:mailer")
+
+    alice.get_by_label("Reason").fill("It is being moved.")
+    alice.get_by_role("button", name="Freeze").click()
+
+    expect(alice.locator("#frozen")).to_contain_text("The server mailer is frozen.")
+
+
+def granted(office: Office, subject: str) -> None:
+    """In alice's name."""
+    arguments = {**scenery.MAIL, "subject": subject}
+    call_id = scenery.call(office.scout, office.send, arguments, State.HELD)
+    approval = Approval.objects.get(pk=call_id)
+    vote(approval, by=office.alice, approve=True, seen_digest=approval.call.call_digest)
+    granting.make(Call.objects.get(pk=call_id), Terms(), by=office.alice)
+
+
+def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Office) -> None:
+    for subject in ("One", "Two", "Three"):
+        granted(office, subject)
+    alice.goto("/settings/")
+    alice.get_by_role("main").get_by_role("link", name="Grants").click()
+    first = Grant.objects.order_by("pk").first()
+    assert first
+
+    alice.get_by_role("button", name=f"Revoke grant {first.pk}").focus()
+    alice.keyboard.press("Enter")
+    expect(alice.locator(".grants > li")).to_have_count(2)
+    alice.get_by_role("button", name="Revoke all of mine (2)").click()
+    expect(alice.get_by_text("Nobody has granted anything")).to_be_visible()
+
+    alice.get_by_role("link", name="Ended").click()
+    expect(alice.locator(".grants > li")).to_have_count(3)
+    alice.get_by_role("link", name="made from this call").first.click()
+    expect(alice.get_by_role("heading", name="mailer.send_mail")).to_be_visible()
+    alice.go_back()
+    alice.get_by_role("link", name="Standing", exact=True).click()
+    expect(alice.get_by_text("Nobody has granted anything")).to_be_visible()
+
+
+def test_an_administrator_revokes_everybodys(opened: Opened, office: Office) -> None:
+    granted(office, "One")
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR))
+    page.goto("/grants/")
+
+    page.get_by_role("button", name="Revoke everybody's (1)").click()
+
+    expect(page.get_by_text("Nobody has granted anything")).to_be_visible()
+    assert not Grant.objects.not_ended().exists()

@@ -1,0 +1,119 @@
+"""What operators keep: servers, tags, who gets which toolset."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from registry.models import Server, Tool, Toolset
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.registry.offering import ADD, Offering, serving
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, office: Office) -> None:
+    offering = Offering()
+    offering.tools = [ADD]
+    alice.goto("/servers/")
+    alice.get_by_role("link", name="calculator").click()
+    alice.get_by_role("button", name="Ask again now").press("Enter")
+    expect(alice.get_by_text("The server is being asked.")).to_be_visible()
+
+    alice.get_by_role("link", name="Edit", exact=True).click()
+    with serving(offering) as url:
+        alice.get_by_label("URL").fill(f"{url}/mcp")
+        alice.get_by_role("button", name="Test the connection").click()
+        expect(alice.get_by_text("calculator answers and offers 1 tool.")).to_be_visible()
+        alice.get_by_role("button", name=re.compile("^Save")).click()
+        alice.wait_for_url(re.compile("/servers/calculator/"))
+    assert Server.objects.get(slug="calculator").url == f"{url}/mcp"
+
+    alice.goto("/servers/calculator/edit/")
+    alice.get_by_role("button", name="Switch off").focus()
+    alice.keyboard.press("Enter")
+    expect(alice.get_by_role("main")).to_contain_text("Off")
+    assert not Server.objects.get(slug="calculator").enabled
+    alice.goto("/servers/calculator/edit/")
+    alice.get_by_role("button", name="Switch on").click()
+    alice.wait_for_url("**/servers/calculator/")
+    expect(alice.get_by_role("button", name="Ask again now")).to_be_visible()
+
+
+def test_what_waits_at_a_server_is_reviewed_and_published_together(
+    alice: Page, office: Office
+) -> None:
+    alice.goto("/servers/words/")
+    alice.get_by_role("link", name="Review them").click()
+    alice.get_by_role("link", name="Later").click()
+    alice.wait_for_url("**/servers/words/")
+    alice.go_back()
+
+    alice.get_by_role("button", name="Publish 1 tool").press("Enter")
+
+    expect(alice.get_by_text("Published: 1.")).to_be_visible()
+    assert Tool.objects.get(exposed_name="words.translate").state == Tool.State.PUBLISHED
+
+
+def test_tags_are_written_and_found_by(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.search.exposed_name}/")
+    alice.locator("section", has_text="Tags").get_by_text("Change").click()
+
+    alice.get_by_label("Tags, with a space between").fill("daily code")
+    alice.keyboard.press("Enter")
+
+    alice.get_by_role("link", name="daily").click()
+    expect(alice.locator("#found .rows .title")).to_have_text(["code.search"])
+    alice.go_back()
+    alice.locator("section", has_text="Tags").get_by_text("Change").focus()
+    alice.keyboard.press("Enter")
+    alice.get_by_label("Tags, with a space between").fill("")
+    alice.get_by_role("button", name="Save the tags").click()
+    expect(alice.get_by_text("People find tools by their tags")).to_be_visible()
+
+
+def test_the_whole_definition_is_shown(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.search.exposed_name}/")
+
+    alice.get_by_text("The whole definition as JSON").press("Enter")
+
+    expect(alice.locator("details[open] pre")).to_contain_text('"inputSchema"')
+
+
+def test_a_toolset_loses_a_tool_and_gets_agents(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, permissions=CLIPBOARD)
+    page.goto("/toolsets/office/")
+    page.get_by_role("button", name="Copy the address").click()
+    expect(page.get_by_role("button", name="Copied the address")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()").endswith("/mcp/office")
+
+    page.get_by_role("button", name="Remove mailer.send_mail").press("Enter")
+    expect(page.get_by_text("None: it offers whole servers only.")).to_be_visible()
+    page.get_by_label("ledger-clerk").check()
+    page.get_by_role("button", name="Save the agents").click()
+
+    made = Toolset.objects.get(slug="office")
+    expect(page.get_by_label("ledger-clerk")).to_be_checked()
+    assert {agent.name for agent in made.agents.all()} == {"scout", "ledger-clerk"}
+
+
+def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) -> None:
+    alice.goto("/agents/ledger-clerk/")
+
+    alice.get_by_label("office").check()
+    alice.get_by_role("button", name="Save the toolsets").press("Enter")
+
+    alice.goto("/agents/ledger-clerk/")
+    expect(alice.get_by_label("office")).to_be_checked()
+    alice.get_by_role("link", name="Its calls").click()
+    alice.wait_for_url("**/calls/?agent=ledger-clerk")
+
+
+def test_rules_are_asked_what_would_happen(alice: Page, office: Office) -> None:
+    alice.goto("/policies/")
+    alice.get_by_role("link", name=re.compile("Explain")).click()
+
+    alice.get_by_label("Tool", exact=True).select_option("mailer.send_mail")
+    alice.get_by_role("button", name="Ask the rules").press("Enter")
+
+    expect(alice.get_by_text("Nothing leaves the house").first).to_be_visible()

@@ -1,0 +1,78 @@
+"""What people set for themselves: password, passkeys, an app's codes."""
+
+import time
+
+import pyotp
+from playwright.sync_api import Page, expect
+
+from accounts.models import CodeApp, Passkey
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.browser.test_passkeys import SLOW, Window, window
+from tests.console.scenery import PASSWORD
+
+__all__ = ["window"]
+NEW = "a quiet harbour at dusk"
+
+
+def test_a_password_is_changed_and_opens(opened: Opened, alice: Page, office: Office) -> None:
+    alice.goto("/profile/")
+    form = alice.locator("form", has_text="Set the password")
+    form.get_by_label("Old password").fill(PASSWORD)
+    form.get_by_label("New password", exact=True).fill(NEW)
+    form.get_by_label("New password again").fill(NEW)
+    form.get_by_role("button", name="Set the password").click()
+    expect(alice.get_by_text("Your password is set.")).to_be_visible(timeout=SLOW)
+
+    page = opened()
+    page.goto("/sign-in/")
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill(NEW)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible(timeout=SLOW)
+
+
+def test_a_passkey_is_renamed_and_removed(window: Window) -> None:
+    page = window.page
+    row = page.locator("#proving li", has_text="Laptop")
+    row.get_by_text("Name or remove").press("Enter")
+    row.get_by_label("Name").fill("Old laptop")
+    row.get_by_role("button", name="Save the name").click()
+    row = page.locator("#proving li", has_text="Old laptop")
+    expect(row).to_be_visible()
+
+    row.get_by_text("Name or remove").click()
+    row.get_by_label("Your password").fill(PASSWORD)
+    row.get_by_role("button", name="Remove").click()
+
+    expect(page.locator("#proving")).to_contain_text("You have none yet.", timeout=SLOW)
+    assert not Passkey.objects.usable().exists()
+
+
+def test_an_app_for_codes_is_set_up_and_removed(alice: Page, office: Office) -> None:
+    alice.goto("/profile/")
+    proving = alice.locator("#proving")
+    set_up(proving)
+    proving.get_by_role("button", name="Cancel").press("Enter")
+    expect(proving.get_by_role("button", name="Set up an app")).to_be_visible()
+
+    set_up(proving)
+    proving.get_by_text("The secret as text").click()
+    secret = proving.locator("code").inner_text()
+    proving.get_by_label("Code").fill(pyotp.TOTP(secret.replace(" ", "")).at(int(time.time())))
+    alice.keyboard.press("Enter")
+    expect(proving.get_by_text("Set up", exact=False).first).to_be_visible()
+    assert CodeApp.objects.exclude(confirmed_at=None).exists()
+
+    codes = proving.locator("form[action*='codes/remove']")
+    codes.get_by_label("Your password").fill(PASSWORD)
+    codes.get_by_role("button", name="Remove").click()
+    expect(proving.get_by_role("button", name="Set up an app")).to_be_visible(timeout=SLOW)
+    assert not CodeApp.objects.exists()
+
+
+def set_up(proving) -> None:
+    form = proving.locator("form", has_text="Set up an app")
+    form.get_by_label("Your password").fill(PASSWORD)
+    form.get_by_role("button", name="Set up an app").click()
+    expect(proving.get_by_role("img", name="The secret, as a QR code")).to_be_visible(timeout=SLOW)
