@@ -1,0 +1,153 @@
+"""Every page that there is, by the URL conf itself: nobody has to remember to add a new one."""
+
+from collections.abc import Iterator
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts import codes
+from accounts.models import AgentToken, User
+from accounts.roles import Role
+from accounts.services import sign_in_link
+from approvals import freezes, granting, services, talk
+from approvals.granting import Terms
+from approvals.models import Approval
+from audit.exporting import begin
+from audit.filters import Filters
+from audit.models import Entry, Export
+from audit.services import save_filter
+from calls.models import Call
+from calls.states import State
+from policies.models import Rule
+from policies.thresholds import Distinct, StepUp, Threshold
+from registry.services import set_tags
+from tests.browser.scene import SEARCH, Office
+from tests.console import scenery
+
+# Django's own pages, and what programs ask.
+NOT_OURS = ("admin/", "api/")
+
+
+def everybody(name: str) -> User:
+    """Somebody who may do everything: no control of any page is hidden from them."""
+    return scenery.person(name, *Role, password=scenery.PASSWORD)
+
+
+def furnish(office: Office, person: User) -> None:
+    """What makes pages show all their parts."""
+    carol = scenery.person("carol", Role.APPROVER)
+    two = Threshold(approve=2, distinct=Distinct.TEAM, step_up=StepUp.TOTP)
+    argued = scenery.call(
+        office.scout, office.send, {**scenery.MAIL, "subject": "Two"}, State.HELD, thresholds=(two,)
+    )
+    approval = Approval.objects.get(pk=argued)
+    services.vote(approval, by=carol, approve=True, seen_digest=approval.call.call_digest)
+    talk.say(approval, by=carol, text="Does Ana know of it?", ask_agent=True)
+    talk.answer(argued, agent=office.scout.actor, text="She asked for it.")
+    see_again(office)
+    codes.begin(person)
+    set_tags(office.search, ["code", "daily"], by=person)
+    save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
+    freezes.begin(by=carol, reason="The reports are being moved.", server=office.write.server)
+    granting.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
+
+
+def see_again(office: Office) -> None:
+    """A second version, to compare with the first."""
+    scenery.see(office.search.server, {**SEARCH, "description": "Finds lines, and says where."})
+
+
+def approved(office: Office, person: User) -> UUID:
+    held = scenery.call(office.scout, office.send, {**scenery.MAIL, "subject": "Done"}, State.HELD)
+    approval = Approval.objects.get(pk=held)
+    services.vote(approval, by=person, approve=True, seen_digest=approval.call.call_digest)
+    return held
+
+
+def every_page(office: Office, person: User) -> list[str]:
+    """The address of each page for people, with the office's things in it."""
+    examples = _examples(office, person)
+    client = Client()
+    client.force_login(person)
+    addresses = [_filled(route, examples) for route in _routes(get_resolver().url_patterns)]
+    return [address for address in addresses if _is_page(client, address)]
+
+
+def further(office: Office) -> list[str]:
+    """What the same pages look like with something else in them."""
+    return [
+        "/catalogue/?q=nothing+like+it",
+        f"/tools/{office.sly.exposed_name}/",
+        "/new/server/?by=paste",
+        "/toolsets/office/?q=write",
+        f"/calls/{office.held}/",
+        f"/calls/{office.running}/",
+        f"/calls/{office.lost}/",
+        "/calls/?state=live",
+        "/audit/?state=held&range=24h",
+        "/audit/?live=1",
+        "/audit/who-ran-what/?agent=scout&range=24h",
+        "/policies/explain/?agent=scout&tool=mailer.send_mail",
+    ]
+
+
+def _routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
+    for one in patterns:
+        route = before + str(one.pattern)
+        if route.startswith(NOT_OURS):
+            continue
+        if isinstance(one, URLResolver):
+            yield from _routes(one.url_patterns, route)
+        else:
+            yield route
+
+
+def _filled(route: str, examples: dict[str, str]) -> str:
+    for place, address in examples.items():
+        route = route.replace(place, address)
+    assert "<" not in route, f"every_page knows no example for {route}"
+    return f"/{route}"
+
+
+def _is_page(client: Client, address: str) -> bool:
+    response = client.get(address)
+    # The address of a form answers 405, before it looks what it is about.
+    assert response.status_code in (200, 302, 405), (address, response.status_code)
+    is_html = response.headers.get("Content-Type", "").startswith("text/html")
+    return response.status_code == 200 and is_html and b"<!doctype html>" in response.content
+
+
+def _examples(office: Office, person: User) -> dict[str, str]:
+    """By the place in a route; the longer places first."""
+    token, rule = AgentToken.objects.first(), Rule.objects.first()
+    entry = Entry.objects.of_call(office.pictured).last()
+    assert token
+    assert rule
+    assert entry
+    everything = Filters.read({}, ZoneInfo("UTC"))
+    export = begin(everything, Export.Format.CSV, by=person.actor, person_id=person.pk)
+    link = sign_in_link(scenery.person("dave", Role.VIEWER)).rstrip("/").rpartition("/")[2]
+    searched = office.search.exposed_name
+    return {
+        "queue/<uuid:call_id>/grant/": f"queue/{approved(office, person)}/grant/",
+        "queue/<uuid:call_id>": f"queue/{office.held}",
+        "calls/<uuid:call_id>/content/<int:number>": f"calls/{office.pictured}/content/1",
+        "calls/<uuid:call_id>": f"calls/{office.pictured}",
+        "tokens/<str:public_id>": f"tokens/{token.public_id}",
+        "agents/<slug:name>": "agents/scout",
+        "toolsets/<slug:slug>": "toolsets/office",
+        "servers/<slug:slug>": "servers/words",
+        "tools/<str:name>": f"tools/{searched}",
+        "would/<str:tool>": f"would/{searched}",
+        "sign-in/<str:text>": f"sign-in/{link}",
+        "policies/<int:pk>": f"policies/{rule.pk}",
+        "people/<int:pk>": f"people/{office.bob.pk}",
+        "passkeys/<int:pk>": "passkeys/1",
+        "grants/<int:pk>": "grants/1",
+        "freezes/<int:pk>": "freezes/1",
+        "filters/<int:pk>": "filters/1",
+        "exports/<int:pk>": f"exports/{export.pk}",
+        "audit/<int:pk>": f"audit/{entry.pk}",
+    }
