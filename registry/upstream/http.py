@@ -161,6 +161,9 @@ class HttpServer:
             offered = opening.get("supportedVersions")
             if isinstance(offered, list) and MODERN in offered:
                 return self._modern(opening)
+        if isinstance(offered, list) and MODERN in offered:
+            # It refused, and names the revision that it was asked in: once more, as it says.
+            return self._modern(await self._ask(self._modern(), "server/discover", b"", limits))
         return await self._initialize(wire.best_legacy(offered), limits)
 
     async def _initialize(self, revision: str, limits: Limits) -> Agreement:

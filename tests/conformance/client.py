@@ -1,0 +1,76 @@
+"""Our upstream client as the conformance suite drives it: discover, then call what there is.
+
+Run by the suite as `python -m tests.conformance.client URL`.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from registry.upstream import Discovery, Limits, Target, Upstreams, declared_params, param_headers
+
+EXAMPLES: dict[str, Any] = {
+    "string": "text",
+    "integer": 1,
+    "number": 2.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+
+async def main(url: str) -> None:
+    target = Target(key="suite", transport="http", url=url)
+    upstreams = Upstreams(networks=["127.0.0.0/8", "::1/128"])
+    try:
+        found = await upstreams.discover(target)
+        for name, arguments in wanted(found):
+            schema = next(tool["inputSchema"] for tool in found.tools if tool["name"] == name)
+            await upstreams.call_tool(
+                target,
+                name=name,
+                arguments=json.dumps(arguments).encode(),
+                limits=Limits(total_s=20),
+                param_headers=param_headers(declared_params(schema), arguments),
+            )
+    finally:
+        await upstreams.aclose()
+
+
+def wanted(found: Discovery) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the scenario asks for, or each tool once."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    schemas = {tool["name"]: tool["inputSchema"] for tool in found.tools}
+    match os.environ.get("MCP_CONFORMANCE_SCENARIO"):
+        case "json-schema-ref-no-deref":
+            # To list them is all that it serves.
+            return
+        case "json-schema-2020-12-preservation":
+            yield "json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"]}
+        case _ if calls := context.get("toolCalls"):
+            yield from (
+                (call["name"], call["arguments"]) for call in calls if call["name"] in schemas
+            )
+        case _:
+            yield from ((name, example(schema)) for name, schema in schemas.items())
+
+
+def example(schema: dict[str, Any]) -> dict[str, Any]:
+    """A value for each required property."""
+    properties = schema.get("properties", {})
+    return {name: value(properties.get(name, {})) for name in schema.get("required", ())}
+
+
+def value(schema: dict[str, Any]) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    return EXAMPLES[kind if isinstance(kind, str) else kind[0]]
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
