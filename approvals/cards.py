@@ -27,6 +27,13 @@ FIRST = Before([], is_usual=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """Its agent asks on purpose for the same again; `call`: the one before, as far as known."""
+
+    call: Call | None
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     approval: Approval
     call: Call
@@ -44,6 +51,7 @@ class Card:
     edited: Edited | None
     # What this person's yes asks for beyond the session.
     step: Step
+    again: Again | None = None
     # Why what they just pressed was not done, and what they had written.
     error: str = ""
     typed: str = ""
@@ -85,6 +93,7 @@ class Known:
     votes: dict[UUID, Picture]
     talks: dict[UUID, Talk]
     steps: dict[UUID, Step]
+    again: dict[UUID, Again]
 
 
 def _known(approvals: list[Approval], ids: list[UUID], person: User) -> Known:
@@ -96,7 +105,16 @@ def _known(approvals: list[Approval], ids: list[UUID], person: User) -> Known:
         pictures(approvals, person, facts),
         talks(approvals, person, facts),
         stepping.steps((one for one in approvals if one.state == one.State.WAITING), person),
+        _again(facts),
     )
+
+
+def _again(facts: dict[UUID, Facts]) -> dict[UUID, Again]:
+    meant = {call_id: known.again for call_id, known in facts.items() if known.again is not None}
+    if not meant:
+        return {}
+    earlier = Call.objects.in_bulk([UUID(one) for one in meant.values() if one])
+    return {pk: Again(earlier.get(UUID(one)) if one else None) for pk, one in meant.items()}
 
 
 def _card(approval: Approval, known: Known, person: User, error: str, typed: str) -> Card:
@@ -118,6 +136,7 @@ def _card(approval: Approval, known: Known, person: User, error: str, typed: str
         talk=known.talks[pk],
         edited=edited(call),
         step=known.steps.get(pk, stepping.NO_STEP),
+        again=known.again.get(pk),
         error=error,
         typed=typed,
     )

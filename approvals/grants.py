@@ -30,7 +30,8 @@ USE = Statement(
     "use",
     """
 WITH asked AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%s::json) AS r(id bigint, call_id uuid, amount numeric)
+    SELECT * FROM json_to_recordset(%s::json) AS r(
+        id bigint, call_id uuid, amount numeric, once text)
 ), locked AS MATERIALIZED (
     -- In one order, whoever comes: two processes never wait for each other.
     SELECT g.id FROM approvals_grant g JOIN asked a ON a.id = g.id ORDER BY g.id FOR UPDATE OF g
@@ -42,6 +43,9 @@ WITH asked AS MATERIALIZED (
       AND g.uses < g.max_uses AND (g.max_sum IS NULL OR g.summed + a.amount <= g.max_sum)
       -- A line may come twice when the first commit's fate was unknown.
       AND (SELECT true FROM approvals_grantuse u WHERE u.call_id = a.call_id) IS NOT TRUE
+      -- The key of the call is another one's: then it is not opened.
+      AND (a.once IS NULL OR (
+          SELECT k.call_id = a.call_id FROM calls_once k WHERE k.id = a.once) IS TRUE)
     RETURNING g.id
 ), noted AS (
     INSERT INTO approvals_grantuse (call_id, grant_id, amount)
@@ -93,12 +97,12 @@ class StandingGrant:
         counted = self.sum_path is None or bounds.amount(document, self.sum_path) is not None
         return counted and self.pattern.covers(document)
 
-    def use(self, call_id: UUID, arguments: bytes) -> dict[str, Any]:
+    def use(self, call_id: UUID, arguments: bytes, once: str | None) -> dict[str, Any]:
         """The line of USE."""
         amount = Decimal(0)
         if self.sum_path is not None:
             amount = bounds.amount(exact_json.loads(arguments), self.sum_path) or amount
-        return {"id": self.id, "call_id": call_id, "amount": str(amount)}
+        return {"id": self.id, "call_id": call_id, "amount": str(amount), "once": once}
 
 
 @dataclass(slots=True)

@@ -26,12 +26,14 @@ Thresholds = list[dict[str, Any]]
 # The rule is as entries know it: it may have another name by now, or be gone.
 _FACTS = """
 SELECT a.call_id,
-    (SELECT e.details ->> 'rule' FROM audit_entry e WHERE e.call_id = a.call_id AND e.seq = 1),
+    e.details ->> 'rule', e.details ->> 'again',
     (SELECT jsonb_agg(jsonb_build_array(x.person_id, x.why))
      FROM approvals_excluded(a.call_id) x)::text,
     (SELECT jsonb_agg(jsonb_build_array(c.place, c.vote_id, c.approve))
      FROM approvals_counted(a.call_id, a.thresholds) c)::text
-FROM approvals_approval a WHERE a.call_id = ANY(%s)
+FROM approvals_approval a
+LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
+WHERE a.call_id = ANY(%s)
 """
 
 
@@ -51,6 +53,8 @@ class Facts(NamedTuple):
     # By person: why their word on this call is never taken, as a sentence.
     excluded: dict[int, str]
     tally: list[Counted]
+    # Its agent means it, although it is the same as the call with this id, or as one unknown ("").
+    again: str | None = None
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
@@ -60,9 +64,9 @@ def facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
         return {call_id: _facts(*row) for call_id, *row in cursor.fetchall()}
 
 
-def _facts(rule: str | None, excluded: str | None, counted: str | None) -> Facts:
+def _facts(rule: str | None, again: str | None, excluded: str | None, counted: str | None) -> Facts:
     never = {person: _never(why) for person, why in orjson.loads(excluded or "[]")}
-    return Facts(rule or "", never, [Counted(*one) for one in orjson.loads(counted or "[]")])
+    return Facts(rule or "", never, [Counted(*one) for one in orjson.loads(counted or "[]")], again)
 
 
 def excluded_people(call: Call) -> dict[int, str]:

@@ -9,7 +9,9 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 from psycopg.rows import namedtuple_row
 
+from calls import refusal
 from calls.changes import Modified, modified
+from calls.refusal import Refusal
 from calls.states import LIVE, NOT_SENT, Executed, State
 
 # States in which no result came back and the agent gets a sentence instead.
@@ -40,8 +42,15 @@ class Answer:
     error: bytes | None
     text: str
     executed: str
+    # How it ended, without advice.
+    reason: str = ""
+    # Where it brought no result.
+    refusal: Refusal | None = None
     # Where people changed the arguments.
     modified: Modified | None = None
+    # It was asked for before, and not sent once more; and what the model is told of that.
+    repeated: bool = False
+    note: str = ""
 
 
 READ = sql.SQL("""
@@ -50,9 +59,12 @@ READ = sql.SQL("""
            CASE WHEN c.amendment_id IS NOT NULL THEN c.arguments END AS asked, m.arguments AS sent,
            CASE WHEN c.amendment_id IS NOT NULL THEN (
                SELECT bool_or(every.private) FROM calls_amendment every
-               WHERE every.call_id = c.id) END AS private
+               WHERE every.call_id = c.id) END AS private,
+           c.effect, CASE WHEN NOT p.unnamed THEN p.name END AS rule, p.instead,
+           p.when <> '' AS conditional
     FROM calls_call c LEFT JOIN calls_result r ON r.call_id = c.id
     LEFT JOIN calls_amendment m ON m.id = c.amendment_id
+    LEFT JOIN policies_rule p ON p.id = c.rule_id AND c.executed = 'no'
     WHERE c.id = ANY(%s)
 """)
 
@@ -81,9 +93,10 @@ def _looked(row: Any) -> Look:
     state = State(row.state)
     answer = None
     if state not in LIVE:
-        answer = answered(
-            row.id, state, row.outcome, row.executed, row.kind, bytes(row.body or b"") or None
-        )
+        body = bytes(row.body or b"") or None
+        rule = (row.rule or "", row.instead or "", bool(row.conditional))
+        why = refusal.of_call(state, row.executed, row.effect, rule)
+        answer = answered(row.id, state, row.outcome, row.executed, row.kind, body, why)
         if row.asked is not None and state not in NOT_SENT:
             answer = _modified(answer, row)
     maybe = row.executed == Executed.UNKNOWN
@@ -96,15 +109,26 @@ def _modified(answer: Answer, row: Any) -> Answer:
 
 
 def answered(
-    call_id: UUID, state: State, outcome: str, executed: str, kind: str | None, body: bytes | None
+    call_id: UUID,
+    state: State,
+    outcome: str,
+    executed: str,
+    kind: str | None,
+    body: bytes | None,
+    why: Refusal | None = None,
 ) -> Answer:
+    """`why` it brought no result, where more is known than its state."""
     # After an earlier attempt, "nothing was sent" would be wrong.
     advice = ADVICE.get(state, "") if state not in NOT_SENT or executed == Executed.NO else MAYBE
+    why = None if body is not None else why or refusal.of_state(state, executed)
+    parts = (outcome, advice, why.sentence if why else "")
     return Answer(
         call_id=call_id,
         state=state,
         result=body if kind == "result" else None,
         error=body if kind == "error" else None,
-        text=" ".join(part for part in (outcome, advice) if part),
+        text=" ".join(part for part in parts if part),
         executed=executed or Executed.UNKNOWN,
+        reason=outcome,
+        refusal=why,
     )

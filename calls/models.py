@@ -244,6 +244,8 @@ class Call(models.Model):
     lease_until = models.DateTimeField(null=True)
     cancel_asked_at = models.DateTimeField(null=True)
     cancel_asked_by = models.CharField(max_length=200, blank=True, db_default="")
+    # Its client went away before it was answered, and nobody asked for the outcome since.
+    unheard_at = models.DateTimeField(null=True)
 
     progress = models.FloatField(null=True)
     progress_total = models.FloatField(null=True)
@@ -286,6 +288,12 @@ class Call(models.Model):
             models.Index(name="calls_tool", fields=["tool", "-id"]),
             # Decisions on calls like one that waits: few rows, and none of an allowed call.
             models.Index(name="calls_asked", fields=["tool", "-id"], condition=Q(effect="ask")),
+            # What must not be sent again unasked: few rows, and none of a call that is answered.
+            models.Index(
+                name="calls_unheard",
+                fields=["tool", "agent", "arguments_digest"],
+                condition=Q(executed="unknown") | Q(unheard_at__isnull=False),
+            ),
             models.Index(
                 name="calls_request", fields=["request_key"], condition=~Q(request_key="")
             ),
@@ -395,6 +403,27 @@ class LateReply(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state} for {self.call_id}"
+
+
+class Once(models.Model):
+    """A key that stands for one call of an agent, however often that is asked for
+    (calls/repeats.py)."""
+
+    id = models.CharField(max_length=64, primary_key=True)
+    # No foreign key: it is written before the call's own row.
+    call_id = models.UUIDField()
+    # So long after the call ended.
+    lasts_s = models.PositiveIntegerField()
+    # Not the agent's own key, but one of all calls that are the same.
+    guard = models.BooleanField()
+    at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(name="calls_once_at", fields=["at"])]
+
+    def __str__(self) -> str:
+        return f"{self.id[:8]} for {self.call_id}"
 
 
 class Rerun(models.Model):

@@ -52,6 +52,10 @@ class Opening:
     start_within_s: int | None = None
     # The standing grant that lets it run; its use must stand in the same commit.
     grant_id: int | None = None
+    # The key that it must have to be opened (calls/repeats.py).
+    once: str | None = None
+    # Not opened while the same may have run without its agent having heard of it.
+    guarded: bool = False
     # More facts for the entry.
     details: dict[str, Any] = field(default_factory=dict)
 

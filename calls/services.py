@@ -15,6 +15,7 @@ from audit.services import SYSTEM, Actor, record
 from calls.freezes import frozen
 from calls.models import Call, Rerun
 from calls.outcomes import again
+from calls.repeats import FORGET
 from calls.states import Executed, State
 from calls.transitions import Move, Outcome, ended, move_now
 from core.errors import CountersignError
@@ -128,6 +129,13 @@ def end_the_lost() -> None:
     for call_id, fence, safe in lost.values_list("pk", "fence", "tool__safe_to_repeat")[:100]:
         end = again(outcome, attempt=fence) if safe else outcome
         _end(ended(call_id, fence, end, SYSTEM))
+
+
+def forget_keys() -> int:
+    """Keys that stand for nothing any more; how many they were."""
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET)
+        return int(cursor.rowcount)
 
 
 def _just_started() -> bool:

@@ -1,6 +1,7 @@
 from celery import shared_task
 
 from calls.measuring import measure
+from calls.services import forget_keys
 from calls.work import work
 
 
@@ -15,3 +16,4 @@ def run_call(call_id: str) -> None:
 def measure_tools() -> None:
     # Lost, it comes again within a minute; repeated, it finds the same.
     measure()
+    forget_keys()

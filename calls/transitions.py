@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from audit.services import Actor
+from calls.repeats import LATELY
 from calls.statements import call_digest, with_arguments
 from calls.states import NOT_SENT, TERMINAL, Executed, State
 from core.journal import Statement
@@ -33,7 +34,8 @@ WITH asked AS MATERIALIZED (
         origin text, mode text, revision text, client text, request_key text,
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
         decide_in_s float, start_in_s float, lease_owner text, lease_s float,
-        statement text, call_digest text, grant_id bigint, details jsonb)
+        statement text, call_digest text, grant_id bigint, once text, guarded boolean,
+        details jsonb)
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
@@ -55,8 +57,17 @@ WITH asked AS MATERIALIZED (
         statement, call_digest
     FROM asked a
     -- Used up or revoked at this very moment: then nothing is opened, and people are asked.
-    WHERE a.grant_id IS NULL OR (
-        SELECT u.grant_id = a.grant_id FROM approvals_grantuse u WHERE u.call_id = a.id) IS TRUE
+    WHERE (a.grant_id IS NULL OR (
+        SELECT u.grant_id = a.grant_id FROM approvals_grantuse u WHERE u.call_id = a.id) IS TRUE)
+    -- Its key is another call's, or it is the same as one that nobody heard the outcome of.
+    AND (a.once IS NULL OR (
+        SELECT k.call_id = a.id FROM calls_once k WHERE k.id = a.once) IS TRUE)
+    AND (a.guarded IS NOT TRUE OR (
+        SELECT true FROM calls_call p
+        WHERE p.tool_id = a.tool_id AND p.agent_id = a.agent_id
+          AND p.arguments_digest = a.arguments_digest AND """
+    + LATELY
+    + """ LIMIT 1) IS NOT TRUE)
     ON CONFLICT DO NOTHING
     RETURNING id
 ), entries AS (

@@ -50,6 +50,7 @@ def _question(call: Call, by: User) -> Question:
         origin=Call.Origin.CONSOLE,
         background=True,
         hold_for=why % {"who": by.username, "id": call.pk},
+        again=True,
     )
 
 

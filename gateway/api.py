@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, cast
 from uuid import UUID
 
-import orjson
 from django.http import Http404
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -17,13 +16,13 @@ from rest_framework.views import APIView
 
 from accounts.tokens import Bearer
 from approvals import services as approvals
-from calls.changes import Modified, modified
-from calls.models import Call, Result
-from calls.states import NOT_SENT, TERMINAL, State
-from gateway import asking, problems, wording
+from calls.models import Call
+from calls.states import TERMINAL
+from gateway import asides, asking, problems
+from gateway.asked import Submitted
 from gateway.asking import Question
+from gateway.described import described
 from gateway.formats import Renderer, StrictParser
-from gateway.submit import Submitted
 from registry.models import Toolset
 from registry.published import PublishedTool, Violation
 
@@ -75,7 +74,8 @@ class Explain(AgentView):
         decision, violations = asking.explained(_question(request))
         if decision is None:
             return problems.problem(404, _("There is no such tool."))
-        answer = {"effect": decision.effect, "rule": decision.rule, "reason": decision.reason}
+        answer = {"effect": decision.effect, "rule": decision.told, "reason": decision.reason}
+        answer["allowed"] = decision.instead
         return Response(answer | {"violations": _listed(violations)})
 
 
@@ -90,42 +90,6 @@ class Tools(AgentView):
         if wanted is not None and not slugs:
             raise asking.NoSuchToolset("There is no such toolset for this agent.")
         return Response({"toolsets": [_toolset(slug) for slug in slugs]})
-
-
-def described(call: Call) -> dict[str, Any]:
-    """A call as its agent may see it; `result` and `error` as the server wrote them."""
-    members: dict[str, Any] = {
-        "id": call.pk,
-        "fingerprint": call.fingerprint,
-        "tool": call.tool_name,
-        "toolset": call.toolset,
-        "state": call.state,
-        "executed": call.executed or None,
-        "outcome": call.outcome or _stands(call),
-        "reason": call.reason,
-        "asked_at": call.asked_at,
-        "finished_at": call.finished_at,
-        "page": wording.page_of(call.pk),
-        "arguments": orjson.Fragment(bytes(call.arguments)),
-    }
-    result = Result.objects.filter(call=call).first()
-    if result is not None:
-        members[result.kind] = orjson.Fragment(bytes(result.body))
-    if found := _modified(call):
-        members["arguments_modified"] = orjson.Fragment(found.json)
-    return members
-
-
-def _modified(call: Call) -> Modified | None:
-    """What people changed of that which was sent, or is about to be."""
-    if call.amendment is None or call.state in (State.HELD, *NOT_SENT):
-        return None
-    private = call.amendments.filter(private=True).exists()
-    return modified(bytes(call.arguments), call.to_send, private=private)
-
-
-def _stands(call: Call) -> str:
-    return wording.stands(State(call.state), call.pk, call.fingerprint)
 
 
 def _bearer(request: Request) -> Bearer:
@@ -152,7 +116,17 @@ def _question(request: Request) -> Question:
         arguments=data["raw"],
         parsed={} if arguments is None else arguments,
         origin=Call.Origin.REST,
+        **_asides(request, data),
     )
+
+
+def _asides(request: Request, data: dict[str, Any]) -> dict[str, Any]:
+    header = request.headers.get("Idempotency-Key")
+    try:
+        key = asides.key_of(header and header.strip(), {})
+        return {"key": key, "again": asides.again_of({asides.AGAIN: data.get("again", False)})}
+    except asides.BadAside as error:
+        raise ValidationError({"detail": str(error)}) from error
 
 
 def _text(data: dict[str, Any], name: str) -> str:
@@ -169,16 +143,16 @@ def _wait(request: Request) -> int:
     return int(said)
 
 
+STATUSES = {"unknown_tool": 404, "invalid": 422, "key": 422, "frozen": 503}
+
+
 def _refused(submitted: Submitted) -> Response:
-    call = str(submitted.call_id)
-    if submitted.refusal == "unknown_tool":
-        return problems.problem(404, submitted.reason, call=call)
-    if submitted.refusal == "invalid":
-        found = _listed(submitted.violations)
-        return problems.problem(422, submitted.reason, call=call, violations=found)
-    if submitted.refusal == "frozen":
-        return problems.problem(503, submitted.reason, call=call)
-    return problems.problem(403, submitted.reason, call=call)
+    members: dict[str, Any] = {"call": str(submitted.call_id)}
+    if submitted.violations:
+        members["violations"] = _listed(submitted.violations)
+    if submitted.answer and submitted.answer.refusal:
+        members["refusal"] = submitted.answer.refusal.told(submitted.reason)
+    return problems.problem(STATUSES.get(submitted.refusal, 403), submitted.reason, **members)
 
 
 def _listed(violations: list[Violation]) -> list[dict[str, str]]:
@@ -188,7 +162,8 @@ def _listed(violations: list[Violation]) -> list[dict[str, str]]:
 def _toolset(slug: str) -> dict[str, Any]:
     toolset = asking.published(slug)
     tools = toolset.by_exposed.items() if toolset else ()
-    return {"name": slug, "tools": [_tool(name, tool) for name, tool in tools]}
+    own = sorted(toolset.own_tools) if toolset else []
+    return {"name": slug, "own_tools": own, "tools": [_tool(name, tool) for name, tool in tools]}
 
 
 def _tool(name: str, tool: PublishedTool) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from calls.states import State
 from core import loop
 from core.errors import CountersignError
 from gateway import waiting
+from gateway.asked import Ask, Submitted
 from gateway.here import here
 from gateway.runtime import Runtime
-from gateway.submit import Ask, Submitted, decided, submit
+from gateway.submit import decided, submit
 from policies.decide import Decision
 from registry.published import PublishedToolset, Violation
 
@@ -38,6 +39,9 @@ class Question:
     # Commands end at once and leave the work to a worker.
     background: bool = False
     hold_for: str = ""
+    # The agent's own key for this one call; and whether it is meant although it is the same again.
+    key: str = ""
+    again: bool = False
 
 
 def ask(question: Question, *, seconds: float) -> Submitted:
@@ -108,4 +112,6 @@ def _asked(question: Question, toolset: PublishedToolset) -> Ask:
         origin=question.origin,
         background=question.background,
         hold_for=question.hold_for,
+        key=question.key,
+        again=question.again,
     )

@@ -6,20 +6,21 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from audit.services import Actor
 from calls.models import Call
-from gateway import handles, messages, pending, sessions, waiting
-from gateway.awaiting import AWAIT_CALL, await_call
+from gateway import asides, handles, messages, own_tools, pending, sessions, waiting
+from gateway.asked import Ask, Submitted
 from gateway.exchange import Turn
 from gateway.refusals import invalid_params
-from gateway.submit import Ask, Submitted, submit
+from gateway.submit import submit
 
 
 async def call(turn: Turn) -> bytes:
     name = turn.message.params.get("name")
     if not isinstance(name, str):
         raise invalid_params("params.name must be a string.")
-    if name == AWAIT_CALL["name"]:
-        return await await_call(turn)
+    if own := own_tools.handler(turn, name):
+        return await own(turn)
 
     arguments = messages.raw_arguments(turn.message)
     if turn.client.modern and "requestState" in turn.message.params:
@@ -27,7 +28,9 @@ async def call(turn: Turn) -> bytes:
 
     submitted = await _submit(turn, name, arguments)
     if submitted.refusal == "unknown_tool":
-        raise invalid_params(f"Unknown tool: {name}")
+        raise invalid_params(f"Unknown tool: {name}", _told(submitted))
+    if submitted.refusal == "key":
+        raise invalid_params(submitted.reason, _told(submitted))
     if submitted.refusal == "invalid":
         return _violations(turn, submitted)
     if submitted.answer is not None:
@@ -40,6 +43,7 @@ async def call(turn: Turn) -> bytes:
 
 async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
     exchange, client = turn.exchange, turn.client
+    key, again = _asides(turn)
     ask = Ask(
         bearer=exchange.bearer,
         toolset=exchange.toolset,
@@ -51,14 +55,24 @@ async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
         revision=client.revision,
         client=client.name,
         request_key=_key(turn),
+        key=key,
+        again=again,
     )
-
-    async def stop() -> None:
-        await waiting.cancel(turn.runtime, ask.call_id, by=exchange.actor)
-
-    # Only the modern revision says that going away means to cancel.
-    turn.reply.linger(stop if client.modern else None)
+    turn.reply.linger(None if key else waiting.gone(turn.runtime, ask.call_id, _leaver(turn)))
     return await submit(turn.runtime, ask, on_step=turn.on_step)
+
+
+def _leaver(turn: Turn) -> Actor | None:
+    """Who cancels by going away: only the modern revision says that it means that."""
+    return turn.exchange.actor if turn.client.modern else None
+
+
+def _asides(turn: Turn) -> tuple[str, bool]:
+    headers, meta = turn.exchange.headers, turn.message.meta
+    try:
+        return asides.key_of(headers.text(asides.KEY_HEADER), meta), asides.again_of(meta)
+    except asides.BadAside as error:
+        raise invalid_params(str(error)) from error
 
 
 def _parsed(turn: Turn) -> Any:
@@ -80,4 +94,12 @@ def _violations(turn: Turn, submitted: Submitted) -> bytes:
     lines = [_("Nothing was sent: the arguments do not fit the tool's schema.")]
     lines += [f"- {violation}" for violation in submitted.violations]
     meta = {"call": str(submitted.call_id), "state": submitted.state, "executed": "no"}
-    return turn.sentence("\n".join(lines), **meta)
+    found = [{"path": v.path, "expected": v.expected} for v in submitted.violations]
+    return turn.sentence("\n".join(lines), **meta, refusal=_told(submitted) | {"violations": found})
+
+
+def _told(submitted: Submitted) -> dict[str, Any]:
+    answer = submitted.answer
+    assert answer is not None
+    assert answer.refusal is not None
+    return answer.refusal.told(submitted.reason)

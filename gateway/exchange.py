@@ -100,6 +100,6 @@ class Turn:
     def result(self, body: bytes) -> bytes:
         return replies.result(self.message.id, body)
 
-    def sentence(self, text: str, **meta: str) -> bytes:
+    def sentence(self, text: str, **meta: Any) -> bytes:
         """In place of a tool's result."""
         return self.result(replies.sentence(text, meta=meta, modern=self.client.modern))

@@ -10,8 +10,8 @@ import orjson
 
 from core import seal
 from gateway import replies
-from gateway.awaiting import AWAIT_CALL
 from gateway.exchange import Exchange, Turn
+from gateway.own_definitions import DEFINITIONS
 from gateway.refusals import invalid_params
 from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
 from registry.published import PublishedTool
@@ -116,7 +116,8 @@ def _after(cursor: object) -> str:
 def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
     items = {name: _described(name, tool, modern) for name, tool in exchange.tools.items()}
     if not exchange.server:
-        items[AWAIT_CALL["name"]] = orjson.dumps(AWAIT_CALL)
+        for own in sorted(exchange.toolset.own_tools & DEFINITIONS.keys()):
+            items[DEFINITIONS[own]["name"]] = orjson.dumps(DEFINITIONS[own])
     return items
 
 

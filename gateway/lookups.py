@@ -18,7 +18,13 @@ from policies.history import SQL, WITHIN_MS, History, arguments, of_row
 
 _OWN = """
     SELECT asked_at, COALESCE(finished_at, sent_at, asked_at),
-        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8)
+        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8),
+        CASE WHEN state = 'held' THEN ARRAY(
+            SELECT q.text FROM approvals_comment q
+            WHERE q.approval_id = calls_call.id AND q.kind = 'question' AND NOT EXISTS (
+                SELECT FROM approvals_comment a
+                WHERE a.approval_id = q.approval_id AND a.kind = 'answer' AND a.id > q.id)
+            ORDER BY q.id) END
     FROM calls_call
     WHERE id = %s AND agent_id = %s
 """
@@ -27,7 +33,7 @@ _REQUESTED = """
     WHERE request_key = %s AND agent_id = %s AND state = ANY(%s) ORDER BY id DESC LIMIT 1
 """
 _BRIEFLY = f"SET LOCAL statement_timeout = {WITHIN_MS}"
-_UNREADABLE = "The record cannot be read right now. Try again soon."
+UNREADABLE = "The record cannot be read right now. Try again soon."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,8 @@ class Found:
     touched_at: datetime
     fingerprint: str
     seen: Look
+    # What people asked since the agent last spoke.
+    questions: tuple[str, ...] = ()
 
 
 async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> Found | None:
@@ -49,8 +57,8 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> Found | None
                 return None
             seen = await look(link, [call_id])
     except (psycopg.Error, PoolTimeout) as error:
-        raise RecordUnavailable(_UNREADABLE) from error
-    return Found(call_id, row[0], row[1], row[2], seen[call_id])
+        raise RecordUnavailable(UNREADABLE) from error
+    return Found(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()))
 
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
@@ -60,7 +68,7 @@ async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None
             cursor = await link.execute(_REQUESTED, (key, agent_id, list(LIVE)))
             row = await cursor.fetchone()
     except (psycopg.Error, PoolTimeout) as error:
-        raise RecordUnavailable(_UNREADABLE) from error
+        raise RecordUnavailable(UNREADABLE) from error
     return row[0] if row else None
 
 

@@ -15,6 +15,7 @@ from calls.progress import Step
 from calls.states import State
 from gateway import handles, lookups, replies, task_methods, waiting, wording
 from gateway.exchange import Turn
+from registry.models import OwnTool
 
 # SDKs give up at the tenth round: the last one must be an answer.
 ROUNDS = 9
@@ -37,13 +38,21 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     """A client that was told to ask again does so, and is held while nothing happens."""
     shown = turn.message.params["requestState"]
     state = handles.unseal_state(shown, turn.agent_id, digest=digest)
-    turn.reply.linger()
+    turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
     answer = await waiting.wait(turn.runtime, state.call_id, seconds=settings.HOLD_S)
     if answer is not None:
         return turn.answered(answer)
-    if state.round >= ROUNDS:
+    if state.round >= ROUNDS or await _is_asked(turn, state.call_id):
         return await not_yet(turn, state.call_id)
     return _input_required(turn, replace(state, round=state.round + 1))
+
+
+async def _is_asked(turn: Turn, call_id: UUID) -> bool:
+    """People want to know something: the model can answer, its client cannot."""
+    if OwnTool.JUSTIFY not in turn.exchange.toolset.own_tools:
+        return False
+    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    return found is not None and bool(found.questions)
 
 
 def _first_round(call_id: UUID, digest: str) -> handles.State:
@@ -90,11 +99,7 @@ async def _held(turn: Turn, call_id: UUID) -> bytes:
 
 async def _until_done(turn: Turn, call_id: UUID) -> bytes:
     """Nobody has to decide: it is with a worker, whose time limit ends this."""
-
-    async def stop() -> None:
-        await waiting.cancel(turn.runtime, call_id, by=turn.exchange.actor)
-
-    turn.reply.linger(stop if turn.client.modern else None)
+    turn.reply.linger()
     answer = None
     while answer is None:
         answer = await waiting.wait(turn.runtime, call_id, seconds=60, on_step=turn.on_step)
@@ -108,7 +113,7 @@ async def not_yet(turn: Turn, call_id: UUID) -> bytes:
     if found.seen.answer is not None:
         return turn.answered(found.seen.answer)
     state = found.seen.state
-    text = f"{wording.stands(state, call_id, found.fingerprint)} {wording.come_back(call_id)}"
+    text = f"{wording.of(found, turn.exchange.toolset)} {wording.come_back(call_id)}"
     sent = state == State.RUNNING or found.seen.maybe
     executed = "unknown" if sent else "no"
     return turn.sentence(text, call=str(call_id), state=state, executed=executed)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from calls.refusal import Again
+from calls.refusal import Refusal as NoCall
 from calls.room import QueueFull
 from core.errors import RecordUnavailable
 from gateway.revisions import INVALID_PARAMS, INVALID_REQUEST
@@ -54,13 +57,22 @@ def invalid_request(message: str) -> Refusal:
     return Refusal(400, message, code=INVALID_REQUEST)
 
 
-def invalid_params(message: str) -> Refusal:
-    return Refusal(400, message, code=INVALID_PARAMS)
+def invalid_params(message: str, told: Mapping[str, Any] | None = None) -> Refusal:
+    """`told`: of a call that is in the record all the same."""
+    data = None if told is None else {"refusal": told}
+    return Refusal(400, message, code=INVALID_PARAMS, data=data)
 
 
 def full(error: QueueFull) -> Refusal:
-    return Refusal(429 if error.own else 503, str(error), headers=(RETRY_LATER,))
+    told = _passing("limit", str(error), after_s=5)
+    return Refusal(429 if error.own else 503, str(error), data=told, headers=(RETRY_LATER,))
 
 
 def unavailable(error: RecordUnavailable) -> Refusal:
-    return Refusal(503, str(error), headers=(RETRY_SOON,))
+    told = _passing("unavailable", str(error), after_s=1)
+    return Refusal(503, str(error), data=told, headers=(RETRY_SOON,))
+
+
+def _passing(kind: str, reason: str, *, after_s: int) -> dict[str, Any]:
+    told = NoCall(kind, Again.LATER).told(reason)
+    return {"refusal": {**told, "after_s": after_s}}

@@ -9,7 +9,6 @@ from uuid import UUID
 import orjson
 
 from calls.answers import Answer
-from calls.changes import Modified
 from core import strict_json
 from gateway.revisions import META_SERVER, SERVER_INFO
 
@@ -17,6 +16,7 @@ from gateway.revisions import META_SERVER, SERVER_INFO
 _OURS = "countersign/"
 CALL = _OURS + "call"
 MODIFIED = _OURS + "arguments_modified"
+REPEATED = _OURS + "repeated"
 
 _COMPLETE = b'"resultType":"complete"'
 _SERVER = orjson.dumps({META_SERVER: SERVER_INFO})
@@ -43,6 +43,13 @@ def own(members: dict[str, Any], *, modern: bool) -> bytes:
     return b'{%b,"_meta":%b,%b' % (_COMPLETE, _SERVER, body[1:])
 
 
+def structured(members: dict[str, Any], *, modern: bool) -> bytes:
+    """What a tool of ours answers; also as text, for clients that know nothing else."""
+    body = orjson.dumps(members)
+    text = {"type": "text", "text": body.decode()}
+    return own({"content": [text], "structuredContent": orjson.Fragment(body)}, modern=modern)
+
+
 def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
     if answer.error is not None:
         return error(request_id, error_of(answer))
@@ -52,8 +59,8 @@ def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
 def result_of(answer: Answer, *, modern: bool) -> bytes:
     """For an answer that is no JSON-RPC error."""
     if answer.result is not None:
-        if answer.modified is not None:
-            return _told(answer.result, answer, answer.modified, modern=modern)
+        if answer.modified is not None or answer.repeated:
+            return _told(answer.result, answer, modern=modern)
         return spliced(answer.result, answer.call_id, modern=modern)
     meta: dict[str, Any] = {
         "call": str(answer.call_id),
@@ -62,15 +69,20 @@ def result_of(answer: Answer, *, modern: bool) -> bytes:
     }
     if answer.modified is not None:
         meta["arguments_modified"] = orjson.Fragment(answer.modified.json)
-    return sentence(answer.text, meta=meta, modern=modern)
+    if answer.repeated:
+        meta["repeated"] = True
+    if answer.refusal is not None:
+        meta["refusal"] = answer.refusal.told(answer.reason)
+    text = " ".join(part for part in (answer.note, answer.text) if part)
+    return sentence(text, meta=meta, modern=modern)
 
 
 def error_of(answer: Answer) -> bytes:
     """The server's JSON-RPC error; what people changed stands in its data, if that has room."""
     assert answer.error is not None
-    if answer.modified is None:
+    member = ",".join(_beside(answer))
+    if not member:
         return answer.error
-    member = f'"{MODIFIED}":{answer.modified.json.decode()}'
     text = answer.error.decode()
     found = strict_json.spans(text)
     if "data" not in found:
@@ -86,16 +98,31 @@ def sentence(text: str, *, meta: Mapping[str, Any], modern: bool) -> bytes:
     members: dict[str, Any] = {"resultType": "complete"} if modern else {}
     members["content"] = [{"type": "text", "text": text}]
     members["isError"] = True
+    if "refusal" in meta:
+        # Also where models see it.
+        members["structuredContent"] = {"refusal": meta["refusal"]}
     if meta:
         members["_meta"] = {_OURS + name: value for name, value in meta.items()}
     return orjson.dumps(members)
 
 
-def _told(body: bytes, answer: Answer, modified: Modified, *, modern: bool) -> bytes:
-    """The server's result; after its content, what people had changed of the arguments."""
-    item = orjson.dumps({"type": "text", "text": modified.sentence}).decode()
-    names = f'"{CALL}":"{answer.call_id}","{MODIFIED}":{modified.json.decode()}'
-    text = _into_array(body.strip().decode(), item)
+def _beside(answer: Answer) -> list[str]:
+    """What is said beside it, as members: people changed its arguments, it was asked for again."""
+    members = []
+    if answer.modified is not None:
+        members.append(f'"{MODIFIED}":{answer.modified.json.decode()}')
+    if answer.repeated:
+        members.append(f'"{REPEATED}":true')
+    return members
+
+
+def _told(body: bytes, answer: Answer, *, modern: bool) -> bytes:
+    """The server's result; after its content, what a model should know of how it came about."""
+    text = body.strip().decode()
+    for said in (answer.modified.sentence if answer.modified else "", answer.note):
+        if said:
+            text = _into_array(text, orjson.dumps({"type": "text", "text": said}).decode())
+    names = ",".join([f'"{CALL}":"{answer.call_id}"', *_beside(answer)])
     return _spliced_carefully(text, names, modern=modern).encode()
 
 

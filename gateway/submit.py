@@ -3,87 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
-from django.db import connection
 from django.utils.translation import gettext as _
 
-from accounts.tokens import Bearer
-from approvals.grants import USE, StandingGrant
+from approvals.grants import USE
 from approvals.services import ASK, asking
-from audit.services import SYSTEM, Actor, record
+from audit.services import SYSTEM
 from calls import dispatch
-from calls.answers import Answer, answered
+from calls.answers import answered
 from calls.execution import Sending
 from calls.models import Call
-from calls.opening import Opening, digest
+from calls.opening import Opening
 from calls.progress import OnStep
+from calls.refusal import Again, Refusal, of_policy
+from calls.repeats import ONCE
 from calls.room import find_room
-from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending
 from core.errors import RecordUnavailable, RecordUnsure
-from core.ids import uuid7
 from core.journal import Line, Row
-from gateway import lookups
+from gateway import earlier, lookups
+from gateway.asked import NO_ARGUMENTS, Ask, Submitted, is_guarded, once, opening, subject
 from gateway.runtime import Runtime, Snapshot
-from policies.decide import Decision, Subject
+from policies.decide import Decision
 from policies.models import Effect
-from registry.published import PublishedTool, PublishedToolset, Violation
+from registry.published import PublishedTool, Violation
 
-NO_ARGUMENTS = b"{}"
-NAME_MAX = 200
 _UNSURE = (
     "Whether the call was recorded is not known. It is taken back as soon as possible, and until "
     "then it may have been executed: look before you ask again."
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What an agent asks for, parsed and not yet judged. `tool` is None for an unknown one."""
-
-    bearer: Bearer
-    toolset: PublishedToolset
-    tool: PublishedTool | None
-    tool_name: str
-    arguments: bytes
-    parsed: Any
-    origin: str
-    revision: str = ""
-    client: str = ""
-    request_key: str = ""
-    # Set by surfaces that may not run calls themselves, such as commands that end at once.
-    background: bool = False
-    # Why people are to decide even where rules would allow it.
-    hold_for: str = ""
-    # A person's yes in advance, which lets it run where rules ask.
-    grant: StandingGrant | None = None
-    # Known beforehand, so that whoever asks can cancel while it is still being answered.
-    call_id: UUID = field(default_factory=uuid7)
+# Until the same, which another process opens, can be read.
+PAUSES_S = (0.0, 0.05, 0.2, 0.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """`answer` once the call has ended.
-
-    `refusal`: "", "unknown_tool", "invalid", "frozen" or "policy".
-    """
-
-    call_id: UUID
-    state: State
-    answer: Answer | None = None
-    joined: bool = False
-    refusal: str = ""
-    reason: str = ""
-    violations: list[Violation] = field(default_factory=list)
+class Taken(Exception):
+    """What was asked for is another call, or is becoming one."""
 
 
 async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -> Submitted:
     """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time,
     and QueueFull, with nothing recorded, when too much waits already."""
+    for pause_s in PAUSES_S:
+        try:
+            return await _submit(runtime, ask, on_step)
+        except Taken:
+            # The same was opened elsewhere at this very moment: soon its row can be read.
+            await asyncio.sleep(pause_s)
+    raise RecordUnavailable(_("The same is being asked for right now. Nothing was sent."))
+
+
+async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitted:
+    if ask.key and (known := await earlier.first(runtime, ask)):
+        return await _known(runtime, ask, known)
     tool = ask.tool
     if tool is None:
         return await _refuse(runtime, ask, "unknown_tool", _("There is no such tool."))
@@ -92,6 +67,8 @@ async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -
     if violations:
         return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
 
+    if ask.again:
+        ask = replace(ask, repeats=await earlier.repeated(runtime, ask))
     snapshot = await runtime.fresh()
     frozen = snapshot.freezes.over(ask.bearer.agent_id, tool.server_id)
     if frozen:
@@ -127,68 +104,72 @@ async def _refuse(
     violations: list[Violation] | None = None,
     decision: Decision | None = None,
 ) -> Submitted:
-    opening = _opening(ask, State.REFUSED, decision, reason=reason)
-    await runtime.hands.journal.write((OPEN, opening.line()))
+    made = opening(ask, State.REFUSED, decision, reason=reason)
+    await runtime.hands.journal.write((OPEN, made.line()))
     runtime.hands.engine.bell.ring("calls")
-    answer = answered(opening.id, State.REFUSED, reason, Executed.NO, None, None)
-    return Submitted(opening.id, State.REFUSED, answer, False, refusal, reason, violations or [])
+    why = _why(refusal, decision)
+    answer = answered(made.id, State.REFUSED, reason, Executed.NO, None, None, why)
+    return Submitted(made.id, State.REFUSED, answer, False, refusal, reason, violations or [])
+
+
+def _why(refusal: str, decision: Decision | None) -> Refusal:
+    if decision is not None:
+        return of_policy(decision.told, decision.instead, conditional=decision.conditional)
+    return Refusal(refusal, Again.LATER if refusal == "frozen" else Again.CHANGED)
+
+
+async def _known(runtime: Runtime, ask: Ask, known: Submitted) -> Submitted:
+    """What the agent's key stands for; refused if that is something else."""
+    if known.refusal:
+        return await _refuse(runtime, ask, known.refusal, known.reason)
+    return known
 
 
 async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
     """Waits for people; the same agent asking the same again joins what waits already."""
+    if found := await earlier.guarded(runtime, ask):
+        return found
     await find_room(runtime.hands.pool, ask.bearer.agent_id)
     while True:
-        opening = _opening(ask, State.HELD, decision)
-        line = asking(opening.id, decision)
-        opened, _asked = await runtime.hands.journal.write((OPEN, opening.line()), (ASK, line))
+        made = opening(ask, State.HELD, decision)
+        lines = ((OPEN, made.line()), (ASK, asking(made.id, decision)))
+        opened, _asked = await _write(runtime, ask, *lines)
         if opened is not None and opened[1]:
             runtime.hands.engine.bell.ring("queue", quiet_s=0)
             runtime.hands.engine.bell.ring("calls")
-            return Submitted(opening.id, State.HELD, reason=decision.reason)
-        waiting = await asyncio.to_thread(_join, ask, opening.arguments)
+            return Submitted(made.id, State.HELD, reason=decision.reason)
+        waiting = await asyncio.to_thread(earlier.join_held, ask)
         if waiting is not None:
             return Submitted(waiting, State.HELD, joined=True, reason=decision.reason)
 
 
-def _join(ask: Ask, arguments: bytes) -> UUID | None:
-    """The call that waits already; None if it was decided in this very moment."""
-    assert ask.tool is not None
-    try:
-        call = Call.objects.filter(
-            agent_id=ask.bearer.agent_id,
-            tool_id=ask.tool.tool_id,
-            arguments_digest=digest(arguments),
-            state=State.HELD,
-        ).first()
-        if call is None:
-            return None
-        record(
-            "call.joined",
-            actor=Actor("agent", ask.bearer.agent_id, ask.bearer.agent_name),
-            call_id=call.pk,
-            agent=(ask.bearer.agent_id, ask.bearer.agent_name),
-            server=ask.tool.server_slug,
-            tool=call.tool_name,
-        )
-        return call.pk
-    finally:
-        connection.close()
+async def _write(runtime: Runtime, ask: Ask, *lines: Line) -> list[Row | None]:
+    """A call's first lines, and with them its key: raises Taken if that is another call's."""
+    key = once(ask)
+    if key is None:
+        return await runtime.hands.journal.write(*lines)
+    taken, *answers = await runtime.hands.journal.write((ONCE, key.line(ask.call_id)), *lines)
+    if not (taken and taken[1]):
+        raise Taken
+    return answers
 
 
 async def _queue(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
+    if found := await earlier.guarded(runtime, ask):
+        return found
     await find_room(runtime.hands.pool, ask.bearer.agent_id)
-    opening = _opening(ask, State.QUEUED, decision)
+    made = opening(ask, State.QUEUED, decision)
     try:
-        answers = await runtime.hands.journal.write(*_lines(ask, opening))
+        answers = await _write(runtime, ask, *_lines(ask, made))
     except RecordUnsure as error:
         # A worker may be quicker than this, so nobody is told that nothing was sent.
-        runtime.hands.journal.write_later((MOVE, _taken_back(opening)))
+        runtime.hands.journal.write_later((MOVE, _taken_back(made)))
         raise RecordUnsure(_UNSURE) from error
     if _is_used_up(ask, answers):
         return await _ask_people(runtime, ask, decision)
     runtime.hands.engine.bell.ring("calls")
-    await asyncio.to_thread(dispatch.ring, opening.id)
-    return Submitted(opening.id, State.QUEUED, reason=decision.reason)
+    await asyncio.to_thread(dispatch.ring, made.id)
+    return Submitted(made.id, State.QUEUED, reason=decision.reason)
 
 
 async def _run(
@@ -200,31 +181,44 @@ async def _run(
     on_step: OnStep | None,
 ) -> Submitted:
     """Opened and sent in one commit, here and now."""
+    # What is guarded in the usual way, the record itself compares while it opens it.
+    if (ask.grant or not is_guarded(ask)) and (found := await earlier.guarded(runtime, ask)):
+        return found
     hands = runtime.hands
-    opening = _opening(ask, State.RUNNING, decision, owner=hands.engine.owner)
+    made = opening(ask, State.RUNNING, decision, owner=hands.engine.owner)
     try:
-        answers = await hands.journal.write(*_lines(ask, opening))
+        answers = await _write(runtime, ask, *_lines(ask, made))
     except RecordUnavailable:
         # It may yet become durable: then it must not stand there as if it had been sent.
-        hands.journal.write_later((MOVE, _not_sent(opening, _("The record was not in time."))))
+        hands.journal.write_later((MOVE, _not_sent(made, _("The record was not in time."))))
         raise
     if _is_used_up(ask, answers):
         return await _ask_people(runtime, ask, decision)
     opened = answers[-1]
-    if opened is not None and opened[2] != snapshot.generation:
+    if opened is None or not opened[1]:
+        return await _not_opened(runtime, ask)
+    if opened[2] != snapshot.generation:
         why = await _changed(runtime, ask, tool)
         if why:
-            return await _stop(runtime, opening, why)
-    answer = await hands.engine.execute(_sending(opening, tool), on_step)
+            return await _stop(runtime, made, why)
+    answer = await hands.engine.execute(_sending(made, tool), on_step)
     # No answer yet: it is tried again, by a worker.
     state = State.QUEUED if answer is None else answer.state
-    return Submitted(opening.id, state, answer, reason=decision.reason)
+    return Submitted(made.id, state, answer, reason=decision.reason)
+
+
+async def _not_opened(runtime: Runtime, ask: Ask) -> Submitted:
+    """The same may have run before, and nobody knows that the agent heard of it."""
+    found = await earlier.guarded(runtime, ask)
+    if found is None:
+        raise Taken
+    return found
 
 
 def _lines(ask: Ask, opening: Opening) -> list[Line]:
     lines: list[Line] = [(OPEN, opening.line())]
     if ask.grant is not None:
-        lines.insert(0, (USE, ask.grant.use(opening.id, opening.arguments)))
+        lines.insert(0, (USE, ask.grant.use(opening.id, opening.arguments, opening.once)))
     return lines
 
 
@@ -294,92 +288,6 @@ async def decided(runtime: Runtime, snapshot: Snapshot, ask: Ask, tool: Publishe
     if snapshot.rules.looks_back(asked):
         asked.history = await lookups.history(runtime, asked, but=ask.call_id)
     return snapshot.rules.decide(asked)
-
-
-def subject(ask: Ask, tool: PublishedTool) -> Subject:
-    return Subject(
-        agent_id=ask.bearer.agent_id,
-        agent=ask.bearer.agent_name,
-        groups=ask.bearer.groups,
-        definition_id=tool.definition_id,
-        server=tool.server_slug,
-        tool=tool.name,
-        hints=tool.hints,
-        owner=ask.bearer.person_name,
-        arguments=ask.parsed,
-        size=len(ask.arguments),
-        exposed=tool.exposed_name,
-        tags=tool.tags,
-    )
-
-
-def _opening(
-    ask: Ask, state: State, decision: Decision | None, *, reason: str = "", owner: str = ""
-) -> Opening:
-    tool = ask.tool
-    inline = state == State.RUNNING
-    return Opening(
-        id=ask.call_id,
-        agent_id=ask.bearer.agent_id,
-        agent=ask.bearer.agent_name,
-        token_id=ask.bearer.token_id or None,
-        person_id=ask.bearer.person_id,
-        person=ask.bearer.person_name,
-        toolset=ask.toolset.slug,
-        server_id=tool.server_id if tool else None,
-        server=tool.server_slug if tool else "",
-        tool_id=tool.tool_id if tool else None,
-        definition_id=tool.definition_id if tool else None,
-        definition_digest=tool.digest if tool else "",
-        tool_name=_storable(tool.exposed_name if tool else ask.tool_name)[:NAME_MAX],
-        arguments=ask.arguments or NO_ARGUMENTS,
-        origin=ask.origin,
-        mode=Call.Mode.INLINE if inline else Call.Mode.BACKGROUND,
-        effect=decision.effect if decision else "",
-        rule_id=decision.rule_id if decision else None,
-        rule=decision.rule if decision else "",
-        reason=reason or _reason(ask, decision),
-        state=state,
-        outcome=reason if state == State.REFUSED else "",
-        revision=ask.revision,
-        client=_storable(ask.client)[:NAME_MAX],
-        request_key=ask.request_key,
-        lease_owner=owner,
-        details=_details(ask, decision),
-        grant_id=ask.grant.id if ask.grant else None,
-        statement=_statement(ask) if state in (State.HELD, State.QUEUED) else "",
-        decide_within_s=decision.decide_within_s if decision else None,
-        start_within_s=decision.start_within_s if decision else None,
-    )
-
-
-def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
-    details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
-    if ask.grant is not None:
-        details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
-    return details
-
-
-def _reason(ask: Ask, decision: Decision | None) -> str:
-    if ask.grant is not None:
-        said = _("Granted by %(who)s in advance (grant %(id)d).")
-        return said % {"who": ask.grant.owner, "id": ask.grant.id}
-    return decision.reason if decision else ""
-
-
-def _statement(ask: Ask) -> str:
-    assert ask.tool is not None
-    return statement(
-        agent=(ask.bearer.agent_id, ask.bearer.agent_name),
-        person=(ask.bearer.person_id, ask.bearer.person_name),
-        tool=ask.tool,
-        arguments=ask.arguments or NO_ARGUMENTS,
-    )
-
-
-def _storable(text: str) -> str:
-    """What an agent says of itself, fit for a text column."""
-    return text.replace("\0", "�").encode(errors="replace").decode()
 
 
 def _sentence(violations: list[Violation]) -> str:

@@ -82,9 +82,7 @@ def _task(turn: Turn, found: Found, status: str) -> dict[str, Any]:
     return {
         "taskId": handles.task_id(found.call_id, turn.agent_id),
         "status": status,
-        "statusMessage": (
-            answer.text if answer else wording.stands(state, found.call_id, found.fingerprint)
-        ),
+        "statusMessage": (answer.text if answer else wording.of(found, turn.exchange.toolset)),
         "createdAt": _time(found.asked_at),
         "lastUpdatedAt": _time(found.touched_at),
         "ttlMs": TTL_MS,

@@ -18,9 +18,9 @@ from accounts.models import Agent, User
 from calls.models import Call
 from core.errors import CountersignError
 from gateway import asking
+from gateway.asked import Submitted
 from gateway.asking import Question
 from gateway.bearers import speaking_for
-from gateway.submit import Submitted
 from policies.decide import Decision
 from registry.models import Tool, Toolset
 from registry.published import Violation

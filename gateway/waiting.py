@@ -8,10 +8,13 @@ from uuid import UUID
 from django.db import connection
 
 from approvals import services as approvals
+from audit.models import ClockTime
 from audit.services import Actor
 from calls.answers import Answer
+from calls.models import Call
 from calls.progress import OnStep
 from gateway.runtime import Runtime
+from gateway.stream import OnGone
 
 
 async def wait(
@@ -30,6 +33,25 @@ async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:
         flight = runtime.hands.engine.flights.get(call_id)
         if flight is not None:
             flight.cancel.set()
+
+
+def gone(runtime: Runtime, call_id: UUID, by: Actor | None) -> OnGone:
+    """For when the client of a call goes away: nobody hears what becomes of it, and if `by` is
+    given, that cancels it."""
+
+    async def leave() -> None:
+        await asyncio.to_thread(_unheard, call_id)
+        if by is not None:
+            await cancel(runtime, call_id, by=by)
+
+    return leave
+
+
+def _unheard(call_id: UUID) -> None:
+    try:
+        Call.objects.filter(pk=call_id).update(unheard_at=ClockTime())
+    finally:
+        connection.close()
 
 
 def _cancel(call_id: UUID, by: Actor) -> bool:

@@ -8,6 +8,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from calls.states import State
+from gateway.lookups import Found
+from registry.models import OwnTool
+from registry.published import PublishedToolset
 
 
 def page_of(call_id: UUID) -> str:
@@ -25,6 +28,17 @@ def stands(state: State, call_id: UUID, fingerprint: str) -> str:
     if state == State.RUNNING:
         return _("Running now; see %(page)s.") % page
     return _("It may run, and waits for a worker; see %(page)s.") % page
+
+
+def of(found: Found, toolset: PublishedToolset) -> str:
+    """How a call stands, and what people want to hear of its agent, if it can answer here."""
+    said = stands(found.seen.state, found.call_id, found.fingerprint)
+    if not found.questions or OwnTool.JUSTIFY not in toolset.own_tools:
+        return said
+    asked = _(
+        'A person asks: “%(asked)s” Answer by countersign.justify with {"call_id": "%(id)s"}.'
+    )
+    return f"{said} {asked % {'asked': ' · '.join(found.questions), 'id': found.call_id}}"
 
 
 def come_back(call_id: UUID) -> str:

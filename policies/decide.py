@@ -94,6 +94,11 @@ class Decision:
     decide_within_s: int | None = None
     start_within_s: int | None = None
     confirm_grants: bool = False
+    # Of that rule, for agents: its name, if they may know it, and what it would allow.
+    told: str = ""
+    instead: str = ""
+    # Other arguments may be judged otherwise.
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ class CompiledRule:
     decide_within_s: int | None = None
     start_within_s: int | None = None
     confirm_grants: bool = False
+    instead: str = ""
+    unnamed: bool = False
 
     @property
     def looks_back(self) -> bool:
@@ -151,13 +158,21 @@ class CompiledRule:
                 raise Undecided(_("the conditions before it took too long"))
             return self.decision() if self.when.holds(facts, subject.size) else None
         except Undecided as error:
-            said = _("The condition of rule “%(rule)s” could not be judged: %(why)s.")
-            why = said % {"rule": self.name, "why": str(error).rstrip(".")}
-            return self._decision(Effect.ASK, why)
+            return self._decision(Effect.ASK, self._undecided(str(error).rstrip(".")))
+
+    def _undecided(self, why: str) -> str:
+        if self.unnamed:
+            return _("The condition of a rule could not be judged.")
+        said = _("The condition of rule “%(rule)s” could not be judged: %(why)s.")
+        return said % {"rule": self.name, "why": why}
 
     def decision(self) -> Decision:
-        why = self.reason or _("Rule “%(rule)s” says so.") % {"rule": self.name}
-        return self._decision(self.effect, why)
+        return self._decision(self.effect, self.reason or self._says_so())
+
+    def _says_so(self) -> str:
+        if self.unnamed:
+            return _("A rule says so.")
+        return _("Rule “%(rule)s” says so.") % {"rule": self.name}
 
     def _decision(self, effect: Effect, why: str) -> Decision:
         return Decision(
@@ -169,6 +184,9 @@ class CompiledRule:
             decide_within_s=self.decide_within_s,
             start_within_s=self.start_within_s,
             confirm_grants=self.confirm_grants,
+            told="" if self.unnamed else self.name,
+            instead=self.instead,
+            conditional=self.when is not None,
         )
 
 
@@ -317,6 +335,8 @@ def _compiled(rule: Rule) -> CompiledRule:
         decide_within_s=rule.decide_within,
         start_within_s=rule.start_within,
         confirm_grants=rule.confirm_grants,
+        instead=rule.instead,
+        unnamed=rule.unnamed,
     )
 
 

@@ -64,6 +64,13 @@ class Rule(models.Model):
     when = models.TextField(_("condition"), blank=True)
     # Shown to agents and approvers: written for people.
     reason = models.CharField(_("reason"), max_length=300, blank=True)
+    # For agents that it refuses, so that they need not guess.
+    instead = models.CharField(
+        _("what would be allowed"), max_length=300, blank=True, default="", db_default=""
+    )
+    unnamed = models.BooleanField(
+        _("agents are not told its name"), default=False, db_default=False
+    )
     # Where it asks: see policies/thresholds.py. Empty means one person's yes or no.
     thresholds = models.JSONField(_("who decides"), default=list, blank=True)
     # Seconds. Empty means as the installation is set; what is over never means yes.

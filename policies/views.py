@@ -47,6 +47,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": gettext_lazy("None chosen means every owner."),
             "when": gettext_lazy("In CEL, for example: args.amount > 1000. Empty means always."),
             "reason": gettext_lazy("Agents and approvers read it."),
+            "instead": gettext_lazy("Agents read it with a refusal, and need not guess."),
             "decide_within": gettext_lazy("Seconds. Empty: as the installation is set."),
             "start_within": gettext_lazy("Seconds from the approval to the start. Empty as above."),
         }

@@ -122,6 +122,11 @@ class Tool(models.Model):
         INLINE = "inline", _("Short: answered at once")
         BACKGROUND = "background", _("Long: run by a worker")
 
+    class Repeats(models.TextChoices):
+        AUTO = "auto", _("Held back while the agent may not know how the first one ended")
+        GUARD = "guard", _("Held back for ten minutes")
+        ALLOW = "allow", _("Sent each time")
+
     class Risk(models.TextChoices):
         DESTROYS = "destroys", _("May destroy")
         UNSAID = "unsaid", _("Does not say")
@@ -147,6 +152,14 @@ class Tool(models.Model):
     is_long = models.BooleanField(default=False, editable=False)
     # An operator's word, never the server's: repeating a call does no harm.
     safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
+    # The same call of the same agent once more, where the tool is not safe to repeat.
+    repeats = models.CharField(
+        _("the same call again"),
+        max_length=5,
+        choices=Repeats,
+        default=Repeats.AUTO,
+        db_default=Repeats.AUTO,
+    )
     timeout_s = models.PositiveIntegerField(_("time limit in seconds"), default=120)
     tags = models.ManyToManyField(Tag, blank=True, related_name="tools")
     # What its latest definition claims, and the day of its last answered call, measured now and
@@ -185,6 +198,7 @@ class Tool(models.Model):
                 "mode",
                 "is_long",
                 "safe_to_repeat",
+                "repeats",
                 "timeout_s",
             ),
             # Retired, never removed: old calls and entries speak of it.
@@ -308,6 +322,22 @@ class Discovery(models.Model):
         verbose_name_plural = "discoveries"
 
 
+class OwnTool(models.TextChoices):
+    """Offered as `countersign.<name>`."""
+
+    AWAIT = "await_call", _("Wait for a call")
+    GET = "get_call", _("Look at a call")
+    CANCEL = "cancel_call", _("Cancel a call")
+    WAITING = "my_waiting_calls", _("List calls that have not ended")
+    JUSTIFY = "justify", _("Explain a call to those who decide, and answer them")
+    EXPLAIN = "explain", _("Ask what rules would say of a call")
+
+
+def own_tools() -> list[str]:
+    """What tells nothing but of the agent's own calls."""
+    return [name for name in OwnTool.values if name != OwnTool.EXPLAIN]
+
+
 class Toolset(models.Model):
     """A named selection of tools that agents connect to at /mcp/<slug>."""
 
@@ -317,6 +347,8 @@ class Toolset(models.Model):
     servers = models.ManyToManyField(Server, blank=True, related_name="toolsets")
     # And single tools of others.
     tools = models.ManyToManyField(Tool, blank=True, related_name="toolsets")
+    # Tools of ours, for what agents want to know and to say of their own calls.
+    own_tools = ArrayField(models.CharField(max_length=20, choices=OwnTool), default=own_tools)
     agents = models.ManyToManyField(Agent, blank=True, related_name="toolsets")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -66,6 +66,7 @@ class PublishedTool:
     connection: Connection
     shape: Shape
     tags: tuple[str, ...] = ()
+    repeats: str = Tool.Repeats.AUTO
 
     @property
     def content(self) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class PublishedToolset:
     agents: frozenset[int]
     by_exposed: Mapping[str, PublishedTool]
     by_server: Mapping[str, Mapping[str, PublishedTool]]
+    own_tools: frozenset[str] = frozenset()
 
 
 class Catalogue:
@@ -145,6 +147,7 @@ _COLUMNS = (
     "mode",
     "is_long",
     "safe_to_repeat",
+    "repeats",
     "timeout_s",
 )
 
@@ -174,6 +177,7 @@ def _published(
         connection=connection,
         shape=shape,
         tags=tags,
+        repeats=line.repeats,
     )
 
 
@@ -230,8 +234,9 @@ def _toolsets(tools: Mapping[int, PublishedTool]) -> dict[str, PublishedToolset]
             agents[pk],
             {t.tool_id: t for server_id in servers[pk] for t in of_server[server_id]}
             | {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools},
+            own,
         )
-        for pk, slug in Toolset.objects.values_list("pk", "slug")
+        for pk, slug, own in Toolset.objects.values_list("pk", "slug", "own_tools")
     }
 
 
@@ -243,7 +248,10 @@ def _members(through: type[Model], column: str) -> dict[int, list[int]]:
 
 
 def _toolset(
-    slug: str, agents: Iterable[int], tools: Mapping[int, PublishedTool]
+    slug: str,
+    agents: Iterable[int],
+    tools: Mapping[int, PublishedTool],
+    own_tools: Iterable[str],
 ) -> PublishedToolset:
     by_server: dict[str, dict[str, PublishedTool]] = defaultdict(dict)
     ordered = sorted(tools.values(), key=lambda tool: tool.exposed_name)
@@ -254,4 +262,5 @@ def _toolset(
         agents=frozenset(agents),
         by_exposed={tool.exposed_name: tool for tool in ordered},
         by_server=dict(by_server),
+        own_tools=frozenset(own_tools),
     )

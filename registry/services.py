@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from core.errors import CountersignError
 from core.text import revealed
 from registry import definitions, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
-from registry.models import Definition, Publication, Server, Tag, Tool, Toolset
+from registry.models import Definition, OwnTool, Publication, Server, Tag, Tool, Toolset
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
@@ -199,9 +199,19 @@ def retire(tool: Tool, *, by: User | None) -> None:
 
 @transaction.atomic
 def set_handling(
-    tool: Tool, *, by: User | None, mode: str, timeout_s: int, safe_to_repeat: bool
+    tool: Tool,
+    *,
+    by: User | None,
+    mode: str,
+    timeout_s: int,
+    safe_to_repeat: bool,
+    repeats: str = Tool.Repeats.AUTO,
 ) -> None:
     """How its calls are run: an operator's word, whatever the server claims."""
+    if repeats not in Tool.Repeats.values:
+        raise RegistrationRefused(
+            _("The same call again is one of %s.") % ", ".join(map(str, Tool.Repeats.values))
+        )
     if mode not in Tool.Mode.values:
         raise RegistrationRefused(
             _("The mode is one of %s.") % ", ".join(str(value) for value in Tool.Mode.values)
@@ -212,6 +222,7 @@ def set_handling(
         "mode": mode,
         "timeout_s": timeout_s,
         "safe_to_repeat": safe_to_repeat,
+        "repeats": repeats,
     }
     if not Tool.objects.filter(pk=tool.pk).exclude(**asked).update(**asked):
         return
@@ -274,6 +285,23 @@ def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
     toolset.title = title
     toolset.save(update_fields=["title"])
     record("toolset.renamed", actor=acting(by), toolset=toolset.slug, title=title)
+
+
+@transaction.atomic
+def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: User | None) -> None:
+    """Which tools of ours it offers, for what agents know and say of their own calls."""
+    wanted = set(names)
+    if unknown := sorted(wanted - set(OwnTool.values)):
+        raise RegistrationRefused(
+            _("“%(name)s” is no tool for own calls; there are: %(known)s.")
+            % {"name": unknown[0], "known": ", ".join(OwnTool.values)}
+        )
+    asked = [name for name in OwnTool.values if name in wanted]
+    if asked == toolset.own_tools:
+        return
+    toolset.own_tools = asked
+    toolset.save(update_fields=["own_tools"])
+    record("toolset.own_tools_set", actor=acting(by), toolset=toolset.slug, own_tools=asked)
 
 
 def add_server(toolset: Toolset, server: Server, *, by: User | None) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from core.http import page
@@ -16,6 +18,24 @@ from registry import differences, services
 from registry.arguments import rows
 from registry.models import Definition, Publication, Tag, Tool
 from registry.tool_pages import definition_of, frame
+
+
+class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Tool
+        fields = ["mode", "timeout_s", "safe_to_repeat", "repeats"]
+        labels = {
+            "mode": gettext_lazy("Runs"),
+            "timeout_s": gettext_lazy("Time limit in seconds"),
+            "safe_to_repeat": gettext_lazy("Safe to repeat"),
+            "repeats": gettext_lazy("The same call again within ten minutes"),
+        }
+        help_texts = {
+            "safe_to_repeat": gettext_lazy(
+                "Doing the same twice does no harm: lost calls are then tried again."
+            ),
+            "repeats": gettext_lazy("Where it is not safe. Agents may say that it is meant."),
+        }
 
 
 @page("registry.view_tool")
@@ -28,6 +48,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "output": rows(_schema(content, "outputSchema")),
         "tags": list(shown.tags.all()),
         "all_tags": Tag.objects.all(),
+        "handling": HandlingForm(instance=shown),
         "toolsets": shown.toolsets.all() | shown.server.toolsets.all(),
     }
     return render(request, "registry/tool.html", context)
@@ -76,6 +97,23 @@ def tag(request: ConsoleRequest, name: str) -> HttpResponse:
     words = re.split(r"[\s,]+", request.POST.get("tags", "").strip().lower())
     try:
         services.set_tags(shown, [word for word in words if word], by=request.user)
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
+    return redirect("registry:tool", name)
+
+
+@page("registry.operate_server", "POST")
+def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool, exposed_name=name)
+    form = HandlingForm(request.POST, instance=shown)
+    try:
+        if form.is_valid():
+            services.set_handling(shown, by=request.user, **form.cleaned_data)
+            messages.success(request, _("“%s” is handled as chosen.") % name)
+        else:
+            messages.error(
+                request, " ".join(said for every in form.errors.values() for said in every)
+            )
     except services.RegistrationRefused as error:
         messages.error(request, str(error))
     return redirect("registry:tool", name)

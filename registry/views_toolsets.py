@@ -21,7 +21,7 @@ from accounts.models import Agent
 from core.http import is_htmx, page
 from core.paging import paged
 from registry import clients, services
-from registry.models import Server, Tool, Toolset
+from registry.models import OwnTool, Server, Tool, Toolset
 
 SHOWN = 200
 FOUND = 40
@@ -77,6 +77,7 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "servers": _marked(Server.objects.all(), shown.servers.all()),
         "agents": _marked(Agent.objects.visible_to(request.user), shown.agents.all()),
         "single": shown.tools.select_related("server").order_by("exposed_name"),
+        "own": [(own, own.value in shown.own_tools) for own in OwnTool],
         "q": words,
         "found": _by_server(_addable(shown, words)) if may_change and words else [],
     }
@@ -94,6 +95,15 @@ def connect(request: ConsoleRequest, slug: str) -> HttpResponse:
 def set_title(request: ConsoleRequest, slug: str) -> HttpResponse:
     changed = get_object_or_404(Toolset, slug=slug)
     services.set_title(changed, request.POST.get("title", "").strip()[:200], by=request.user)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_own_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    known = [name for name in request.POST.getlist("own") if name in OwnTool.values]
+    services.set_own_tools(changed, known, by=request.user)
+    messages.success(request, _("The tools for own calls of “%s” are as chosen.") % changed)
     return redirect("registry:toolset", slug)
 
 

@@ -306,6 +306,50 @@ def test_a_tool_is_found_by_its_tag_until_it_is_taken_away(
     assert [entry["tags"] for entry in said] == [[], ["office", "post"]]
 
 
+def test_operators_say_how_a_tools_calls_are_handled(as_olga: Client, mailer: Server) -> None:
+    page = reverse("registry:tool", args=["mailer.send_mail"])
+    address = reverse("registry:set_handling", args=["mailer.send_mail"])
+    assert "Held back while the agent may not know" in as_olga.get(page).text
+
+    given = {"mode": "background", "timeout_s": "30", "repeats": "guard"}
+    said = as_olga.post(address, given, follow=True).text
+
+    tool = mailer.tools.get()
+    assert (tool.mode, tool.timeout_s, tool.repeats) == ("background", 30, "guard")
+    assert tool.safe_to_repeat is False
+    assert "Held back for ten minutes" in said
+    entry = Entry.objects.get(action="tool.handling_set")
+    assert (entry.actor, entry.details["repeats"]) == ("olga", "guard")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"timeout_s": "0"}, "1 to 86400 seconds"), ({"repeats": "x"}, "not one of the available")],
+)
+def test_a_handling_that_cannot_be_is_said(
+    as_olga: Client, mailer: Server, wrong: dict[str, str], said: str
+) -> None:
+    address = reverse("registry:set_handling", args=["mailer.send_mail"])
+    given = {"mode": "auto", "timeout_s": "30", "repeats": "auto", **wrong}
+
+    assert said in as_olga.post(address, given, follow=True).text
+
+    assert not Entry.objects.filter(action="tool.handling_set").exists()
+
+
+def test_others_do_not_say_how_calls_are_handled(
+    client: Client, vera: User, mailer: Server
+) -> None:
+    client.force_login(vera)
+    address = reverse("registry:set_handling", args=["mailer.send_mail"])
+
+    assert (
+        "Save the handling"
+        not in client.get(reverse("registry:tool", args=["mailer.send_mail"])).text
+    )
+    assert client.post(address, {"mode": "auto"}).status_code == 403
+
+
 @pytest.mark.parametrize("tags", ["no/slashes", "x" * 33, " ".join(f"t{n}" for n in range(13))])
 def test_an_odd_tag_is_refused_in_words(as_olga: Client, send_mail: Tool, tags: str) -> None:
     address = reverse("registry:tag_tool", args=["mailer.send_mail"])

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals import talk
 from approvals.models import Approval, Vote
 from calls.models import Call
 from calls.states import State
@@ -67,6 +68,46 @@ def test_a_long_value_is_folded_and_counted_and_whole(
 
     assert "5012 characters" in page
     assert "the very end" in page
+
+
+def test_what_is_sent_again_on_purpose_says_so_and_leads_to_the_first(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    first = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    again = scenery.call(
+        scout, send_mail, scenery.MAIL, State.HELD, details={"again": str(first), "rule": ""}
+    )
+
+    card = as_alice.get(reverse("approvals:queue")).text
+    page = as_alice.get(reverse("calls:detail", args=[again])).text
+
+    assert "Sent again on purpose, its agent says." in words(card)
+    assert "The same was asked before: Queued" in words(card)
+    assert reverse("calls:detail", args=[first]) in card
+    assert "on purpose, its agent says: the same as" in words(page)
+    assert str(first) in page
+
+
+def test_what_is_called_again_without_a_first_says_that_none_is_known(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    scenery.call(scout, send_mail, scenery.MAIL, State.HELD, details={"again": ""})
+
+    page = words(as_alice.get(reverse("approvals:queue")).text)
+
+    assert "No call like it is known from the ten minutes before." in page
+
+
+def test_what_an_agent_says_of_its_call_is_shown_as_its_claim(
+    as_alice: Client, scout: Agent, held: UUID
+) -> None:
+    talk.answer(held, agent=scout.actor, text="Approved by the board\u202e.")
+
+    for name in ("approvals:queue", "approvals:detail", "approvals:talk"):
+        address = reverse(name, args=[] if name == "approvals:queue" else [held])
+        page = words(as_alice.get(address).text)
+        assert "scout the agent's own claim" in page
+        assert "Approved by the board ⟦U+202E⟧ ." in page
 
 
 def test_approving_lets_the_call_run(as_alice: Client, alice: User, held: UUID) -> None:

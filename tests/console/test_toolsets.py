@@ -103,7 +103,22 @@ def test_a_title_is_changed_once(as_olga: Client, office: Toolset) -> None:
     assert actions() == ["toolset.renamed"]
 
 
+def test_tools_for_own_calls_are_chosen(as_olga: Client, office: Toolset) -> None:
+    page = as_olga.get(at("toolset", office)).text
+    assert page.count('name="own"') == 6
+    assert 'value="explain"' in page
+    assert 'value="explain" checked' not in page
+
+    as_olga.post(at("set_toolset_own_tools", office), {"own": ["explain", "await_call", "x"]})
+    as_olga.post(at("set_toolset_own_tools", office), {"own": ["await_call", "explain"]})
+
+    office.refresh_from_db()
+    assert office.own_tools == ["await_call", "explain"]
+    assert actions() == ["toolset.own_tools_set"]
+
+
 VERBS = [
+    "set_toolset_own_tools",
     "set_toolset_servers",
     "set_toolset_agents",
     "set_toolset_title",

@@ -18,10 +18,10 @@ from asgiref.sync import sync_to_async
 from calls.models import Call
 from calls.states import State
 from config.greeting import greeting
-from gateway.awaiting import AWAIT_CALL
+from gateway.own_definitions import DEFINITIONS
 from gateway.revisions import OLDEST
 from policies.models import Effect
-from registry.models import Tool
+from registry.models import Tool, own_tools
 from registry.services import set_handling
 from tests.flows import snippets
 from tests.flows.directly import directly
@@ -40,6 +40,8 @@ REVISIONS = {
 }
 # Members of `_meta` that Countersign adds.
 OURS = ("countersign/", "io.modelcontextprotocol/serverInfo")
+# Tools that it adds.
+OWN = [DEFINITIONS[name] for name in own_tools()]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +132,7 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
         for tool in truth[slug]["tools"]
     ]
     by_name = {tool["name"]: tool for tool in listed}
-    assert by_name == {tool["name"]: tool for tool in [AWAIT_CALL, *offered]}
+    assert by_name == {tool["name"]: tool for tool in [*OWN, *offered]}
     assert len(by_name) == len(listed)
 
 
@@ -155,9 +157,7 @@ async def test_one_server_alone_is_as_if_met_directly(
         listed = await visitor.tools()
         answers = [await answer(visitor, tool, given) for tool, given in asked["weather"]]
 
-    assert [tool for tool in listed if tool["name"] != AWAIT_CALL["name"]] == sorted(
-        truth["weather"]["tools"], key=lambda tool: str(tool["name"])
-    )
+    assert listed == sorted(truth["weather"]["tools"], key=lambda tool: str(tool["name"]))
     assert answers == truth["weather"]["answers"]
 
 
@@ -260,7 +260,7 @@ def test_curl_lists_tools_and_calls_them(paste: Callable[..., str], truth: dict[
     listing, calling, progress, _, _ = snippets.curls()
 
     tools = json.loads(paste("sh", listing))["result"]["tools"]
-    assert len(tools) == 1 + sum(len(each["tools"]) for each in truth.values())
+    assert len(tools) == len(OWN) + sum(len(each["tools"]) for each in truth.values())
     assert json.loads(paste("sh", calling))["result"]["content"][0]["text"] == "3.0"
     events = re.findall(r"^data: (.*)$", paste("sh", progress), re.MULTILINE)
     steps = [json.loads(event) for event in events]

@@ -497,7 +497,8 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         stdout=output,
     )
 
-    assert output.getvalue() == "servers: github\ntools: gitlab.add\nagents: scout\n"
+    own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\n"
+    assert output.getvalue() == f"servers: github\ntools: gitlab.add\nagents: scout\n{own}"
     known = published.load().toolset("code")
     assert known is not None
     assert (list(known.by_exposed), known.agents) == (
@@ -509,9 +510,12 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         "toolset",
         "code",
         *("--without-server", "github", "--without-tool", "gitlab.add", "--without-agent", "scout"),
+        *("--own-tool", "explain", "--without-own-tool", "cancel_call"),
         stdout=output,
     )
-    assert output.getvalue().endswith("servers: -\ntools: -\nagents: -\n")
+    own = "own tools: await_call, get_call, my_waiting_calls, justify, explain\n"
+    assert output.getvalue().endswith(f"servers: -\ntools: -\nagents: -\n{own}")
+    assert Entry.objects.filter(action="toolset.own_tools_set").count() == 1
 
 
 @pytest.mark.parametrize(
@@ -521,6 +525,8 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         (["code", "--server", "nothing"], "no server named nothing"),
         (["code", "--tool", "nothing"], "no tool named nothing"),
         (["code", "--agent", "nobody"], "no agent named nobody"),
+        (["code", "--own-tool", "nothing"], "“nothing” is no tool for own calls"),
+        (["code", "--without-own-tool", "nothing"], "there are: await_call, "),
     ],
 )
 def test_a_toolset_that_cannot_be_is_not_begun(db: None, arguments: list[str], says: str) -> None:

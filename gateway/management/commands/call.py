@@ -15,10 +15,10 @@ from calls.states import State
 from core import strict_json
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
-from gateway import asking, wording
+from gateway import asides, asking, wording
+from gateway.asked import Submitted
 from gateway.asking import Question
 from gateway.bearers import speaking_for
-from gateway.submit import Submitted
 
 EXITS = """\
 exit codes:
@@ -43,6 +43,8 @@ class Command(BaseCommand):
         parser.add_argument("toolset")
         parser.add_argument("tool", help="as agents see it: server.tool")
         parser.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
+        parser.add_argument("--key", default="", help="names this one call, however often asked")
+        parser.add_argument("--again", action="store_true", help="meant, although the same ran")
         parser.add_argument("--wait", type=float, default=30, help="seconds (default: 30)")
 
     def handle(
@@ -56,6 +58,8 @@ class Command(BaseCommand):
             parsed=_parsed(arguments),
             origin=Call.Origin.COMMAND,
             background=True,
+            key=_key(options["key"]),
+            again=options["again"],
         )
         try:
             submitted = asking.ask(question, seconds=wait)
@@ -82,6 +86,13 @@ class Command(BaseCommand):
         else:
             self.stdout.write(written.decode())
         return 0 if answer.state == State.SUCCEEDED else 1
+
+
+def _key(given: str) -> str:
+    try:
+        return given and asides.checked(given)
+    except asides.BadAside as error:
+        raise CommandError(str(error), returncode=2) from error
 
 
 def _bearer(name: str) -> Bearer:

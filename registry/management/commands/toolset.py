@@ -8,7 +8,7 @@ from django.db.models import Model
 from accounts.models import Agent
 from core.errors import CountersignError
 from registry import services
-from registry.models import Server, Tool, Toolset
+from registry.models import OwnTool, Server, Tool, Toolset
 
 Verb = Callable[..., None]
 # Option, what it names and by which column, and what is done with it.
@@ -31,6 +31,9 @@ class Command(BaseCommand):
         for option, *_ in PARTS:
             flag = f"--{option.replace('_', '-')}"
             parser.add_argument(flag, action="append", default=[], metavar="NAME")
+        for flag in ("--own-tool", "--without-own-tool"):
+            told = "for own calls: " + ", ".join(OwnTool.values)
+            parser.add_argument(flag, action="append", default=[], metavar="NAME", help=told)
 
     @transaction.atomic
     def handle(self, **options: Any) -> None:
@@ -38,7 +41,17 @@ class Command(BaseCommand):
         for option, model, column, verb in PARTS:
             for name in options[option]:
                 verb(toolset, _named(model, column, name), by=None)
+        self._set_own_tools(toolset, set(options["own_tool"]), set(options["without_own_tool"]))
         self._show(toolset)
+
+    def _set_own_tools(self, toolset: Toolset, more: set[str], without: set[str]) -> None:
+        try:
+            if unknown := without - set(OwnTool.values):
+                services.set_own_tools(toolset, unknown, by=None)
+            wanted = (set(toolset.own_tools) | more) - without
+            services.set_own_tools(toolset, wanted, by=None)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
 
     def _toolset(self, name: str, title: str) -> Toolset:
         known = Toolset.objects.filter(slug=name).first()
@@ -51,6 +64,7 @@ class Command(BaseCommand):
         for kind in ("servers", "tools", "agents"):
             names = ", ".join(map(str, getattr(toolset, kind).all()))
             self.stdout.write(f"{kind}: {names or '-'}")
+        self.stdout.write(f"own tools: {', '.join(toolset.own_tools) or '-'}")
 
 
 def _named(model: type[Model], column: str, name: str) -> Model:

@@ -1,0 +1,183 @@
+"""What is asked for, what became of it, and the first row that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from accounts.tokens import Bearer
+from approvals.grants import StandingGrant
+from calls.answers import Answer
+from calls.models import Call
+from calls.opening import Opening, digest
+from calls.repeats import Key, given, guarding
+from calls.statements import statement
+from calls.states import State
+from core.ids import uuid7
+from policies.decide import Decision, Subject
+from registry.models import Tool
+from registry.published import PublishedTool, PublishedToolset, Violation
+
+NO_ARGUMENTS = b"{}"
+NAME_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What an agent asks for, parsed and not yet judged. `tool` is None for an unknown one."""
+
+    bearer: Bearer
+    toolset: PublishedToolset
+    tool: PublishedTool | None
+    tool_name: str
+    arguments: bytes
+    parsed: Any
+    origin: str
+    revision: str = ""
+    client: str = ""
+    request_key: str = ""
+    # Set by surfaces that may not run calls themselves, such as commands that end at once.
+    background: bool = False
+    # Why people are to decide even where rules would allow it.
+    hold_for: str = ""
+    # A person's yes in advance, which lets it run where rules ask.
+    grant: StandingGrant | None = None
+    # The agent's own, by which it may ask again and again for this one call.
+    key: str = ""
+    # Meant, although it is the same as a call before: the id of that, once it is known.
+    again: bool = False
+    repeats: UUID | None = None
+    # Known beforehand, so that whoever asks can cancel while it is still being answered.
+    call_id: UUID = field(default_factory=uuid7)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`answer` once the call has ended.
+
+    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy" or "key". `joined`: what was asked
+    for is a call that there was before.
+    """
+
+    call_id: UUID
+    state: State
+    answer: Answer | None = None
+    joined: bool = False
+    refusal: str = ""
+    reason: str = ""
+    violations: list[Violation] = field(default_factory=list)
+
+
+def once(ask: Ask) -> Key | None:
+    """The key that it takes: the agent's, or one of all calls that are the same."""
+    if ask.key:
+        return given(ask.bearer.agent_id, ask.key)
+    tool = ask.tool
+    if tool is None or ask.again or tool.repeats != Tool.Repeats.GUARD or tool.safe_to_repeat:
+        return None
+    return guarding(ask.bearer.agent_id, tool.tool_id, digest(ask.arguments or NO_ARGUMENTS))
+
+
+def is_guarded(ask: Ask) -> bool:
+    """Not to be sent while nobody knows that the agent heard what became of the same before."""
+    tool = ask.tool
+    return (
+        tool is not None
+        and tool.repeats == Tool.Repeats.AUTO
+        and not (tool.safe_to_repeat or ask.again or ask.key)
+    )
+
+
+def subject(ask: Ask, tool: PublishedTool) -> Subject:
+    return Subject(
+        agent_id=ask.bearer.agent_id,
+        agent=ask.bearer.agent_name,
+        groups=ask.bearer.groups,
+        definition_id=tool.definition_id,
+        server=tool.server_slug,
+        tool=tool.name,
+        hints=tool.hints,
+        owner=ask.bearer.person_name,
+        arguments=ask.parsed,
+        size=len(ask.arguments),
+        exposed=tool.exposed_name,
+        tags=tool.tags,
+    )
+
+
+def opening(
+    ask: Ask, state: State, decision: Decision | None, *, reason: str = "", owner: str = ""
+) -> Opening:
+    tool = ask.tool
+    inline = state == State.RUNNING
+    return Opening(
+        id=ask.call_id,
+        agent_id=ask.bearer.agent_id,
+        agent=ask.bearer.agent_name,
+        token_id=ask.bearer.token_id or None,
+        person_id=ask.bearer.person_id,
+        person=ask.bearer.person_name,
+        toolset=ask.toolset.slug,
+        server_id=tool.server_id if tool else None,
+        server=tool.server_slug if tool else "",
+        tool_id=tool.tool_id if tool else None,
+        definition_id=tool.definition_id if tool else None,
+        definition_digest=tool.digest if tool else "",
+        tool_name=storable(tool.exposed_name if tool else ask.tool_name)[:NAME_MAX],
+        arguments=ask.arguments or NO_ARGUMENTS,
+        origin=ask.origin,
+        mode=Call.Mode.INLINE if inline else Call.Mode.BACKGROUND,
+        effect=decision.effect if decision else "",
+        rule_id=decision.rule_id if decision else None,
+        rule=decision.rule if decision else "",
+        reason=reason or _reason(ask, decision),
+        state=state,
+        outcome=reason if state == State.REFUSED else "",
+        revision=ask.revision,
+        client=storable(ask.client)[:NAME_MAX],
+        request_key=ask.request_key,
+        lease_owner=owner,
+        details=_details(ask, decision),
+        once=key.id if state != State.REFUSED and (key := once(ask)) else None,
+        guarded=inline and ask.grant is None and is_guarded(ask),
+        grant_id=ask.grant.id if ask.grant else None,
+        statement=_statement(ask) if state in (State.HELD, State.QUEUED) else "",
+        decide_within_s=decision.decide_within_s if decision else None,
+        start_within_s=decision.start_within_s if decision else None,
+    )
+
+
+def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
+    details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
+    if ask.grant is not None:
+        details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
+    if ask.key:
+        details["idempotency_key"] = ask.key
+    if ask.again:
+        details["again"] = str(ask.repeats or "")
+    return details
+
+
+def _reason(ask: Ask, decision: Decision | None) -> str:
+    if ask.grant is not None:
+        said = _("Granted by %(who)s in advance (grant %(id)d).")
+        return said % {"who": ask.grant.owner, "id": ask.grant.id}
+    return decision.reason if decision else ""
+
+
+def _statement(ask: Ask) -> str:
+    assert ask.tool is not None
+    return statement(
+        agent=(ask.bearer.agent_id, ask.bearer.agent_name),
+        person=(ask.bearer.person_id, ask.bearer.person_name),
+        tool=ask.tool,
+        arguments=ask.arguments or NO_ARGUMENTS,
+    )
+
+
+def storable(text: str) -> str:
+    """What an agent says of itself, fit for a text column."""
+    return text.replace("\0", "�").encode(errors="replace").decode()

@@ -1,0 +1,152 @@
+"""A request that comes again is answered with what became of the first, and not sent once more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from django.db import connection, transaction
+from django.utils.translation import gettext as _
+from psycopg_pool import PoolTimeout
+
+from audit.services import Actor, record
+from calls.models import Call, Once
+from calls.opening import digest
+from calls.repeats import ALIKE, FIRST, GUARD_S, REPEATED
+from calls.states import State
+from core.errors import RecordUnavailable
+from core.ids import first_id
+from gateway import lookups
+from gateway.asides import AGAIN
+from gateway.asked import NO_ARGUMENTS, Ask, Submitted, is_guarded, once
+from gateway.runtime import Runtime
+
+Row = tuple[UUID, str, str, str]
+
+
+async def first(runtime: Runtime, ask: Ask) -> Submitted | None:
+    """What the key of this call, or of all calls like it, stands for already."""
+    key = once(ask)
+    found = await _one(runtime, FIRST, (key.id,)) if key else None
+    if key is None or found is None:
+        return None
+    if not key.guard and not _is_same(ask, found):
+        return Submitted(ask.call_id, State.REFUSED, refusal="key", reason=_other(found))
+    return await joined(runtime, ask, found[0], guard=key.guard)
+
+
+async def guarded(runtime: Runtime, ask: Ask) -> Submitted | None:
+    """Where the same must not be sent again unasked: what became of it."""
+    if is_guarded(ask):
+        return await alike(runtime, ask)
+    return None if ask.key else await first(runtime, ask)
+
+
+async def alike(runtime: Runtime, ask: Ask) -> Submitted | None:
+    """The same that may have run, of which nobody knows that the agent heard the outcome."""
+    found = await _one(runtime, ALIKE, _asked(ask))
+    return await joined(runtime, ask, found[0], guard=True) if found else None
+
+
+async def repeated(runtime: Runtime, ask: Ask) -> UUID | None:
+    """The last one that is the same and may have run, for those who decide on another."""
+    since = first_id(datetime.now(UTC) - timedelta(seconds=GUARD_S))
+    found = await _one(runtime, REPEATED, (*_asked(ask), since))
+    return found[0] if found else None
+
+
+async def joined(runtime: Runtime, ask: Ask, call_id: UUID, *, guard: bool) -> Submitted:
+    """Answered with another call; the record says so."""
+    agent_id = ask.bearer.agent_id
+    found = await lookups.own(runtime, call_id, agent_id=agent_id)
+    assert found is not None
+    await asyncio.to_thread(_note_joined, ask, call_id, "guard" if guard else "key")
+    answer = found.seen.answer
+    if answer is not None:
+        answer = replace(answer, repeated=True, note=_note_of(found) if guard else "")
+    return Submitted(call_id, found.seen.state, answer, joined=True)
+
+
+def join_held(ask: Ask) -> UUID | None:
+    """The same that waits for people already; None if it was decided in this very moment."""
+    agent_id, tool_id, arguments_digest = _asked(ask)
+    try:
+        held = Call.objects.filter(
+            agent_id=agent_id,
+            tool_id=tool_id,
+            arguments_digest=arguments_digest,
+            state=State.HELD,
+        ).first()
+        if held is None:
+            return None
+        if key := once(ask):
+            Once.objects.filter(pk=key.id, call_id=ask.call_id).update(call_id=held.pk)
+        _note(ask, held.pk, "held")
+        return held.pk
+    finally:
+        connection.close()
+
+
+def _note_joined(ask: Ask, call_id: UUID, why: str) -> None:
+    try:
+        _note(ask, call_id, why)
+    finally:
+        connection.close()
+
+
+@transaction.atomic
+def _note(ask: Ask, call_id: UUID, why: str) -> None:
+    bearer = ask.bearer
+    record(
+        "call.joined",
+        actor=Actor("agent", bearer.agent_id, bearer.agent_name),
+        call_id=call_id,
+        agent=(bearer.agent_id, bearer.agent_name),
+        server=ask.tool.server_slug if ask.tool else "",
+        tool=ask.tool.exposed_name if ask.tool else "",
+        why=why,
+    )
+    # What has ended, the agent hears of now.
+    ended = Call.objects.filter(pk=call_id, unheard_at__isnull=False, finished_at__isnull=False)
+    ended.update(unheard_at=None)
+
+
+def _is_same(ask: Ask, found: Row) -> bool:
+    name = ask.tool.exposed_name if ask.tool else ask.tool_name
+    return (found[2], found[3]) == (name, digest(ask.arguments or NO_ARGUMENTS))
+
+
+def _other(found: Row) -> str:
+    said = _(
+        "This idempotency key stands for another call (%(id)s, of %(tool)s): with another tool or "
+        "other arguments, give another key."
+    )
+    return said % {"id": found[0], "tool": found[2]}
+
+
+def _note_of(found: lookups.Found) -> str:
+    said = _(
+        "Not sent again: the same was asked at %(at)s UTC (call %(id)s), and this is what became "
+        "of it. If it is meant to be done once more, the client says so with %(again)s in _meta."
+    )
+    at = found.asked_at.astimezone(UTC).strftime("%H:%M:%S")
+    return said % {"at": at, "id": found.call_id, "again": f'"{AGAIN}": true'}
+
+
+def _asked(ask: Ask) -> tuple[int, int, str]:
+    assert ask.tool is not None
+    return ask.bearer.agent_id, ask.tool.tool_id, digest(ask.arguments or NO_ARGUMENTS)
+
+
+async def _one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Row | None:
+    try:
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            cursor = await link.execute(query, given)
+            row: Row | None = await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(lookups.UNREADABLE) from error
+    return row
