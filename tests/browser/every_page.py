@@ -40,7 +40,12 @@ def furnish(office: Office, person: User) -> None:
     carol = scenery.person("carol", Role.APPROVER)
     two = Threshold(approve=2, distinct=Distinct.TEAM, step_up=StepUp.TOTP)
     argued = scenery.call(
-        office.scout, office.send, {**scenery.MAIL, "subject": "Two"}, State.HELD, thresholds=(two,)
+        office.scout,
+        office.send,
+        {**scenery.MAIL, "subject": "Two"},
+        State.HELD,
+        thresholds=(two,),
+        details={"again": str(office.lost)},
     )
     approval = Approval.objects.get(pk=argued)
     services.vote(approval, by=carol, approve=True, seen_digest=approval.call.call_digest)
