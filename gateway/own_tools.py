@@ -45,13 +45,18 @@ async def await_call(turn: Turn) -> bytes:
     answer = found.seen.answer or await waiting.wait(
         turn.runtime, found.call_id, seconds=settings.HOLD_S, on_step=turn.on_step
     )
-    return turn.answered(answer) if answer else await pending.not_yet(turn, found.call_id)
+    if answer is None:
+        return await pending.not_yet(turn, found.call_id)
+    await waiting.heard(turn.runtime, found.call_id)
+    return turn.answered(answer)
 
 
 async def get_call(turn: Turn) -> bytes:
     found = await _own(turn)
     if found is None:
         return turn.sentence(NOT_YOURS)
+    if found.seen.answer is not None:
+        await waiting.heard(turn.runtime, found.call_id)
     return _structured(turn, await asyncio.to_thread(_read, found.call_id))
 
 

@@ -41,6 +41,7 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
     answer = await waiting.wait(turn.runtime, state.call_id, seconds=settings.HOLD_S)
     if answer is not None:
+        await waiting.heard(turn.runtime, state.call_id)
         return turn.answered(answer)
     if state.round >= ROUNDS or await _is_asked(turn, state.call_id):
         return await not_yet(turn, state.call_id)

@@ -46,6 +46,8 @@ async def _just_made(turn: Turn, call_id: UUID) -> Found:
 
 async def get(turn: Turn) -> bytes:
     found = await _asked_for(turn)
+    if found.seen.answer is not None:
+        await waiting.heard(turn.runtime, found.call_id)
     members = _task(turn, found, _status(found.seen)) | _ending(found.seen.answer)
     return turn.result(replies.own(members, modern=True))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from uuid import UUID
 
+import psycopg
 from django.db import connection
+from psycopg_pool import PoolTimeout
 
 from approvals import services as approvals
 from audit.models import ClockTime
@@ -15,6 +18,8 @@ from calls.models import Call
 from calls.progress import OnStep
 from gateway.runtime import Runtime
 from gateway.stream import OnGone
+
+_HEARD = "UPDATE calls_call SET unheard_at = NULL WHERE id = %s AND unheard_at IS NOT NULL"
 
 
 async def wait(
@@ -45,6 +50,13 @@ def gone(runtime: Runtime, call_id: UUID, by: Actor | None) -> OnGone:
             await cancel(runtime, call_id, by=by)
 
     return leave
+
+
+async def heard(runtime: Runtime, call_id: UUID) -> None:
+    """Its agent is told how it ended: the same asked for again is meant."""
+    with contextlib.suppress(psycopg.Error, PoolTimeout):
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            await link.execute(_HEARD, (call_id,))
 
 
 def _unheard(call_id: UUID) -> None:

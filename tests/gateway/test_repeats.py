@@ -103,6 +103,22 @@ async def test_what_ended_unheard_is_told_once_and_may_then_be_repeated(
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.parametrize("tool", ["await_call", "get_call"])
+async def test_what_it_asked_the_end_of_it_has_heard(
+    play: Play, upstream: Recorder, tool: str
+) -> None:
+    agent = play(LEGACY[0])
+    call = await left(agent, upstream)
+    upstream.release()
+    await until(lambda: Call.objects.filter(state=State.SUCCEEDED).aexists())
+
+    await agent.call(f"countersign.{tool}", {"call_id": str(call.pk)})
+    meant = await agent.call("rec.hang")
+
+    assert meant.call_id != str(call.pk)
+    assert len(upstream.calls) == 2
+
+
 async def test_a_modern_client_that_went_away_and_comes_back_sends_nothing_twice(
     play: Play, upstream: Recorder
 ) -> None:
