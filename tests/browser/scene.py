@@ -196,25 +196,26 @@ def office() -> Office:
         rule="Changes to the shared folder",
         reason="Changes to the shared folder are read first.",
     )
-    settings(alice, scout, mailer, code, send)
+    settings(alice, [scout, clerk], code, send)
     seal_all()
     return Office(alice, bob, scout, send, search, write, sly, held, running, pictured, lost)
 
 
-def settings(alice: User, scout: Agent, mailer: Server, code: Server, send: Tool) -> None:
+def settings(alice: User, agents: list[Agent], code: Server, send: Tool) -> None:
     """What administrators and operators set up."""
     made = services.create_toolset("office", title="The office's tools", by=alice)
     services.add_server(made, code, by=alice)
     services.add_tool(made, send, by=alice)
-    services.assign(made, scout, by=alice)
-    accounts.issue_token(scout, by=alice)
+    for agent in agents:
+        services.assign(made, agent, by=alice)
+    accounts.issue_token(agents[0], by=alice)
     for position, (name, effect, patterns) in enumerate(RULES, start=1):
         save_rule(Rule(name=name, effect=effect, position=position * 10, **patterns), by=SYSTEM)
 
 
 RULES: list[tuple[str, str, dict[str, str]]] = [
     ("Everyday work", "allow", {"server": "c*", "reason": "Reading and reckoning change nothing."}),
-    ("Nothing leaves the house", "deny", {"server": "mailer", "hint": "open_world"}),
+    ("Nothing leaves the house", "deny", {"server": "words", "hint": "open_world"}),
     ("Changes are read first", "ask", {"hint": "writes", "reason": "A person looks at changes."}),
     ("Mails are read first", "ask", {"server": "mailer", "hint": "destructive"}),
 ]

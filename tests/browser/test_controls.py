@@ -85,16 +85,21 @@ def test_a_toolset_is_made_and_named(alice: Page) -> None:
     assert Toolset.objects.get(slug="night").title == "At night"
 
 
-def test_an_unknown_outcome_is_asked_for_again_and_written_down(
-    alice: Page, office: Office
-) -> None:
+def test_an_unknown_outcome_is_asked_for_again(alice: Page, office: Office) -> None:
     alice.goto("/calls/")
     alice.get_by_role("link", name="Unknown").click()
     alice.get_by_role("link", name="mailer.send_mail").click()
 
     alice.get_by_role("button", name="Run again as a new call").click()
     expect(alice.get_by_text("asked for again and waits")).to_be_visible()
-    alice.go_back()
+    alice.get_by_role("link", name=str(office.lost)).click()
+
+    expect(alice.get_by_text("Resolved").first).to_be_visible()
+    expect(alice.get_by_role("button", name="Run again as a new call")).to_be_hidden()
+    assert Call.objects.get(pk=office.lost).state == State.RESOLVED
+
+
+def test_an_unknown_outcome_is_written_down(alice: Page, office: Office) -> None:
     alice.goto(f"/calls/{office.lost}/")
     alice.get_by_label("It happened").check()
     alice.get_by_label("How you know").fill("The mail is in the outbox.")

@@ -74,9 +74,10 @@ class Morning:
 
     def refuse(self, call_id: UUID, why: str) -> None:
         card = self.card(call_id)
-        self.to(card.get_by_label("Reason"))
+        self.enter(card.locator("summary", has_text="Refuse …"))
+        self.to(card.get_by_label("In your own words"))
         self.page.keyboard.type(why)
-        self.enter(card.get_by_role("button", name="Refuse"))
+        self.enter(card.get_by_role("button", name="Refuse", exact=True))
         expect(card).to_contain_text("Refused by")
 
     def replace(self, target: Locator, text: str) -> None:
