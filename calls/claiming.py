@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
+from audit.models import ClockTime
 from audit.services import SYSTEM
 from calls.execution import Sending
 from calls.freezes import frozen, wait_for_freezes
@@ -66,7 +67,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
     call = (
         Call.objects.select_for_update(of=("self",), skip_locked=True)
         .select_related("agent__owner", "token", "amendment")
-        .filter(~frozen(), pk=call_id, state=State.QUEUED)
+        .filter(~frozen(), pk=call_id, state=State.QUEUED, start_by__gt=ClockTime())
         .first()
     )
     if call is None:
@@ -107,6 +108,8 @@ def _obstacle(call: Call, tool: PublishedTool | None) -> str:
         return _("The agent or its owner was disabled.")
     if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):
         return _("The agent's token was revoked or has expired.")
+    if not published.offers(call.toolset, tool, agent_id=call.agent_id):
+        return _("The toolset no longer offers the tool to the agent.")
     return _other_statement(call, tool) or _policy_obstacle(call, tool)
 
 

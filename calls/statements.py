@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 import rfc8785
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from registry.published import PublishedTool
 
@@ -20,13 +21,13 @@ from registry.published import PublishedTool
 DOMAIN = b"countersign call 1\n"
 
 NAMES = {
-    "agent": _("the agent"),
-    "person": _("the person on whose behalf"),
-    "server": _("the server's address"),
-    "credential": _("the server's credential or settings"),
-    "tool": _("the tool"),
-    "definition": _("the tool's definition"),
-    "arguments": _("the arguments"),
+    "agent": gettext_lazy("the agent"),
+    "person": gettext_lazy("the person on whose behalf"),
+    "server": gettext_lazy("the server's address"),
+    "credential": gettext_lazy("the server's credential or settings"),
+    "tool": gettext_lazy("the tool"),
+    "definition": gettext_lazy("the tool's definition"),
+    "arguments": gettext_lazy("the arguments"),
 }
 
 
@@ -62,10 +63,16 @@ def call_digest(statement: str) -> str:
 
 def differences(decided: str, now: str) -> list[str]:
     """What of the two statements is not the same, in words."""
-    before, after = _members(decided), _members(now)
+    try:
+        before, after = _members(decided), _members(now)
+    except ValueError:
+        # Nothing of ours wrote that.
+        return [_("the statement itself")]
     return [str(name) for key, name in NAMES.items() if before.get(key) != after.get(key)]
 
 
 def _members(statement: str) -> Mapping[str, Any]:
-    members: Mapping[str, Any] = orjson.loads(statement)
+    members = orjson.loads(statement)
+    if not isinstance(members, dict):
+        raise ValueError("no statement")
     return members

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 import orjson
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from registry import definitions, schemas
 from registry.connections import Commands, Connection, Unreachable, connection
@@ -120,6 +120,12 @@ def load() -> Catalogue:
 def one(tool_id: int) -> PublishedTool | None:
     """A single tool as it is published now, for those who hold no picture."""
     return next(_tools(Tool.objects.filter(pk=tool_id)), None)
+
+
+def offers(slug: str, tool: PublishedTool, *, agent_id: int) -> bool:
+    """Does this toolset give the tool to the agent now?"""
+    holds = Q(servers=tool.server_id) | Q(tools=tool.tool_id)
+    return Toolset.objects.filter(holds, slug=slug, agents=agent_id).exists()
 
 
 def _tools(candidates: QuerySet[Tool]) -> Iterator[PublishedTool]:

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from approvals import services
@@ -15,18 +16,20 @@ from approvals.services import DecisionRefused
 from audit.models import Entry
 from calls.claiming import claim
 from calls.models import Call
+from calls.services import end_the_late
 from calls.statements import call_digest, differences, statement
 from calls.states import State
 from registry import published
-from registry.models import Server, Tool
+from registry import services as registry
+from registry.models import Server, Tool, Toolset
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def send_mail(olga: User) -> Tool:
-    return scenery.server("mailer", olga, scenery.SEND).tools.get()
+def send_mail(olga: User, scout: Agent) -> Tool:
+    return scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
 
 
 @pytest.fixture
@@ -108,6 +111,44 @@ def test_anything_else_is_superseded_and_says_what(
     assert call.state == State.SUPERSEDED
     assert said in call.outcome
     assert call.executed == "no"
+
+
+def leave_toolset(tool: Tool) -> None:
+    registry.unassign(Toolset.objects.get(), Agent.objects.get(), by=None)
+
+
+def leave_tool_out(tool: Tool) -> None:
+    registry.remove_tool(Toolset.objects.get(), tool, by=None)
+
+
+@pytest.mark.parametrize("change", [leave_toolset, leave_tool_out])
+def test_a_tool_that_the_agent_no_longer_gets_is_not_called(
+    approved: UUID, send_mail: Tool, change: Callable[[Tool], None]
+) -> None:
+    change(send_mail)
+
+    assert claim(approved, owner="here") is None
+
+    call = Call.objects.get(pk=approved)
+    assert call.outcome == "The toolset no longer offers the tool to the agent."
+    assert call.state == State.SUPERSEDED
+
+
+def test_a_call_whose_time_to_start_is_over_is_not_claimed(approved: UUID) -> None:
+    """Whoever looked for what is next may have looked a moment before."""
+    Call.objects.filter(pk=approved).update(start_by=timezone.now())
+
+    assert claim(approved, owner="here") is None
+
+    assert Call.objects.get(pk=approved).state == State.QUEUED
+    end_the_late()
+    assert Call.objects.get(pk=approved).state == State.EXPIRED
+
+
+def test_a_statement_that_is_none_is_told_apart_like_any_other(send_mail: Tool) -> None:
+    """What nobody could have written holds up no worker."""
+    assert differences("{", of(send_mail)) == ["the statement itself"]
+    assert differences("[1]", of(send_mail)) == ["the statement itself"]
 
 
 def test_other_arguments_are_another_statement(send_mail: Tool) -> None:

@@ -41,8 +41,8 @@ EDITED = {**scenery.MAIL, "subject": "Minutes of Wednesday"}
 
 
 @pytest.fixture
-def send_mail(olga: User) -> Tool:
-    return scenery.server("mailer", olga, scenery.SEND).tools.get()
+def send_mail(olga: User, scout: Agent) -> Tool:
+    return scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ OTHER = {**scenery.MAIL, "body": "Another."}
 
 
 @pytest.fixture
-def send_mail(olga: User) -> Tool:
-    return scenery.server("mailer", olga, scenery.SEND).tools.get()
+def send_mail(olga: User, scout: Agent) -> Tool:
+    return scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
 
 
 @pytest.fixture

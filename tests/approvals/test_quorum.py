@@ -27,8 +27,8 @@ TWO = Threshold(approve=2)
 
 
 @pytest.fixture
-def send_mail(olga: User) -> Tool:
-    return scenery.server("mailer", olga, scenery.SEND).tools.get()
+def send_mail(olga: User, scout: Agent) -> Tool:
+    return scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
 
 
 def approver(name: str, *groups: str) -> User:

@@ -25,5 +25,6 @@ def queue(agent: Agent, owner: User, name: str, *, count: int = 1) -> list[UUID]
             tool=offered,
             arguments=orjson.dumps(asked),
         )
-        ids.append(scenery.call(agent, tool, asked, State.QUEUED, statement=bound))
+        line = {"statement": bound, "toolset": "desk"}
+        ids.append(scenery.call(agent, tool, asked, State.QUEUED, **line))
     return ids

@@ -26,9 +26,10 @@ from tests.processes import Stack
 
 
 @pytest.fixture
-def add(olga: User) -> Tool:
+def add(olga: User, scout: Agent) -> Tool:
     add_rule(Effect.ALLOW, "*")
-    return scenery.server("calculator", olga, scenery.ADD).tools.for_catalogue().get()
+    tool = scenery.server("calculator", olga, scenery.ADD).tools.for_catalogue().get()
+    return scenery.offered(scout, tool)
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DEFAULT, Threshold
 from registry import definitions, published, services, versions
-from registry.models import Server, Tool
+from registry.models import Server, Tool, Toolset
 
 PASSWORD = "correct horse battery staple"
+TOOLSET = "office"
 
 SEND = {
     "name": "send_mail",
@@ -104,6 +105,14 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
     return tool
 
 
+def offered(agent: Agent, tool: Tool) -> Tool:
+    """The tool, which the agent gets by the toolset that `call` names."""
+    toolset, _made = Toolset.objects.get_or_create(slug=TOOLSET)
+    toolset.agents.add(agent)
+    toolset.tools.add(tool)
+    return tool
+
+
 def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any) -> UUID:
     """A call's first row, as the gateway writes it; a held one with its approval."""
     thresholds: tuple[Threshold, ...] = changes.pop("thresholds", DEFAULT)
@@ -114,7 +123,7 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "token_id": None,
         "person_id": agent.owner_id,
         "person": agent.owner.username,
-        "toolset": "office",
+        "toolset": TOOLSET,
         "server_id": tool.server_id,
         "server": tool.server.slug,
         "tool_id": tool.pk,
