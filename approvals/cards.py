@@ -119,7 +119,7 @@ def _again(facts: dict[UUID, Facts]) -> dict[UUID, Again]:
 
 def _card(approval: Approval, known: Known, person: User, error: str, typed: str) -> Card:
     call, pk = approval.call, approval.pk
-    given, past = call.parsed_arguments, known.before.get(pk, FIRST)
+    given, past = call.exact_arguments, known.before.get(pk, FIRST)
     facts, votes = known.facts[pk], known.votes[pk]
     return Card(
         approval=approval,

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
 from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
+from core import exact_json
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
 from registry.models import Definition, Server, Tool
 
@@ -324,6 +325,12 @@ class Call(models.Model):
     @property
     def parsed_arguments(self) -> Any:
         return orjson.loads(self.to_send)
+
+    @property
+    def exact_arguments(self) -> Any:
+        """For people: numbers as they are written. Raises ValueError if nobody could have asked
+        for this."""
+        return exact_json.loads(self.to_send)
 
 
 class Amendment(models.Model):

@@ -190,9 +190,9 @@ def _readable(request: ConsoleRequest, call_id: UUID) -> Call:
 
 def _arguments(call: Call) -> Any:
     try:
-        return call.parsed_arguments
+        return call.exact_arguments
     except ValueError:
-        return bytes(call.arguments).decode(errors="backslashreplace")
+        return call.to_send.decode(errors="backslashreplace")
 
 
 def _ids(texts: list[str]) -> list[UUID]:

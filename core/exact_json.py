@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,29 +67,41 @@ def number(written: str) -> Number:
     return Number(written)
 
 
-def dumps(value: Any) -> str:
-    return "".join(_written(value))
+def dumps(value: Any, *, after: str = "") -> str:
+    """On one line; `after`: what stands behind commas and colons."""
+    return "".join(_written(value, f",{after}", f":{after}"))
 
 
-def pretty(value: Any, indent: str = "") -> str:
+def pretty(value: Any) -> str:
     """For people to read and change: laid out, and nothing in it hides."""
-    inner = indent + "  "
-    match value:
-        case dict() if value:
-            lines = [f"{inner}{literal(k)}: {pretty(v, inner)}" for k, v in value.items()]
-            return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-        case list() if value:
-            lines = [inner + pretty(item, inner) for item in value]
-            return "[\n" + ",\n".join(lines) + f"\n{indent}]"
-        case str():
-            return literal(value)
-        case _:
-            return dumps(value)
+    return laid_out(value, string=literal)
+
+
+def plain(string: str) -> str:
+    return json.dumps(string, ensure_ascii=False)
 
 
 def literal(string: str) -> str:
     """A JSON string in which every character that could hide is written as an escape."""
-    return text.escaped(json.dumps(string, ensure_ascii=False))
+    return text.escaped(plain(string))
+
+
+def laid_out(value: Any, indent: str = "", *, string: Callable[[str], str] = plain) -> str:
+    inner = indent + "  "
+    match value:
+        case dict() if value:
+            members = [
+                f"{inner}{string(name)}: {laid_out(member, inner, string=string)}"
+                for name, member in value.items()
+            ]
+            return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+        case list() if value:
+            items = [inner + laid_out(item, inner, string=string) for item in value]
+            return "[\n" + ",\n".join(items) + f"\n{indent}]"
+        case str():
+            return string(value)
+        case _:
+            return dumps(value)
 
 
 def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[Change]:
@@ -105,22 +117,22 @@ def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterat
             yield Change(path, before, after)
 
 
-def _written(value: Any) -> Iterator[str]:
+def _written(value: Any, comma: str, colon: str) -> Iterator[str]:
     match value:
         case Number():
             yield value.text
         case dict():
             yield "{"
             for n, (name, member) in enumerate(value.items()):
-                yield f"{',' if n else ''}{json.dumps(name, ensure_ascii=False)}:"
-                yield from _written(member)
+                yield f"{comma if n else ''}{plain(name)}{colon}"
+                yield from _written(member, comma, colon)
             yield "}"
         case list():
             yield "["
             for n, item in enumerate(value):
                 if n:
-                    yield ","
-                yield from _written(item)
+                    yield comma
+                yield from _written(item, comma, colon)
             yield "]"
         case _:
             yield json.dumps(value, ensure_ascii=False)

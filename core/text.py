@@ -65,6 +65,7 @@ _HIDDEN = re.compile(
     )
     + "]+"
 )
+_MARKS = {*_RANGES, "lookalike"}
 _BY_START = sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges)
 _STARTS = [first for first, _ in _BY_START]
 # A page of more marked stretches than this would take seconds to draw and help nobody.
@@ -76,6 +77,11 @@ class Segment(NamedTuple):
 
     text: str
     kind: str = ""
+
+    @property
+    def is_mark(self) -> bool:
+        """Ours, in ⟦ ⟧, in place of what it names: text may hold the same characters itself."""
+        return self.kind in _MARKS
 
 
 def reveal(text: str) -> list[Segment]:

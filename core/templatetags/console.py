@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from core import shapes, text
+from core import exact_json, shapes, text
 
 register = template.Library()
 
@@ -74,9 +73,9 @@ def json_block(content: object) -> dict[str, Any]:
 
 
 def pretty(content: object) -> str:
-    """On one line if that is short."""
-    line = json.dumps(content, ensure_ascii=False)
-    return line if len(line) <= 72 else json.dumps(content, ensure_ascii=False, indent=2)
+    """On one line if that is short; numbers as they were written, where that is known."""
+    line = exact_json.dumps(content, after=" ")
+    return line if len(line) <= 72 else exact_json.laid_out(content)
 
 
 def _as_text(value: object) -> str:
