@@ -47,7 +47,12 @@ class Picture:
     @property
     def is_plain(self) -> bool:
         """One person's word decides, and nobody gave one: nothing to show."""
-        return not self.given and [met.threshold for met in self.thresholds] == list(DEFAULT)
+        return not self.given and self.is_one
+
+    @property
+    def is_one(self) -> bool:
+        """One person's word decides: whose, a decided card says anyway."""
+        return [met.threshold for met in self.thresholds] == list(DEFAULT)
 
     @property
     def last(self) -> Vote | None:

@@ -6,7 +6,7 @@
 
   document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { target } = event.detail;
-    if (target.classList.contains("decided")) event.detail.shouldSwap = false;
+    if (target.closest(".decided")) event.detail.shouldSwap = false;
     else if (target.contains(document.activeElement)) kept = target.id;
   });
 

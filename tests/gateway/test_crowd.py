@@ -139,10 +139,9 @@ async def check(call: Call, cards: list[str], upstream: Recorder) -> None:
     assert len(late) == DECIDERS - sum(said.values())
     await until(lambda: ended(call))
     sent = [one for one in upstream.calls if one.message["params"]["arguments"] == _arguments(call)]
+    call = await Call.objects.aget(pk=call.pk)
+    assert call.state == (State.SUCCEEDED if approved else State.DENIED), call.outcome
     assert len(sent) == (1 if approved else 0)
-    assert (await Call.objects.aget(pk=call.pk)).state == (
-        State.SUCCEEDED if approved else State.DENIED
-    )
 
 
 def _arguments(call: Call) -> Any:
