@@ -1,5 +1,6 @@
 """Conditions: checked when saved, bounded when run, and in doubt a person decides."""
 
+import json
 import random
 import time
 from collections.abc import Mapping
@@ -258,6 +259,24 @@ def test_what_would_take_long_is_stopped_and_asks(when: str, items: int, letters
 
     # As much again for a machine slower than the one where the bounds were found.
     assert time.thread_time() - began < 2 * CPU_MAX_S
+
+
+# Not those that only look: they end, in no time.
+RUNAWAY = [when for when in HEAVY if not when.startswith(("[", "args.s.matches"))]
+
+
+@pytest.mark.parametrize("when", RUNAWAY)
+def test_what_loops_or_grows_without_end_asks_within_its_time(scout: Agent, when: str) -> None:
+    rule(Effect.ALLOW, when)
+    arguments = {"l": list(range(9_000)), "s": "a" * 5_000}
+    book, asked = decide.load(), subject(scout, arguments, len(json.dumps(arguments)), {})
+
+    began = time.thread_time()
+    decision = book.decide(asked)
+
+    assert time.thread_time() - began < CPU_MAX_S
+    assert decision.effect == Effect.ASK
+    assert "could not be judged" in decision.reason
 
 
 def test_many_conditions_share_the_time_that_one_has(scout: Agent) -> None:
