@@ -74,7 +74,7 @@ def _strongest(approval: Approval, person: User, groups: Collection[str]) -> Ste
 
 def statement(approval: Approval, person: User, ticket: Ticket) -> str:
     """What is agreed to, whole: its SHA-256 is what the passkey signs. The database looks at its
-    first lines (approvals/models.py, ProvenVote)."""
+    first lines (ProvenVote)."""
     call = approval.call
     head = VOTE_STATEMENT.format(
         vote="yes", person=person.pk, call=call.pk, digest=call.call_digest

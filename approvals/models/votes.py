@@ -1,0 +1,250 @@
+"""What people are asked, and their yes or no."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import pgtrigger
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Proof, User
+from audit.models import ClockTime
+from calls.models import Call
+from core.triggers import Refuse, StrictTrigger
+from policies.thresholds import StepUp
+
+
+class ApprovalQuerySet(models.QuerySet["Approval"]):
+    def waiting(self) -> Self:
+        return self.filter(state=Approval.State.WAITING)
+
+    def for_queue(self) -> Self:
+        return self.select_related(
+            "call__agent__owner",
+            "call__person",
+            "call__server",
+            "call__tool",
+            "call__definition",
+            "call__amendment__person",
+            "decided_by",
+        ).order_by("asked_at", "pk")
+
+
+class DecidedByVotes(StrictTrigger):
+    """An approval is decided once, by the votes that stand."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+    func = """
+        IF OLD.state <> 'waiting' THEN
+            RAISE EXCEPTION 'what was decided stays decided';
+        ELSIF (NEW.call_id, NEW.asked_at) IS DISTINCT FROM (OLD.call_id, OLD.asked_at) THEN
+            RAISE EXCEPTION 'what was asked is never changed';
+        ELSIF NEW.thresholds IS DISTINCT FROM OLD.thresholds AND EXISTS (
+            SELECT FROM approvals_vote v
+            WHERE v.approval_id = NEW.call_id AND v.fallen_at IS NULL)
+        THEN
+            RAISE EXCEPTION 'votes stand: who decides is not changed under them';
+        ELSIF NEW.state IN ('approved', 'denied') AND (
+            approvals_decided(NEW.call_id, NEW.thresholds) <> NEW.state OR NOT EXISTS (
+                SELECT FROM approvals_vote v
+                WHERE v.approval_id = NEW.call_id AND v.fallen_at IS NULL
+                  AND v.person_id = NEW.decided_by_id AND v.approve = (NEW.state = 'approved')))
+        THEN
+            RAISE EXCEPTION 'the votes do not say so';
+        ELSIF NEW.state = 'expired' AND OLD.decide_by > clock_timestamp() THEN
+            RAISE EXCEPTION 'there is still time to decide';
+        END IF;
+        RETURN NEW;
+    """
+
+
+class Approval(models.Model):
+    """A held call waiting for people's yes or no."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("Waiting")
+        APPROVED = "approved", _("Approved")
+        DENIED = "denied", _("Denied")
+        EXPIRED = "expired", _("Expired")
+        WITHDRAWN = "withdrawn", _("Withdrawn")
+        SUPERSEDED = "superseded", _("Superseded")
+
+    call = models.OneToOneField(Call, models.PROTECT, primary_key=True, related_name="approval")
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    # Why policy asked. Shown to the approver, so it is written for people.
+    reason = models.TextField()
+    asked_at = models.DateTimeField(db_default=ClockTime())
+    decide_by = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True)
+    # Whose vote was the last that was needed.
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+"
+    )
+    # Of the rule that asked, as it was then (policies/thresholds.py): never an empty list.
+    thresholds = models.JSONField()
+    start_within_s = models.PositiveIntegerField(null=True)
+
+    objects = ApprovalQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["asked_at"]
+        default_permissions = ("view",)
+        permissions = [("decide_approval", "Can approve and refuse held calls")]
+        triggers = [DecidedByVotes(name="decided_by_votes")]
+        indexes = [
+            # The queue page and its badge look at nothing else.
+            models.Index(
+                name="approvals_waiting",
+                fields=["asked_at"],
+                condition=models.Q(state="waiting"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"approval of {self.call_id}"
+
+    @property
+    def standing(self) -> VoteQuerySet:
+        return Vote.objects.standing().filter(approval=self)
+
+
+class LegalVote(StrictTrigger):
+    """A vote is of one who may decide, on what is held now."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert
+    declare = [("asked", "approvals_approval")]
+    func = """
+        -- Voters take turns here: each sees the votes before.
+        SELECT * INTO asked FROM approvals_approval WHERE call_id = NEW.approval_id FOR UPDATE;
+        IF asked.state IS DISTINCT FROM 'waiting' OR asked.decide_by <= clock_timestamp() AND
+            (SELECT c.clock_stopped_at FROM calls_call c WHERE c.id = NEW.approval_id) IS NULL
+        THEN
+            RAISE EXCEPTION 'nobody decides this call any more';
+        ELSIF NEW.fallen_at IS NOT NULL OR NEW.fallen_why <> '' THEN
+            RAISE EXCEPTION 'a vote begins by standing';
+        ELSIF NEW.person_id IN (SELECT x.person_id FROM approvals_excluded(NEW.approval_id) x) THEN
+            RAISE EXCEPTION 'nobody decides on calls of their own agent, or that they edited';
+        ELSIF NOT approvals_may_decide(NEW.person_id) THEN
+            RAISE EXCEPTION 'this person may not decide';
+        ELSIF NOT (
+            SELECT bool_or(approvals_is_from(NEW.person_id, t.t ->> 'from'))
+            FROM jsonb_array_elements(asked.thresholds) t (t))
+        THEN
+            RAISE EXCEPTION 'the rule asks other people';
+        ELSIF NEW.seen_digest = '' OR NEW.seen_digest IS DISTINCT FROM
+            (SELECT c.call_digest FROM calls_call c WHERE c.id = NEW.approval_id)
+        THEN
+            RAISE EXCEPTION 'a vote on something else than what is held';
+        END IF;
+        NEW.at = clock_timestamp();
+        RETURN NEW;
+    """
+
+
+# What a confirmed vote's statement begins with: its passkey signed it, and it is this vote.
+VOTE_STATEMENT = (
+    "countersign vote 1\nvote: {vote}\nperson: {person}\ncall: {call}\ndigest: {digest}\n"
+)
+
+
+class ProvenVote(StrictTrigger):
+    """A vote is called confirmed only with a proof that says the same."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert
+    func = """
+        IF (NEW.step_up <> '' OR NEW.proof_id IS NOT NULL) AND NOT EXISTS (
+            SELECT FROM accounts_proof p
+            WHERE p.id = NEW.proof_id AND p.person_id = NEW.person_id AND p.method = NEW.step_up
+              AND starts_with(p.statement, format(
+                E'countersign vote 1\\nvote: %s\\nperson: %s\\ncall: %s\\ndigest: %s\\n',
+                CASE WHEN NEW.approve THEN 'yes' ELSE 'no' END,
+                NEW.person_id, NEW.approval_id, NEW.seen_digest)))
+        THEN
+            RAISE EXCEPTION 'a confirmed vote without its proof';
+        END IF;
+        RETURN NEW;
+    """
+
+
+class OnlyFalls(StrictTrigger):
+    """A vote may fall, once, while people still decide; nothing else of it ever changes."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+    func = """
+        IF OLD.fallen_at IS NOT NULL OR NEW.fallen_at IS NULL OR NEW.fallen_why = '' OR
+            (to_jsonb(NEW) - '{fallen_at,fallen_why}'::text[])
+            IS DISTINCT FROM (to_jsonb(OLD) - '{fallen_at,fallen_why}'::text[])
+        THEN
+            RAISE EXCEPTION 'votes are never changed, only taken back';
+        ELSIF (SELECT state FROM approvals_approval WHERE call_id = OLD.approval_id FOR UPDATE)
+            IS DISTINCT FROM 'waiting'
+        THEN
+            RAISE EXCEPTION 'nobody decides this call any more';
+        END IF;
+        NEW.fallen_at = clock_timestamp();
+        RETURN NEW;
+    """
+
+
+class VoteQuerySet(models.QuerySet["Vote"]):
+    def standing(self) -> Self:
+        return self.filter(fallen_at=None)
+
+
+class Vote(models.Model):
+    """One person's word on one approval, with the digest of what was seen.
+
+    It stands until it falls; whether it counts is asked of the database (approvals/standing.py).
+    """
+
+    class Fallen(models.TextChoices):
+        TAKEN_BACK = "taken_back", _("Taken back")
+        EDITED = "edited", _("The arguments were edited afterwards")
+
+    approval = models.ForeignKey(Approval, models.PROTECT, related_name="votes")
+    person = models.ForeignKey(User, models.PROTECT, related_name="votes")
+    approve = models.BooleanField()
+    reason = models.TextField(blank=True)
+    seen_digest = models.CharField(max_length=64)
+    # How the person confirmed it, beyond being signed in.
+    step_up = models.CharField(max_length=7, choices=StepUp, blank=True, default="", db_default="")
+    proof = models.OneToOneField(Proof, models.PROTECT, null=True, related_name="vote")
+    at = models.DateTimeField(default=timezone.now, editable=False)
+    fallen_at = models.DateTimeField(null=True)
+    fallen_why = models.CharField(
+        max_length=10, choices=Fallen, blank=True, default="", db_default=""
+    )
+
+    objects = VoteQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="approvals_one_vote_each",
+                fields=["approval", "person"],
+                condition=models.Q(fallen_at=None),
+            )
+        ]
+        triggers = [
+            LegalVote(name="legal_vote"),
+            ProvenVote(name="proven_vote"),
+            OnlyFalls(name="only_falls"),
+            Refuse(name="no_delete", operation=pgtrigger.Delete),
+            Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+        ]
+
+    def __str__(self) -> str:
+        return f"{'yes' if self.approve else 'no'} by {self.person}"
