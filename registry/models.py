@@ -123,8 +123,8 @@ class Tool(models.Model):
         BACKGROUND = "background", _("Long: run by a worker")
 
     class Repeats(models.TextChoices):
-        AUTO = "auto", _("Held back while the agent may not know how the first one ended")
-        GUARD = "guard", _("Held back for ten minutes")
+        AUTO = "auto", _("Held back while in doubt")
+        GUARD = "guard", _("Held back")
         ALLOW = "allow", _("Sent each time")
 
     class Risk(models.TextChoices):

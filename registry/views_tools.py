@@ -34,7 +34,10 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
             "safe_to_repeat": gettext_lazy(
                 "Doing the same twice does no harm: lost calls are then tried again."
             ),
-            "repeats": gettext_lazy("Where it is not safe. Agents may say that it is meant."),
+            "repeats": gettext_lazy(
+                "Where it is not safe. In doubt: the agent may not know how the first one ended. "
+                "What is meant to be done again, agents can say so."
+            ),
         }
 
 

@@ -22,8 +22,8 @@ class Migration(migrations.Migration):
             name="repeats",
             field=models.CharField(
                 choices=[
-                    ("auto", "Held back while the agent may not know how the first one ended"),
-                    ("guard", "Held back for ten minutes"),
+                    ("auto", "Held back while in doubt"),
+                    ("guard", "Held back"),
                     ("allow", "Sent each time"),
                 ],
                 db_default="auto",
