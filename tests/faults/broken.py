@@ -72,12 +72,15 @@ def sweep_without_claim(claiming: Any) -> None:
 
 
 def cursor_that_skips(turns: Any) -> None:
+    """Ids grow with time, so what is older was seen: but calls wait for people, and come back."""
     real = turns.whose_turn
     seen = {"last": 0}
 
     def whose_turn(*, most: int, older_s: float = 0.0) -> list[UUID]:
-        found = [call for call in real(most=most, older_s=older_s) if call.int > seen["last"]]
-        seen["last"] = max([call.int for call in found], default=seen["last"])
+        found: list[UUID] = real(most=most, older_s=older_s)
+        found = [call for call in found if call.int > seen["last"]]
+        if found:
+            seen["last"] = max(call.int for call in found)
         return found
 
     turns.whose_turn = whose_turn
@@ -127,7 +130,9 @@ VARIANTS: dict[str, Variant] = {
     "no-fence": Variant({"calls.transitions": no_fence}, _STOPPED),
     "retry-on-unknown": Variant({"registry.upstream.client": retry_on_unknown}, _BRIEF),
     "sweep-without-claim": Variant({"calls.claiming": sweep_without_claim}, _BRIEF),
-    "cursor-that-skips": Variant({"calls.turns": cursor_that_skips}, _BRIEF),
+    "cursor-that-skips": Variant(
+        {"calls.turns": cursor_that_skips}, replace(_BRIEF, errands="task,approved")
+    ),
     "spool-not-fsynced": Variant(
         {"core.spool": spool_not_fsynced}, replace(_BRIEF, only="power cut", rounds=4)
     ),

@@ -19,7 +19,8 @@ from tests.gateway.agent import MODERN, TASKS, Agent, Reply
 # What a client may see of a process that dies under it.
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, json.JSONDecodeError, KeyError)
 # (kind, weight, tool, shortest and longest answer of the server in ms)
-KINDS = (
+Kind = tuple[str, int, str, int, int]
+KINDS: tuple[Kind, ...] = (
     ("plain", 50, "now", 0, 20),
     ("plain", 6, "now", 200, 1500),
     ("plain", 14, "later", 0, 300),
@@ -36,6 +37,7 @@ KINDS = (
 CSRF = "c" * 32
 FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 PATIENCE_S = 100.0
+TURNED_AWAY = (429, 503)
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,12 @@ class Errand:
 class Crowd:
     """Runs errands until `enough` is set; seeded like all else."""
 
-    def __init__(self, house: House, *, seed: int, size: int, pause_s: float) -> None:
+    def __init__(
+        self, house: House, *, seed: int, size: int, pause_s: float, errands: str = ""
+    ) -> None:
         self.house, self._seed, self._size, self._pause_s = house, seed, size, pause_s
+        wanted = errands.split(",") if errands else [kind[0] for kind in KINDS]
+        self._kinds = [kind for kind in KINDS if kind[0] in wanted]
         self.asked = self.answered = 0
         self.enough = asyncio.Event()
 
@@ -67,7 +73,7 @@ class Crowd:
         one = Member(self.house, http)
         while not self.enough.is_set():
             self.asked += 1
-            errand = _errand(chance, f"{number}-{self.asked}")
+            errand = _errand(chance, self._kinds, f"{number}-{self.asked}")
             self.house.told.write(nonce=errand.nonce, asked=errand.kind, tool=errand.tool)
             outcome = await one.run(errand)
             self.house.told.write(nonce=errand.nonce, **outcome)
@@ -76,8 +82,8 @@ class Crowd:
             await asyncio.sleep(self._pause_s if "receipt" in outcome else 0.3)
 
 
-def _errand(chance: random.Random, nonce: str) -> Errand:
-    (kind, _, tool, least, most), *_ = chance.choices(KINDS, [kind[1] for kind in KINDS])
+def _errand(chance: random.Random, kinds: list[Kind], nonce: str) -> Errand:
+    (kind, _, tool, least, most), *_ = chance.choices(kinds, [kind[1] for kind in kinds])
     ms = chance.randint(least, most)
     return Errand(nonce, kind, tool, ms, chance.uniform(0, ms / 1000))
 
@@ -213,9 +219,11 @@ def told(reply: Reply) -> dict[str, Any]:
     if reply.status != 200:
         return {"told": "refused", "status": reply.status, "why": reply.body[:300].decode()}
     message = reply.last
-    if "error" in message:
-        return {"told": "error", "why": json.dumps(message["error"])[:300]}
-    return _judged({"result": message["result"]})
+    if message.get("error", {}).get("code") in TURNED_AWAY:
+        # Once a stream has begun, its status can no longer say so.
+        error = message["error"]
+        return {"told": "refused", "status": error["code"], "why": error["message"][:300]}
+    return _judged(message)
 
 
 def _judged(task: dict[str, Any]) -> dict[str, Any]:

@@ -23,4 +23,6 @@ class Plan:
     # Within this time of the last fault every call has ended.
     settle_s: float = 60.0
     broken: str = ""
+    # Only these deeds, and only these kinds of errand, with commas.
     only: str = ""
+    errands: str = ""

@@ -156,8 +156,17 @@ def _nobody_told_wrong(truth: Truth) -> None:
                 truth.wrong(nonce, f"told “not executed” ({line['told']}), and yet received")
             if line.get("told") == "refused" and receipts and "may have been" not in line["why"]:
                 truth.wrong(nonce, f"turned away with {line['status']}, and yet received")
+            # People may yet let it run, so its agent must know that it may be there.
+            ignorant = line.get("told") == "refused" and "not known" not in line["why"]
+            if ignorant and _waits(truth, nonce):
+                truth.wrong(nonce, f"turned away with {line['status']}, and yet held")
             if line.get("told") == "cancelled" and _untrue_cancel(truth, nonce):
                 truth.wrong(nonce, "told cancelled, and yet received")
+
+
+def _waits(truth: Truth, nonce: str) -> bool:
+    row = truth.by_nonce.get(nonce)
+    return row is not None and row.state == "held"
 
 
 def _untrue_cancel(truth: Truth, nonce: str) -> bool:
@@ -213,8 +222,15 @@ def _record_fits_receipts(truth: Truth) -> None:
 
 def _everything_ended(truth: Truth) -> None:
     for row in truth.rows:
-        if row.state in LIVE:
+        if row.state in LIVE and not _nobody_knows_that_it_waits(truth, row):
             truth.wrong(row.nonce, "has not ended in time")
+
+
+def _nobody_knows_that_it_waits(truth: Truth, row: Any) -> bool:
+    """Held, and its agent was told nothing or that it may be: it waits for whoever finds it in
+    the queue, as long as rules give it."""
+    told = {line.get("told") for line in truth.told[row.nonce]} - {None}
+    return row.state == "held" and told <= {"nothing", "refused"}
 
 
 def _nothing_kept_lost(truth: Truth) -> None:
