@@ -21,4 +21,4 @@ RUN python -m compileall -q /app
 VOLUME /data
 USER 10001
 EXPOSE 8000 8001
-CMD ["python", "-m", "daphne", "--bind", "0.0.0.0", "--port", "8000", "--verbosity", "0", "--no-server-name", "config.asgi:application"]
+CMD ["python", "-m", "config.web", "--host", "0.0.0.0", "--port", "8000"]

@@ -6,6 +6,7 @@ each behind a relay that notes when the connection of a call is closed, or a can
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import sys
@@ -25,7 +26,6 @@ from tests.faults.house import HOST, House
 from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent
 
 EVERYTHING = str(ROOT / "node_modules" / ".bin" / "mcp-server-everything")
-TIMES = 7
 
 
 @dataclass
@@ -149,6 +149,9 @@ SERVERS = {
 
 
 async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=7, help="of each way (%(default)s)")
+    times = parser.parse_args().times
     async with housed(workers=1) as house:
         for slug, (argv, tool, arguments) in SERVERS.items():
             port, relayed = free_port(), free_port()
@@ -167,13 +170,15 @@ async def main() -> None:
                 env=house.env,
             )
             assert await adding.wait() == 0
-            await _measure(house, relay, slug, {"name": f"{slug}.{tool}", "arguments": arguments})
+            await _measure(
+                house, relay, slug, times, {"name": f"{slug}.{tool}", "arguments": arguments}
+            )
             server.close()
         for process in getattr(house, "http_servers", []):
             process.kill()
 
 
-async def _measure(house: House, relay: Relay, slug: str, call: dict[str, Any]) -> None:
+async def _measure(house: House, relay: Relay, slug: str, times: int, call: dict[str, Any]) -> None:
     ways: list[tuple[str, str, Way]] = [
         *((f"agent, {revision}", revision, by_agent) for revision in (MODERN, *LEGACY)),
         *((f"page, {revision}", revision, by_page) for revision in (MODERN, *LEGACY)),
@@ -183,7 +188,7 @@ async def _measure(house: House, relay: Relay, slug: str, call: dict[str, Any]) 
     async with aiohttp.ClientSession(timeout=timeout) as http:
         for name, revision, way in ways:
             took = []
-            for _ in range(TIMES):
+            for _ in range(times):
                 relay.reset()
                 agent = Agent(http, f"{house.agents_url}/mcp/desk", house.token, revision)
                 began = await way(agent, house, call)

@@ -3,8 +3,9 @@
 python -m benchmarks.long_calls queue      500 wait, and the broker is wiped
 python -m benchmarks.long_calls doorless   no broker at all: how soon do calls start?
 python -m benchmarks.long_calls crowd      60 calls of 4 s at once on one worker
-python -m benchmarks.long_calls rolling    restarts under 50 calls a second
 python -m benchmarks.long_calls watch      1,000 open pages of one call, and a bare echo
+
+All of them without a name; small ones with --tiny.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import re
 import signal
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median, quantiles
@@ -27,10 +27,8 @@ import aiohttp
 import psutil
 import redis.asyncio
 
-from config import children
 from config.embedded.valkey import free_port
-from tests.faults.clients import told
-from tests.faults.house import HOST, Child, House, _healthy
+from tests.faults.house import HOST, Child, House
 from tests.gateway.agent import TASKS, Agent
 
 ENDED = "SELECT count(*) FROM calls_call WHERE state = 'succeeded'"
@@ -122,69 +120,6 @@ async def crowd(count: int = 60, ms: int = 4000) -> None:
         say(f"{count} calls of {ms / 1000:g} s, one worker: {took:.1f} s, {most / 2**20:.0f} MiB")
 
 
-async def rolling(rate: int = 50, times: int = 5) -> None:
-    """Two gateways, as behind a balancer: who finds one closed asks the other."""
-    async with housed(COUNTERSIGN_STOP_WITHIN_S="25") as house:
-        other = free_port()
-        second = house._ours(
-            "gateway2", children.agents(HOST, other), _healthy(f"http://{HOST}:{other}")
-        )
-        await house._start(second)
-        async with agents(house, house.agents_port, other) as pair:
-            load = asyncio.create_task(_load(pair, rate))
-            for _ in range(times):
-                await asyncio.sleep(2)
-                for child in (house.web, house.gateway, second, *house.workers):
-                    await restart(child)
-            load.cancel()
-            told = await load
-        states = Counter(dict(rows(house, "SELECT state, count(*) FROM calls_call GROUP BY 1")))
-        say(f"{times} rolling restarts at {rate} calls/s: told {dict(told)}, record {dict(states)}")
-
-
-async def _load(pair: list[Agent], rate: int) -> Counter[str]:
-    seen: Counter[str] = Counter()
-    calls: set[asyncio.Task[None]] = set()
-    number = 0
-
-    async def one(n: int) -> None:
-        # One in ten is long, and one in a hundred nearly twenty seconds.
-        tool, ms = (
-            ("later", 18_000) if n % 100 == 0 else ("later", 500) if n % 10 == 0 else ("now", 20)
-        )
-        for agent in (pair[n % 2], pair[1 - n % 2]):
-            plain = Agent(agent.http, agent.url, agent.token)
-            try:
-                reply = await plain.call(f"up.{tool}", {"nonce": str(n), "ms": ms})
-            except aiohttp.ClientConnectorError:
-                continue
-            except (aiohttp.ClientError, TimeoutError) as error:
-                seen[f"broken: {type(error).__name__}"] += 1
-                return
-            seen[told(reply)["told"]] += 1
-            return
-        seen["nobody there"] += 1
-
-    with contextlib.suppress(asyncio.CancelledError):
-        while True:
-            number += 1
-            task = asyncio.create_task(one(number))
-            calls.add(task)
-            task.add_done_callback(calls.discard)
-            await asyncio.sleep(1 / rate)
-    await asyncio.gather(*calls)
-    return seen
-
-
-async def restart(child: Child) -> None:
-    """As a supervisor does it: asked to end, and started again."""
-    starts = child.starts
-    child.signal(signal.SIGTERM)
-    while child.starts == starts:
-        await asyncio.sleep(0.05)
-    await child.up.wait()
-
-
 async def watch(pages: int = 1000, steps: int = 10) -> None:
     async with housed(workers=1) as house:
         port = free_port()
@@ -266,20 +201,28 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-COMMANDS: dict[str, Callable[[], Awaitable[None]]] = {
+TINY = {
+    "queue": {"count": 20},
+    "doorless": {"count": 10},
+    "crowd": {"count": 6, "ms": 500},
+    "watch": {"pages": 50, "steps": 3},
+}
+COMMANDS: dict[str, Callable[..., Coroutine[None, None, None]]] = {
     "queue": queue,
     "doorless": doorless,
     "crowd": crowd,
-    "rolling": rolling,
     "watch": watch,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*COMMANDS, []], default=list(COMMANDS))
-    for name in parser.parse_args().what:
-        asyncio.run(COMMANDS[name]())  # type: ignore[arg-type]
+    parser.add_argument("what", nargs="*", metavar="WHAT", help=", ".join(COMMANDS))
+    parser.add_argument("--tiny", action="store_true", help="does it run at all?")
+    options = parser.parse_args()
+    for name in options.what or COMMANDS:
+        given = TINY[name] if options.tiny else {}
+        asyncio.run(COMMANDS[name](**given))
 
 
 if __name__ == "__main__":

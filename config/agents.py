@@ -1,40 +1,74 @@
-"""The agents' endpoint as a process of its own: `uvicorn config.agents:app`."""
+"""The agents' endpoint as a process of its own, which ends without a client seeing it.
+
+python -m config.agents --host 127.0.0.1 --port 8001
+"""
+
+from __future__ import annotations
 
 import asyncio
 import gc
 import os
-import signal
-from types import FrameType
+import socket
+import time
 
 import django
+import uvicorn
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
+from django.conf import settings  # noqa: E402
+
+from config.ports import asked_for  # noqa: E402
+from config.readiness import say_ready  # noqa: E402
 from gateway import listening  # noqa: E402
 from gateway.endpoint import Endpoint  # noqa: E402
 
+# So long a client that keeps its connection is waited for, to tell it with an answer that it ends.
+# Who asks more rarely finds it closed, as after any pause.
+LAST_ANSWERS_S = 2.0
 
-def end_streams_first(asked: signal.Signals) -> None:
-    """uvicorn waits for streams to end before it stops, and tells nobody that it waits."""
-    stop = signal.getsignal(asked)
-    loop = asyncio.get_running_loop()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(listening.end_all)
-        if callable(stop):
-            stop(number, frame)
-
-    signal.signal(asked, handle)
-
-
-class Agents(Endpoint):
-    async def begin(self) -> None:
-        for asked in (signal.SIGTERM, signal.SIGINT):
-            end_streams_first(asked)
-
-
-app = Agents()
+app = Endpoint()
 
 gc.collect()
 gc.freeze()
+
+
+class Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        say_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Others may accept on the same socket by now; what is connected here ends in good form."""
+        for server in self.servers:
+            server.close()
+        # uvicorn waits for streams to end, and tells nobody that it waits.
+        listening.end_all()
+        app.hurry()
+        # Closed at once, an idle connection would break what its client is just asking.
+        self.server_state.default_headers.append((b"connection", b"close"))
+        until = time.monotonic() + LAST_ANSWERS_S
+        while self.server_state.connections and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+
+def main() -> None:
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        log_level="warning",
+        timeout_graceful_shutdown=max(1, round(settings.STOP_WITHIN_S)),
+    )
+    Server(config).run([asked_for()])
+
+
+if __name__ == "__main__":
+    main()

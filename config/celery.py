@@ -18,6 +18,7 @@ _left = threading.Event()
 def begin(**_: Any) -> None:
     # Celery offers no other hook; all need the worker's process, not its messages. Imported here,
     # since this module is what makes Django ready.
+    from config.readiness import say_ready
     from config.sealer import Sealer
     from config.sweep import Sweep
     from config.watchdog import Watchdog
@@ -25,6 +26,7 @@ def begin(**_: Any) -> None:
     Sweep().start()
     Sealer().start()
     Watchdog().start()
+    say_ready()
 
 
 @worker_shutting_down.connect

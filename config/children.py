@@ -11,22 +11,11 @@ CELERY += ["-m", "celery", "--quiet", "-A", "config.celery"]
 
 
 def web(host: str, port: int) -> list[str]:
-    argv = [*PYTHON, "daphne", "--bind", host, "--port", str(port), "--verbosity", "0"]
-    return [*argv, "--no-server-name", "config.asgi:application"]
+    return [*PYTHON, "config.web", "--host", host, "--port", str(port)]
 
 
 def agents(host: str, port: int) -> list[str]:
-    argv = [*PYTHON, "uvicorn", "config.agents:app", "--host", host, "--port", str(port)]
-    argv += ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "on"]
-    argv += [
-        "--no-access-log",
-        "--no-server-header",
-        "--no-proxy-headers",
-        "--log-level",
-        "warning",
-    ]
-    # Held streams would keep it from ending for as long as a person thinks.
-    return [*argv, "--timeout-graceful-shutdown", "5"]
+    return [*PYTHON, "config.agents", "--host", host, "--port", str(port)]
 
 
 def worker() -> list[str]:

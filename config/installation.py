@@ -16,16 +16,19 @@ from pathlib import Path
 
 import psycopg
 
-from config import children
+from config import children, fingerprint
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, Service, write_private
 from config.embedded.valkey import Valkey
-from config.fingerprint import schema_fingerprint
 from config.greeting import greeting
+from config.ports import listen
+from config.renewal import RENEW, Renewal
 from config.supervisor import Child, Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.0/8,::1/128"
+# Beyond what calls are given to end: cut off, they are written down.
+WRITTEN_WITHIN_S = 15.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 what a person may choose
 
 
@@ -51,6 +54,8 @@ class Installation:
         self.plan = plan
         self.supervisor = Supervisor(ROOT)
         self.env: dict[str, str] = {}
+        self._sockets: dict[str, socket.socket] = {}
+        self._renewal: Renewal | None = None
 
     async def run(self) -> None:
         """Until a signal comes."""
@@ -65,12 +70,16 @@ class Installation:
                 await self._stop()
 
     async def _start(self) -> None:
-        for option, port in (("--port", self.plan.port), ("--agent-port", self.plan.agent_port)):
-            refuse_taken_port(self.plan.host, port, option)
+        self._sockets = {
+            "web": opened(self.plan.host, self.plan.port, "--port"),
+            "agents": opened(self.plan.host, self.plan.agent_port, "--agent-port"),
+        }
         self.env = environment(self.plan, await self._services())
         write_private(self.plan.data / "services.json", json.dumps(to_be_shared(self.env)))
         first = await self._prepare()
         await self._processes()
+        self._renewal = Renewal(self.supervisor, self.plan.data, self.env)
+        asyncio.get_running_loop().add_signal_handler(RENEW, self._renewal.begin)
         print(greeting(self.env, first), flush=True)  # noqa: T201 this is the program's output
 
     async def _services(self) -> dict[str, str]:
@@ -117,22 +126,31 @@ class Installation:
         if not all(await asyncio.gather(*(self.supervisor.start(child) for child in facing))):
             raise CannotStart("Countersign did not get ready in time: see what it says above.")
         # Second, so that they do not fight over the processors with what people wait for.
-        await self.supervisor.start(self._child("worker", children.worker(), within_s=20.0))
-        await self.supervisor.start(self._child("beat", children.beat()))
+        await self.supervisor.start(self._child("worker", children.worker()))
+        beat = self._child("beat", children.beat(), alone=True)
+        await self.supervisor.start(beat)
 
-    def _child(self, name: str, argv: list[str], port: int = 0, *, within_s: float = 10.0) -> Child:
+    def _child(self, name: str, argv: list[str], port: int = 0, *, alone: bool = False) -> Child:
         async def ready(pid: int) -> bool:
             return await answers(self.plan.url(port).removeprefix("http://"), port)
 
+        patience_s = float(self.env["COUNTERSIGN_STOP_WITHIN_S"]) + WRITTEN_WITHIN_S
+        fds = (self._sockets[name].fileno(),) if port else ()
+        argv = [*argv, "--fd", str(fds[0])] if fds else argv
         return Child(
             name,
             lambda: (children.leashed(argv), self.env),
             ready if port else None,
-            stop_within_s=within_s,
+            stop_within_s=10.0 if alone else patience_s,
+            fds=fds,
+            tells=not alone,
+            alone=alone,
         )
 
     async def _stop(self) -> None:
         """Those that take orders first, those that carry them out next, what all need last."""
+        if self._renewal:
+            await self._renewal.cancel()
         for together in (("web", "agents"), ("worker", "beat"), ("valkey",), ("postgres",)):
             await self.supervisor.stop(*together)
 
@@ -168,25 +186,22 @@ def one_at_a_time(plan: Plan) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             raise AlreadyRunning(
-                f"Countersign is already running on {plan.data}, at {file.read()}"
+                f"Countersign is already running on {plan.data}, at {file.readline().strip()}"
             ) from None
         file.truncate(0)
-        file.write(plan.url(plan.port))
+        file.write(f"{plan.url(plan.port)}\n{os.getpid()}\n")
         file.flush()
         yield
 
 
-def refuse_taken_port(host: str, port: int, option: str) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise CannotStart(
-                f"Port {port} on {host} cannot be used ({error.strerror}): "
-                f"choose another with {option}."
-            ) from error
+def opened(host: str, port: int, option: str) -> socket.socket:
+    try:
+        return listen(host, port)
+    except OSError as error:
+        raise CannotStart(
+            f"Port {port} on {host} cannot be used ({error.strerror}): "
+            f"choose another with {option}."
+        ) from error
 
 
 def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
@@ -198,6 +213,8 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
         "COUNTERSIGN_HOSTS": ",".join(hosts if plan.host in ANY_ADDRESS else [*hosts, plan.host]),
         # On a machine of one's own, one's own servers are on loopback.
         "COUNTERSIGN_UPSTREAM_NETWORKS": LOOPBACK,
+        # As in settings, which only children read.
+        "COUNTERSIGN_STOP_WITHIN_S": "25",
     }
     env = {**defaults, **os.environ, **services}
     env.setdefault("DATABASE_OWNER_URL", env["DATABASE_URL"])
@@ -217,13 +234,9 @@ def to_be_shared(env: Mapping[str, str]) -> dict[str, str]:
 
 def is_prepared(url: str) -> bool:
     try:
-        with psycopg.connect(url, connect_timeout=10) as connection:
-            row = connection.execute(
-                "SELECT obj_description(to_regclass('django_migrations'), 'pg_class')"
-            ).fetchone()
+        return fingerprint.is_prepared(url)
     except psycopg.OperationalError as error:
         raise CannotStart(f"The database of DATABASE_URL does not answer: {error}") from error
-    return row == (schema_fingerprint(),)
 
 
 async def answers(host: str, port: int) -> bool:

@@ -209,6 +209,7 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
     "measure tools": {"task": "calls.measure", "schedule": 60.0},
+    "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }
 
 REST_FRAMEWORK = {
@@ -242,13 +243,16 @@ SERVER_LIMIT = int(os.environ.get("COUNTERSIGN_SERVER_LIMIT", "64"))
 # How many may wait, for people or for a worker: of one agent, and of all.
 AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
 QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
-# What runs on a worker that is asked to stop may take so long to end: less than supervisors wait.
-STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "10"))
+# What runs in a process that is asked to stop may take so long to end: less than supervisors wait.
+STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "25"))
 # A worker that takes no call for so long, while some wait, is replaced.
 DEAF_AFTER_S = float(os.environ.get("COUNTERSIGN_DEAF_AFTER_S", "30"))
 # How often a worker seals what is new in the record.
 SEAL_EVERY_S = float(os.environ.get("COUNTERSIGN_SEAL_EVERY_S", "1"))
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
+# Results above 256 KB are kept for so long, and agents get more than so many bytes as links.
+LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"))
+AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
 LOGGING = {

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from config.embedded import leash
+from config.readiness import READY_FD, Readiness
 
 FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
 # After so long a run the next end counts as the first again.
@@ -29,9 +30,30 @@ class Child:
     ready: Callable[[int], Awaitable[bool]] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 10.0
+    # Sockets that it inherits.
+    fds: tuple[int, ...] = ()
+    # It says by itself when it serves (config/readiness.py), which `serves` then tells.
+    tells: bool = False
+    # Two of it may not run at a time.
+    alone: bool = False
     process: asyncio.subprocess.Process | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    serves: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     keeper: asyncio.Task[None] | None = None
+
+    def next(self) -> Child:
+        """Another one like it, not begun."""
+        return replace(
+            self,
+            process=None,
+            keeper=None,
+            begun=asyncio.Event(),
+            serves=asyncio.Event(),
+            ended=asyncio.Event(),
+            stopping=asyncio.Event(),
+        )
 
 
 class Supervisor:
@@ -81,6 +103,24 @@ class Supervisor:
         wanted = [child for child in self.children if child.name in names]
         await asyncio.gather(*(self._stop(child) for child in wanted))
 
+    async def replace(self, name: str, *, within_s: float = 60.0) -> bool:
+        """The next process of it takes over, and then the old one ends in its own time. False:
+        the next one was not ready in time, and the old one stays."""
+        old = next(child for child in self.children if child.name == name)
+        new = old.next()
+        if new.alone:
+            await self._stop(old)
+        self.children.append(new)
+        new.keeper = asyncio.create_task(self._keep(new))
+        await new.begun.wait()
+        if new.tells and not await _serves(new, within_s):
+            await self._stop(new)
+            self.children.remove(new)
+            return False
+        await self._stop(old)
+        self.children.remove(old)
+        return True
+
     def hurry(self) -> None:
         for child in self.children:
             child.stop_within_s = 0.5
@@ -97,6 +137,7 @@ class Supervisor:
         while not child.stopping.is_set():
             began = time.monotonic()
             code = await self._run(child)
+            child.ended.set()
             if child.stopping.is_set():
                 return
             if time.monotonic() - began > HEALTHY_AFTER_S:
@@ -107,19 +148,8 @@ class Supervisor:
             delay = min(delay * 2, LAST_DELAY_S)
 
     async def _run(self, child: Child) -> int:
-        argv, env = child.command()
-        child.process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=env,
-            cwd=self.directory,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=LINE_MAX,
-            # Its own session: Ctrl-C in the terminal is ours to hand on, in our order.
-            start_new_session=True,
-            pass_fds=leash.lifelines(),
-        )
+        child.process = await self._begun(child)
+        child.begun.set()
         assert child.process.stdout
         showing = asyncio.create_task(self._show(child.name, child.process.stdout))
         code = await child.process.wait()
@@ -127,6 +157,30 @@ class Supervisor:
         await asyncio.wait([showing], timeout=0.5)
         showing.cancel()
         return code
+
+    async def _begun(self, child: Child) -> asyncio.subprocess.Process:
+        argv, env = child.command()
+        fds = (*leash.lifelines(), *child.fds)
+        readiness = Readiness(child.serves) if child.tells else None
+        if readiness:
+            fds = (*fds, readiness.writing)
+            env = {**env, READY_FD: str(readiness.writing)}
+        try:
+            return await asyncio.create_subprocess_exec(
+                *argv,
+                env=env,
+                cwd=self.directory,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                limit=LINE_MAX,
+                # Its own session: Ctrl-C in the terminal is ours to hand on, in our order.
+                start_new_session=True,
+                pass_fds=fds,
+            )
+        finally:
+            if readiness:
+                readiness.begun()
 
     async def _show(self, name: str, output: asyncio.StreamReader) -> None:
         while True:
@@ -153,6 +207,15 @@ class Supervisor:
             self.say(child.name, "did not stop in time and is killed")
             child.process.kill()
         await child.keeper
+
+
+async def _serves(child: Child, within_s: float) -> bool:
+    """In time, and at its first attempt."""
+    serves, ends = (asyncio.create_task(event.wait()) for event in (child.serves, child.ended))
+    await asyncio.wait((serves, ends), timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    serves.cancel()
+    ends.cancel()
+    return child.serves.is_set()
 
 
 def meaning(code: int) -> str:

@@ -123,11 +123,12 @@ class Endpoint:
                 await leave()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
-            await self.begin()
             await send({"type": "lifespan.startup.complete"})
 
-    async def begin(self) -> None:
-        """Before the first request, where the server says that it begins."""
+    def hurry(self) -> None:
+        """This process is about to end: who waits for a person comes back to another one."""
+        if self._runtime is not None:
+            self._runtime.watch.hurry()
 
 
 def _address(scope: Any) -> tuple[str, str]:

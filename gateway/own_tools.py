@@ -42,7 +42,7 @@ async def await_call(turn: Turn) -> bytes:
     if found is None:
         return turn.sentence(NOT_YOURS)
     turn.reply.linger(waiting.gone(turn.runtime, found.call_id, None))
-    answer = found.seen.answer or await waiting.wait(
+    answer = found.seen.answer or await waiting.wait_for_people(
         turn.runtime, found.call_id, seconds=settings.HOLD_S, on_step=turn.on_step
     )
     if answer is None:

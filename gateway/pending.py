@@ -39,7 +39,7 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     shown = turn.message.params["requestState"]
     state = handles.unseal_state(shown, turn.agent_id, digest=digest)
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
-    answer = await waiting.wait(turn.runtime, state.call_id, seconds=settings.HOLD_S)
+    answer = await waiting.wait_for_people(turn.runtime, state.call_id, seconds=settings.HOLD_S)
     if answer is not None:
         await waiting.heard(turn.runtime, state.call_id)
         return turn.answered(answer)
@@ -92,9 +92,13 @@ async def _held(turn: Turn, call_id: UUID) -> bytes:
             beat += 1
             turn.progress.step(Step(beat * _TINY, None, _("Waiting for a person's approval.")))
             left = min(left, SIGN_OF_LIFE_S)
-        answer = await waiting.wait(turn.runtime, call_id, seconds=left, on_step=turn.on_step)
+        answer = await waiting.wait_for_people(
+            turn.runtime, call_id, seconds=left, on_step=turn.on_step
+        )
         if answer is not None:
             return turn.answered(answer)
+        if turn.runtime.watch.hurried:
+            break
     return await not_yet(turn, call_id)
 
 

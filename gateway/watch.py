@@ -45,6 +45,8 @@ class Watch:
         self._due: set[UUID] = set()
         self._nudge = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self.hurried = False
+        self._for_people: set[asyncio.Timeout] = set()
         hands.listener.on(CALL, self._heard)
 
     def start(self) -> None:
@@ -71,6 +73,26 @@ class Watch:
             return None
         finally:
             self._forget(call_id, watcher)
+
+    async def wait_for_people(
+        self, call_id: UUID, *, seconds: float, on_step: OnStep | None = None
+    ) -> Answer | None:
+        """As long as this process may, which is to end soon when it is hurried."""
+        patience = asyncio.timeout(0 if self.hurried else seconds)
+        self._for_people.add(patience)
+        try:
+            async with patience:
+                return await self.wait(call_id, seconds=seconds + EVERY_S, on_step=on_step)
+        except TimeoutError:
+            return None
+        finally:
+            self._for_people.discard(patience)
+
+    def hurry(self) -> None:
+        self.hurried = True
+        for patience in self._for_people:
+            if not patience.expired():
+                patience.reschedule(asyncio.get_running_loop().time())
 
     def _forget(self, call_id: UUID, watcher: Watcher) -> None:
         watchers = self._watchers[call_id]

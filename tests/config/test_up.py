@@ -101,7 +101,7 @@ def test_a_second_start_is_refused_with_the_address_of_the_first(up):
 
 
 def test_it_starts_a_killed_child_again(up):
-    for word in ("daphne", "worker"):
+    for word in ("config.web", "worker"):
         killed = up.child(word)
 
         killed.kill()

@@ -57,9 +57,12 @@ class Up:
         wait_until(lambda: self.process.poll() is not None or self.has_greeted(), seconds=90)
         assert self.has_greeted(), self.text()
 
+    def argv(self, command: str) -> list[str]:
+        return [self.python, "manage.py", command, "--data", str(self.data)]
+
     def launch(self) -> None:
         ports = ["--port", str(self.port), "--agent-port", str(self.agent_port)]
-        argv = [self.python, "manage.py", "up", "--data", str(self.data), *ports]
+        argv = [*self.argv("up"), *ports]
         identity: dict[str, Any] = {}
         if self.user is not None:
             identity = {"user": self.user, "group": self.user, "extra_groups": []}
@@ -96,10 +99,12 @@ class Up:
     def family(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def own(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
+
     def child(self, word: str) -> psutil.Process:
         """The child of `up` itself with this word among its arguments."""
-        own = psutil.Process(self.process.pid).children()
-        return next(child for child in own if any(word in part for part in child.cmdline()))
+        return next(child for child in self.own() if any(word in part for part in child.cmdline()))
 
     def is_healthy(self) -> bool:
         return all(status(port, "/healthz") == 200 for port in (self.port, self.agent_port))

@@ -246,7 +246,7 @@ class House:
         )
         await self._furnish()
         self.web = self._ours("web", children.web(HOST, self.web_port), _healthy(self.web_url))
-        gateway = _after(children.agents(HOST, self.agents_port), "uvicorn")
+        gateway = _after(children.agents(HOST, self.agents_port), "config.agents")
         self.gateway = self._ours(
             "gateway", [*WARM, "gateway", *gateway], _healthy(self.agents_url), WarmChild
         )

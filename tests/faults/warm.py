@@ -33,9 +33,8 @@ def worker() -> Callable[[], object]:
 
 def gateway() -> Callable[[], object]:
     import uvloop  # noqa: F401
-    from uvicorn.main import main
 
-    import config.agents  # noqa: F401
+    from config.agents import main
 
     return main
 

@@ -1,0 +1,38 @@
+"""Listening sockets: opened once by `up` and lent to its children, or opened by a child itself.
+
+What comes while one process makes way for the next waits in the socket, and nobody is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+
+BACKLOG = 2048
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host.strip("[]"), port))
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    made.setblocking(False)
+    made.set_inheritable(True)
+    return made
+
+
+def asked_for() -> socket.socket:
+    """What this process was told to listen on."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--fd", type=int, help="a socket that listens already, inherited")
+    options = parser.parse_args()
+    if options.fd is not None:
+        return socket.socket(fileno=options.fd)
+    return listen(options.host, options.port)

@@ -1,0 +1,42 @@
+"""How a child tells its supervisor that it serves: a byte on a pipe that it inherited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+READY_FD = "COUNTERSIGN_READY_FD"
+
+
+def say_ready() -> None:
+    """In the child; nothing happens where nobody waits for it."""
+    number = os.environ.pop(READY_FD, "")
+    if number:
+        os.write(int(number), b"\n")
+        os.close(int(number))
+
+
+class Readiness:
+    """In the supervisor, for one process."""
+
+    def __init__(self, serves: asyncio.Event) -> None:
+        self._serves = serves
+        self._reading, self.writing = os.pipe()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reading, self._heard)
+
+    def begun(self) -> None:
+        """The process has its end of it."""
+        os.close(self.writing)
+
+    def close(self) -> None:
+        if self._reading >= 0:
+            self._loop.remove_reader(self._reading)
+            os.close(self._reading)
+            self._reading = -1
+
+    def _heard(self) -> None:
+        # Nothing to read: it ended without a word.
+        if os.read(self._reading, 1):
+            self._serves.set()
+        self.close()
