@@ -26,6 +26,8 @@ ADVICE = {
     ),
 }
 
+# A large result is kept for a while only.
+GONE = "The call was executed and ended; its large result was kept until"
 MAYBE = "An earlier attempt may have been executed."
 
 
@@ -55,7 +57,10 @@ class Answer:
 
 READ = sql.SQL("""
     SELECT c.id, c.state, c.outcome, c.executed, c.progress, c.progress_total, c.progress_message,
-           r.kind, r.body,
+           r.kind,
+           CASE WHEN r.kept_until IS NULL THEN r.body ELSE (
+               SELECT string_agg(p.body, ''::bytea ORDER BY p.number) FROM calls_resultpart p
+               WHERE p.call_id = c.id) END AS body, r.kept_until,
            CASE WHEN c.amendment_id IS NOT NULL THEN c.arguments END AS asked, m.arguments AS sent,
            CASE WHEN c.amendment_id IS NOT NULL THEN (
                SELECT bool_or(every.private) FROM calls_amendment every
@@ -97,6 +102,8 @@ def _looked(row: Any) -> Look:
         rule = (row.rule or "", row.instead or "", bool(row.conditional))
         why = refusal.of_call(state, row.executed, row.effect, rule)
         answer = answered(row.id, state, row.outcome, row.executed, row.kind, body, why)
+        if body is None and row.kept_until is not None:
+            answer = replace(answer, text=f"{GONE} {row.kept_until:%Y-%m-%d}.")
         if row.asked is not None and state not in NOT_SENT:
             answer = _modified(answer, row)
     maybe = row.executed == Executed.UNKNOWN

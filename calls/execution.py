@@ -23,6 +23,8 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.answers import Answer, answered
+from calls.inputs import Inputs
+from calls.logs import LogBook
 from calls.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.progress import Meter, OnStep
 from calls.safekeeping import End, Safekeeping
@@ -35,6 +37,7 @@ from registry.upstream import (
     InvalidAnnotation,
     Limits,
     NotSent,
+    OnInput,
     Progress,
     Reply,
     Target,
@@ -155,6 +158,7 @@ class Engine:
 
     async def _send(self, sending: Sending, flight: Flight, on_step: OnStep | None) -> Outcome:
         meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
+        log_book = LogBook(sending.call_id, sending.fence, self.journal, self.bell)
 
         def progressed(said: Progress) -> None:
             step = meter.step(said.progress, said.total, said.message)
@@ -180,11 +184,14 @@ class Engine:
                     arguments=sending.arguments,
                     limits=_limits(sending),
                     on_progress=progressed,
+                    # Nobody looks on while a short call runs, and logs cost its server time.
+                    on_log=log_book.hear if sending.background else None,
                     cancel=flight.cancel,
                     param_headers=self._param_headers(sending),
                     idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
                     on_task=partial(self._note_task, sending, flight),
                     on_status=meter.say,
+                    on_input=self._inputs(sending),
                     as_task=_runs_as_task(sending.tool),
                 )
         except UpstreamError as error:
@@ -200,6 +207,7 @@ class Engine:
             return Outcome(State.UNKNOWN, "The gateway failed while sending.", Executed.UNKNOWN)
         finally:
             meter.close()
+            log_book.close()
         return of_reply(reply)
 
     async def _follow(self, sending: Sending, flight: Flight, meter: Meter) -> Reply:
@@ -207,8 +215,16 @@ class Engine:
         ref = TaskRef(**orjson.loads(sending.upstream_task))
         target = self._target(sending.tool.connection)
         return await self.upstreams.follow_task(
-            target, ref, limits=_limits(sending), on_status=meter.say, cancel=flight.cancel
+            target,
+            ref,
+            limits=_limits(sending),
+            on_status=meter.say,
+            on_input=self._inputs(sending),
+            cancel=flight.cancel,
         )
+
+    def _inputs(self, sending: Sending) -> OnInput:
+        return Inputs(sending.call_id, sending.fence, self.journal, self.bell).answers
 
     async def _note_task(self, sending: Sending, flight: Flight, ref: TaskRef) -> None:
         line = {"id": sending.call_id, "fence": sending.fence}

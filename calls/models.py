@@ -13,10 +13,26 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
+from calls.kept import Input, LateReply, LogLine, Result, ResultPart
 from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
 from core import exact_json
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
 from registry.models import Definition, Server, Tool
+
+__all__ = [
+    "Amendment",
+    "Call",
+    "CallQuerySet",
+    "Freeze",
+    "FreezeQuerySet",
+    "Input",
+    "LateReply",
+    "LogLine",
+    "Once",
+    "Rerun",
+    "Result",
+    "ResultPart",
+]
 
 # Asked, and by what: never changed after the first row.
 FIXED = (
@@ -360,56 +376,6 @@ class Amendment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.call_id} amended by {self.person}"
-
-
-class Result(models.Model):
-    """What came back, as the server wrote it; apart from the call, so that no content can keep
-    an outcome from being written."""
-
-    call = models.OneToOneField(
-        Call, models.PROTECT, primary_key=True, related_name="result", db_constraint=False
-    )
-    # "result": the JSON of a tool's result. "error": the JSON of a JSON-RPC error.
-    kind = models.CharField(max_length=6)
-    body = models.BinaryField()
-
-    class Meta:
-        default_permissions = ()
-        triggers = [
-            Refuse(name="no_update", operation=pgtrigger.Update),
-            Refuse(name="no_truncate", operation=pgtrigger.Truncate),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.call_id}"
-
-
-class LateReply(models.Model):
-    """What a server said of an attempt that had been given up: evidence, which moves nothing."""
-
-    call = models.ForeignKey(Call, models.PROTECT, related_name="late_replies", db_constraint=False)
-    # Which attempt, and as what it would have ended.
-    fence = models.IntegerField()
-    state = models.CharField(max_length=10, choices=State)
-    sentence = models.TextField(blank=True)
-    executed = models.CharField(max_length=7, choices=Executed)
-    kind = models.CharField(max_length=6, blank=True)
-    body = models.BinaryField()
-    digest = models.CharField(max_length=64, blank=True)
-    # By the clock of whoever received it.
-    received_at = models.DateTimeField()
-    at = models.DateTimeField(db_default=ClockTime())
-
-    class Meta:
-        ordering = ["id"]
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(name="calls_one_late_reply", fields=["call", "fence"])
-        ]
-        triggers = append_only()
-
-    def __str__(self) -> str:
-        return f"{self.state} for {self.call_id}"
 
 
 class Once(models.Model):

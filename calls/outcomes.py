@@ -13,6 +13,7 @@ from calls.transitions import Outcome
 from registry.upstream import (
     Answered,
     CancelledUpstream,
+    InputWanted,
     NotSent,
     OutcomeUnknown,
     Reply,
@@ -59,6 +60,8 @@ def of_error(error: UpstreamError, *, safe_to_repeat: bool, doubtful: bool = Fal
             return Outcome(State.FAILED, sentence, Executed.UNKNOWN, body, "error")
         case TooLarge():
             return Outcome(State.FAILED, sentence, Executed.YES)
+        case InputWanted() if error.acknowledged or safe_to_repeat:
+            return Outcome(State.FAILED, sentence, Executed.UNKNOWN)
         case CancelledUpstream() if error.acknowledged or safe_to_repeat:
             return Outcome(State.CANCELLED, sentence, Executed.UNKNOWN)
         case TimedOut() if safe_to_repeat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from audit.models import Entry
-from calls import results
+from calls import results, usual
 from calls.changes import edited
 from calls.models import Call, LateReply, Rerun
 from calls.states import LIVE, State
@@ -35,7 +36,9 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "may_read": may_read,
         "edited": edited(call) if may_read else None,
         "result": results.of_call(call) if may_read else None,
+        "result_gone": results.gone(call) if call.result_size else None,
         "late": _late(call),
+        "log": list(call.log_lines.all()) if may_read else [],
         **_reruns(call),
     }
 
@@ -88,4 +91,15 @@ def _progress(call: Call) -> dict[str, Any]:
         "rate": rate,
         "left": round((total - done) / rate) if rate and known and total and done else None,
         "message": call.progress_message,
+        **({} if rate and known else _as_usual(call)),
     }
+
+
+def _as_usual(call: Call) -> dict[str, Any]:
+    """When it ends if it takes as long as its tool's calls do; a server that is silent says nothing
+    else."""
+    usual_s = usual.seconds(call)
+    if usual_s is None or call.sent_at is None:
+        return {}
+    expected = call.sent_at + timedelta(seconds=usual_s)
+    return {"usual": round(usual_s), "expected": expected, "overdue": expected < timezone.now()}

@@ -82,7 +82,7 @@ class Meter:
         """The step to pass on, or None for one that does not go forward."""
         if self._last is not None and progress <= self._last.progress:
             return None
-        self._last = Step(progress, total, _storable(message))
+        self._last = Step(progress, total, storable(message))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             # The first at once, and what comes too soon after it together.
@@ -94,7 +94,7 @@ class Meter:
         if message == self._said:
             return
         self._said = message
-        line = {"id": self._call_id, "fence": self._fence, "message": _storable(message)}
+        line = {"id": self._call_id, "fence": self._fence, "message": storable(message)}
         self._journal.write_later((SAID, line))
         self._bell.ring(f"call.{self._call_id}")
 
@@ -121,5 +121,5 @@ class Meter:
         self._bell.ring(f"call.{self._call_id}", quiet_s=0)
 
 
-def _storable(message: str) -> str:
-    return message[:MESSAGE_MAX].replace("\0", "�").encode(errors="replace").decode()
+def storable(message: str, most: int = MESSAGE_MAX) -> str:
+    return message[:most].replace("\0", "�").encode(errors="replace").decode()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import orjson
 
+from calls.bigness import body_of, expired_at
 from calls.models import Call, Result
 from registry.trees import Node, tree
 
@@ -54,9 +56,9 @@ class Shown:
 
 def of_call(call: Call) -> Shown | None:
     row = Result.objects.filter(pk=call.pk).first()
-    if row is None:
+    body = body_of(row) if row else None
+    if row is None or body is None:
         return None
-    body = bytes(row.body)
     content = _parsed(body)
     if row.kind == "error" or not isinstance(content, dict):
         return Shown(True, len(body), [_json(0, body)])
@@ -72,10 +74,15 @@ def of_call(call: Call) -> Shown | None:
     )
 
 
+def gone(call: Call) -> datetime | None:
+    """When a large result's time was over."""
+    return expired_at(Result.objects.filter(pk=call.pk).first())
+
+
 def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
     """An image's or a sound's bytes and type; None for anything that a browser may not open."""
     row = Result.objects.filter(pk=call.pk, kind="result").first()
-    content = _parsed(bytes(row.body)) if row else None
+    content = _parsed(body_of(row) or b"") if row else None
     items = content.get("content") if isinstance(content, dict) else None
     if not isinstance(items, list) or not 0 <= number < len(items):
         return None

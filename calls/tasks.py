@@ -1,5 +1,6 @@
 from celery import shared_task
 
+from calls.bigness import expire
 from calls.measuring import measure
 from calls.services import forget_keys
 from calls.work import work
@@ -17,3 +18,10 @@ def measure_tools() -> None:
     # Lost, it comes again within a minute; repeated, it finds the same.
     measure()
     forget_keys()
+
+
+@shared_task(name="calls.expire_results")
+def expire_results() -> None:
+    # Lost, it comes again within the hour; repeated, it finds nothing.
+    while expire():
+        pass

@@ -101,7 +101,7 @@ WITH asked AS MATERIALIZED (
         actor text, reason text, outcome text, details jsonb, terminal boolean, start_in_s float,
         start_after_s float,
         lease_owner text, lease_s float, result text, result_kind text, result_size bigint,
-        result_digest text, executed text)
+        result_digest text, executed text, kept_s float)
 ), moved AS (
     UPDATE calls_call c SET
         state = a.target,
@@ -125,7 +125,7 @@ WITH asked AS MATERIALIZED (
     FROM asked a
     WHERE c.id = a.id AND c.state = a.source AND (a.fence IS NULL OR c.fence = a.fence)
     RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
-        a.reason, a.details, a.result, a.result_kind, a.result_digest, c.amendment_id
+        a.reason, a.details, a.result, a.result_kind, a.result_digest, a.kept_s, c.amendment_id
 ), entries AS (
     INSERT INTO audit_entry (
         action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
@@ -139,8 +139,10 @@ WITH asked AS MATERIALIZED (
         COALESCE(m.result_digest, ''), m.reason, m.details
     FROM moved m JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
 ), results AS (
-    INSERT INTO calls_result (call_id, kind, body)
-    SELECT id, result_kind, decode(result, 'base64') FROM moved WHERE result IS NOT NULL
+    INSERT INTO calls_result (call_id, kind, body, kept_until)
+    SELECT id, result_kind, decode(result, 'base64'),
+        clock_timestamp() + make_interval(secs => kept_s)
+    FROM moved WHERE result IS NOT NULL
     ON CONFLICT DO NOTHING
 )
 SELECT id, fence,

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from calls import pictures, related, results, services
+from calls.bigness import body_of
 from calls.models import Call, CallQuerySet, Result
 from calls.payloads import note_look
 from calls.states import LIVE, Executed, State
@@ -107,9 +108,10 @@ def whole_result(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """The very bytes that came back, to keep."""
     call = _readable(request, call_id)
     row = Result.objects.filter(pk=call.pk).first()
-    if row is None:
+    body = body_of(row) if row else None
+    if body is None:
         raise Http404
-    response = _strangers(bytes(row.body), "application/json")
+    response = _strangers(body, "application/json")
     response["Content-Disposition"] = f'attachment; filename="result-{call.pk}.json"'
     return response
 

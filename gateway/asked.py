@@ -45,6 +45,8 @@ class Ask:
     hold_for: str = ""
     # A person's yes in advance, which lets it run where rules ask.
     grant: StandingGrant | None = None
+    # What its client can be asked for a server: "form", "url".
+    answers: tuple[str, ...] = ()
     # The agent's own, by which it may ask again and again for this one call.
     key: str = ""
     # Meant, although it is the same as a call before: the id of that, once it is known.
@@ -152,6 +154,8 @@ def opening(
 
 def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
     details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
+    if ask.answers:
+        details["answers"] = ask.answers
     if ask.grant is not None:
         details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
     if ask.key:

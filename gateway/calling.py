@@ -57,6 +57,7 @@ async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
         request_key=_key(turn),
         key=key,
         again=again,
+        answers=client.answers if client.takes_tasks else (),
     )
     turn.reply.linger(None if key else waiting.gone(turn.runtime, ask.call_id, _leaver(turn)))
     return await submit(turn.runtime, ask, on_step=turn.on_step)

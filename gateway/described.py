@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from approvals import talk
+from calls.bigness import body_of
 from calls.changes import Modified, modified
 from calls.models import Call, Result
 from calls.refusal import Refusal, of_call
@@ -27,7 +28,9 @@ def described(call: Call) -> dict[str, Any]:
     }
     result = Result.objects.filter(call=call).first()
     if result is not None:
-        members[result.kind] = orjson.Fragment(bytes(result.body))
+        body = body_of(result)
+        # None: large, and no longer kept.
+        members[result.kind] = None if body is None else orjson.Fragment(body)
     elif call.state in NOT_SENT:
         members["refusal"] = _refusal(call).told(call.outcome)
     if found := _modified(call):

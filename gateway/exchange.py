@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from django.conf import settings
 
 from accounts.tokens import Bearer
 from audit.services import Actor
 from calls.answers import Answer
 from calls.progress import OnStep
-from gateway import replies
+from gateway import large, replies
 from gateway.headers import Headers
 from gateway.messages import Message
-from gateway.revisions import MODERN, TASKS
+from gateway.revisions import MODERN, OLDEST, TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
 from registry.published import PublishedTool, PublishedToolset
@@ -60,8 +62,15 @@ class Client:
 
     @property
     def opens_urls(self) -> bool:
+        return "url" in self.answers
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The modes in which its user can be asked; one that names none has forms."""
         elicitation = self.capabilities.get("elicitation")
-        return isinstance(elicitation, dict) and "url" in elicitation
+        if not isinstance(elicitation, dict):
+            return ()
+        return tuple(mode for mode in ("form", "url") if mode in elicitation) or ("form",)
 
 
 def named(info: Any) -> str:
@@ -95,7 +104,17 @@ class Turn:
         return self.progress.step if self.progress else None
 
     def answered(self, answer: Answer) -> bytes:
-        return replies.of(answer, self.message.id, modern=self.client.modern)
+        return replies.of(self.fitted(answer), self.message.id, modern=self.client.modern)
+
+    def fitted(self, answer: Answer) -> Answer:
+        """With links in place of what is more than this request's agent takes."""
+        most = large.wanted(self.message.meta, default=settings.AGENT_RESULT_BYTES)
+        if answer.result is None or len(answer.result) <= most:
+            return answer
+        # The oldest revision knows no links in results.
+        links = self.client.revision != OLDEST
+        body = large.fitted(answer.result, answer.call_id, most=most, links=links)
+        return replace(answer, result=body)
 
     def result(self, body: bytes) -> bytes:
         return replies.result(self.message.id, body)

@@ -23,6 +23,7 @@ INSTRUCTIONS = (
     "Tools of several servers behind one gateway. Some calls wait until a person has approved "
     "them: when a result says so, wait for the outcome instead of calling again."
 )
+CAPABILITIES: dict[str, Any] = {"tools": {"listChanged": True}, "resources": {}}
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 # Never re-exposed: the gateway runs no tasks of 2025-11-25, and has nothing to check headers for.
 _LEFT_OUT = ("execution",)
@@ -36,7 +37,7 @@ async def discover(turn: Turn) -> bytes:
 def initialized(revision: str) -> bytes:
     members = {
         "protocolVersion": revision,
-        "capabilities": {"tools": {"listChanged": True}},
+        "capabilities": CAPABILITIES,
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
     }
@@ -46,7 +47,7 @@ def initialized(revision: str) -> bytes:
 _DISCOVERED = replies.own(
     {
         "supportedVersions": list(SUPPORTED),
-        "capabilities": {"tools": {"listChanged": True}, "extensions": {TASKS: {}}},
+        "capabilities": {**CAPABILITIES, "extensions": {TASKS: {}}},
         "instructions": INSTRUCTIONS,
         **_CACHE,
     },

@@ -18,6 +18,7 @@ from gateway import (
     messages,
     modern,
     replies,
+    resources,
     task_methods,
 )
 from gateway.exchange import Client, Exchange, Turn
@@ -37,20 +38,23 @@ async def _ping(turn: Turn) -> bytes:
     return turn.result(b"{}")
 
 
-MODERN_METHODS: dict[str, Handler] = {
-    "server/discover": listing.discover,
+# In every revision; what one alone knows stands with it.
+_BOTH: dict[str, Handler] = {
     "tools/list": listing.tools,
     "tools/call": calling.call,
+    "resources/list": resources.resources,
+    "resources/templates/list": resources.templates,
+    "resources/read": resources.read,
+}
+MODERN_METHODS: dict[str, Handler] = {
+    "server/discover": listing.discover,
+    **_BOTH,
     "subscriptions/listen": listening.listen,
     "tasks/get": task_methods.get,
     "tasks/update": task_methods.update,
     "tasks/cancel": task_methods.cancel,
 }
-LEGACY_METHODS: dict[str, Handler] = {
-    "ping": _ping,
-    "tools/list": listing.tools,
-    "tools/call": calling.call,
-}
+LEGACY_METHODS: dict[str, Handler] = {**_BOTH, "ping": _ping}
 
 
 async def answer(exchange: Exchange, body: bytes, receive: Any, send: Any) -> None:

@@ -18,6 +18,8 @@ INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
+# Of the revisions before 2026-07-28, which has -32602 for it.
+RESOURCE_NOT_FOUND = -32002
 
 META = "io.modelcontextprotocol/"
 META_VERSION = "io.modelcontextprotocol/protocolVersion"

@@ -24,17 +24,12 @@ from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending
 from core.errors import RecordUnavailable, RecordUnsure
 from core.journal import Line, Row
-from gateway import earlier, lookups
+from gateway import earlier, lookups, wording
 from gateway.asked import NO_ARGUMENTS, Ask, Submitted, is_guarded, once, opening, subject
 from gateway.runtime import Runtime, Snapshot
 from policies.decide import Decision
 from policies.models import Effect
 from registry.published import PublishedTool, Violation
-
-_UNSURE = (
-    "Whether the call was recorded is not known. It is taken back as soon as possible, and until "
-    "then it may have been executed: look before you ask again."
-)
 
 # Until the same, which another process opens, can be read.
 PAUSES_S = (0.0, 0.05, 0.2, 0.5)
@@ -133,7 +128,10 @@ async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
     while True:
         made = opening(ask, State.HELD, decision)
         lines = ((OPEN, made.line()), (ASK, asking(made.id, decision)))
-        opened, _asked = await _write(runtime, ask, *lines)
+        try:
+            opened, _asked = await _write(runtime, ask, *lines)
+        except RecordUnsure as error:
+            raise RecordUnsure(wording.MAY_WAIT) from error
         if opened is not None and opened[1]:
             runtime.hands.engine.bell.ring("queue", quiet_s=0)
             runtime.hands.engine.bell.ring("calls")
@@ -164,7 +162,7 @@ async def _queue(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
     except RecordUnsure as error:
         # A worker may be quicker than this, so nobody is told that nothing was sent.
         runtime.hands.journal.write_later((MOVE, _taken_back(made)))
-        raise RecordUnsure(_UNSURE) from error
+        raise RecordUnsure(wording.UNSURE) from error
     if _is_used_up(ask, answers):
         return await _ask_people(runtime, ask, decision)
     runtime.hands.engine.bell.ring("calls")

@@ -5,12 +5,16 @@ Source: io.modelcontextprotocol/tasks, specification/draft/tasks.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db import connection
 
+from calls import inputs
 from calls.answers import Answer, Look
 from calls.states import State
 from core.errors import RecordUnavailable
@@ -48,13 +52,19 @@ async def get(turn: Turn) -> bytes:
     found = await _asked_for(turn)
     if found.seen.answer is not None:
         await waiting.heard(turn.runtime, found.call_id)
-    members = _task(turn, found, _status(found.seen)) | _ending(found.seen.answer)
+    members = _task(turn, found, _status(found.seen)) | _ending(turn, found.seen.answer)
+    if found.seen.state == State.RUNNING and turn.client.answers:
+        members |= await _wanted(turn, found.call_id)
     return turn.result(replies.own(members, modern=True))
 
 
 async def update(turn: Turn) -> bytes:
-    """We never ask anything of a task's client, so whatever it answers is of no concern."""
-    await _asked_for(turn)
+    """What the server's task asked, its client answers; we ourselves ask it nothing."""
+    found = await _asked_for(turn)
+    responses = turn.message.params.get("inputResponses")
+    if isinstance(responses, dict) and responses:
+        by = turn.exchange.actor
+        await asyncio.to_thread(_closing, inputs.answer, found.call_id, responses, by=by)
     return turn.result(replies.ACKNOWLEDGED)
 
 
@@ -77,6 +87,19 @@ async def _asked_for(turn: Turn) -> Found:
     if found is None:
         raise invalid_params(handles.NO_TASK)
     return found
+
+
+async def _wanted(turn: Turn, call_id: UUID) -> dict[str, Any]:
+    modes = set(turn.client.answers)
+    asked = await asyncio.to_thread(_closing, inputs.open_ones, call_id, modes)
+    return {"status": "input_required", "inputRequests": asked} if asked else {}
+
+
+def _closing(verb: Callable[..., Any], *given: Any, **more: Any) -> Any:
+    try:
+        return verb(*given, **more)
+    finally:
+        connection.close()
 
 
 def _task(turn: Turn, found: Found, status: str) -> dict[str, Any]:
@@ -103,12 +126,12 @@ def _status(seen: Look) -> str:
     return "completed"
 
 
-def _ending(answer: Answer | None) -> dict[str, Any]:
+def _ending(turn: Turn, answer: Answer | None) -> dict[str, Any]:
     if answer is None or answer.state in (State.CANCELLED, State.WITHDRAWN):
         return {}
     if answer.error is not None:
         return {"error": orjson.Fragment(replies.error_of(answer))}
-    return {"result": orjson.Fragment(replies.result_of(answer, modern=True))}
+    return {"result": orjson.Fragment(replies.result_of(turn.fitted(answer), modern=True))}
 
 
 def _time(at: datetime) -> str:

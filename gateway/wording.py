@@ -12,6 +12,15 @@ from gateway.lookups import Found
 from registry.models import OwnTool
 from registry.published import PublishedToolset
 
+UNSURE = (
+    "Whether the call was recorded is not known. It is taken back as soon as possible, and until "
+    "then it may have been executed: look before you ask again."
+)
+MAY_WAIT = (
+    "Whether the call was recorded is not known. If it was, it waits for a person's decision and "
+    "has not been sent; asking for the same again joins it."
+)
+
 
 def page_of(call_id: UUID) -> str:
     return f"{settings.PUBLIC_URL}/calls/{call_id}/"

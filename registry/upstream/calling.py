@@ -12,6 +12,7 @@ from registry.upstream.values import (
     CancelledUpstream,
     Limits,
     NotSent,
+    OnInput,
     OnLog,
     OnProgress,
     OnStatus,
@@ -40,6 +41,7 @@ class Call:
     takes_tasks: bool = False
     as_task: bool = False
     on_status: OnStatus | None = None
+    on_input: OnInput | None = None
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

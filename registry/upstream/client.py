@@ -14,6 +14,7 @@ from registry.upstream.values import (
     Discovery,
     Limits,
     NotSent,
+    OnInput,
     OnLog,
     OnProgress,
     OnStatus,
@@ -56,6 +57,7 @@ class Upstreams:
         idempotency_key: str = "",
         on_task: OnTask | None = None,
         on_status: OnStatus | None = None,
+        on_input: OnInput | None = None,
         as_task: bool = False,
     ) -> Reply:
         """Send one call, at most once. `arguments` must be one JSON object, checked before.
@@ -76,6 +78,7 @@ class Upstreams:
             takes_tasks=on_task is not None,
             as_task=as_task,
             on_status=on_status,
+            on_input=on_input,
         )
         reply = await server.call(call)
         if on_task is None or (reply.kind != "task" and not as_task):
@@ -93,10 +96,11 @@ class Upstreams:
         *,
         limits: Limits,
         on_status: OnStatus | None = None,
+        on_input: OnInput | None = None,
         cancel: asyncio.Event | None = None,
     ) -> Reply:
         """Take up a task that an earlier call became, in this process or another."""
-        call = Call("", b"", limits, cancel=cancel, on_status=on_status)
+        call = Call("", b"", limits, cancel=cancel, on_status=on_status, on_input=on_input)
         return await tasks.follow(await self._server(target), ref, call)
 
     def stderr(self, key: str) -> str:

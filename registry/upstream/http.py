@@ -75,23 +75,25 @@ class HttpServer:
         except Unacquainted as error:
             raise error.reason from None
 
-    async def about_task(self, method: str, task: str, limits: Limits, *, modern: bool) -> Message:
-        """Asks, fetches or cancels; the message may hold an error."""
+    async def about_task(
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
+    ) -> Message:
+        """Asks, fetches, answers or cancels; the message may hold an error."""
         agreement = self._agreement or await self._settle(limits)
         try:
-            return await self._about_task(agreement, method, task, limits)
+            return await self._about_task(agreement, method, task, limits, more)
         except Unacquainted:
             agreement = await self._settle(limits, instead_of=agreement)
         try:
-            return await self._about_task(agreement, method, task, limits)
+            return await self._about_task(agreement, method, task, limits, more)
         except Unacquainted as error:
             raise error.reason from None
 
     async def _about_task(
-        self, agreement: Agreement, method: str, task: str, limits: Limits
+        self, agreement: Agreement, method: str, task: str, limits: Limits, more: bytes
     ) -> Message:
         id_ = next(self._ids)
-        body = wire.about_task(id_, method, task, modern=agreement.modern)
+        body = wire.about_task(id_, method, task, modern=agreement.modern, more=more)
         order = self._order(id_, body, agreement.head(method, task), limits)
         try:
             return await exchange(self._links, order)

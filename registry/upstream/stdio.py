@@ -66,11 +66,13 @@ class StdioServer:
         child = self._running() or await self._prepare()
         return await self._ask(child, method, params, limits, modern=self._revision == MODERN)
 
-    async def about_task(self, method: str, task: str, limits: Limits, *, modern: bool) -> Message:
-        """Asks, fetches or cancels; the message may hold an error."""
+    async def about_task(
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
+    ) -> Message:
+        """Asks, fetches, answers or cancels; the message may hold an error."""
         child = self._running() or await self._prepare()
         id_ = next(self._ids)
-        line = wire.about_task(id_, method, task, modern=self._revision == MODERN)
+        line = wire.about_task(id_, method, task, modern=self._revision == MODERN, more=more)
         return await child.ask(id_, line, limits, _ignore)
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:

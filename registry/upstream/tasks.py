@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -19,6 +21,7 @@ from registry.upstream.calling import Call
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
+    InputWanted,
     Limits,
     Lost,
     Nonsense,
@@ -40,7 +43,7 @@ _ID_MAX = 1000
 
 class Server(Protocol):
     async def about_task(
-        self, method: str, task: str, limits: Limits, *, modern: bool
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
     ) -> Message: ...
 
 
@@ -79,27 +82,62 @@ async def follow(server: Server, ref: TaskRef, call: Call) -> Reply:
 
 
 async def _followed(server: Server, ref: TaskRef, call: Call) -> Reply:
-    asked_at: float | None = None
     pause = ref.poll_s
+    given: set[str] = set()
     while True:
-        if asked_at is None and await _cancelled_within(call, pause):
-            asked_at = asyncio.get_running_loop().time()
-            await _tell(server, ref)
-        elif asked_at is not None:
-            await asyncio.sleep(_LEAST_S)
+        if await _cancelled_within(call, pause):
+            return await _stopped(server, ref, call, partial(CancelledUpstream))
         task = await _looked(server, ref)
-        if task is not None:
-            value, message = task
-            if value.get("status") in _ENDED:
-                return await _end(server, ref, value, message, asked=asked_at is not None)
-            _relay(call, value)
-            pause = _pause(value)
-        if asked_at is not None and _over(asked_at, call.limits.cancel_grace_s):
-            raise CancelledUpstream(acknowledged=False)
+        if task is None:
+            continue
+        value, message = task
+        if value.get("status") in _ENDED:
+            return await _end(server, ref, value, message)
+        _relay(call, value)
+        if value.get("status") == "input_required" and not await _helped(
+            server, ref, call, value, given
+        ):
+            return await _stopped(server, ref, call, partial(InputWanted, _wanted(value)))
+        pause = _pause(value)
 
 
-def _over(since: float, seconds: float) -> bool:
-    return asyncio.get_running_loop().time() - since > seconds
+async def _helped(
+    server: Server, ref: TaskRef, call: Call, value: dict[str, Any], given: set[str]
+) -> bool:
+    """Pass on what answers there are to what it asks; False where there will be none."""
+    requests = value.get("inputRequests")
+    if call.on_input is None or not ref.modern or not isinstance(requests, dict) or not requests:
+        return False
+    answers = await call.on_input(requests)
+    if answers is None:
+        return False
+    # It may list what it was just told for a moment longer.
+    new = {key: answer for key, answer in answers.items() if key not in given}
+    if new:
+        more = b'"inputResponses":' + orjson.dumps(new)
+        with contextlib.suppress(NotSent, OutcomeUnknown):
+            await server.about_task("tasks/update", ref.id, _ERRAND, modern=True, more=more)
+            given |= set(new)
+    return True
+
+
+async def _stopped(
+    server: Server, ref: TaskRef, call: Call, why: Callable[..., CancelledUpstream]
+) -> Reply:
+    """Told to stop, it may all the same have come to a result, which wins."""
+    await _tell(server, ref)
+    until = asyncio.get_running_loop().time() + call.limits.cancel_grace_s
+    while asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(_LEAST_S)
+        task = await _looked(server, ref)
+        if task is None:
+            continue
+        value, message = task
+        if value.get("status") == "cancelled":
+            raise why(acknowledged=True)
+        if value.get("status") in _ENDED:
+            return await _end(server, ref, value, message)
+    raise why(acknowledged=False)
 
 
 async def _cancelled_within(call: Call, seconds: float) -> bool:
@@ -125,12 +163,8 @@ async def _looked(server: Server, ref: TaskRef) -> tuple[dict[str, Any], Message
     return message.value or {}, message
 
 
-async def _end(
-    server: Server, ref: TaskRef, value: dict[str, Any], message: Message, *, asked: bool
-) -> Reply:
+async def _end(server: Server, ref: TaskRef, value: dict[str, Any], message: Message) -> Reply:
     if value["status"] == "cancelled":
-        if asked:
-            raise CancelledUpstream(acknowledged=True)
         raise OutcomeUnknown("The server cancelled its task by itself.")
     if not ref.modern:
         return wire.reply(await _fetched(server, ref))
@@ -163,14 +197,21 @@ def _cut_out(message: Message, result: dict[str, Any]) -> bytes:
 
 def _relay(call: Call, value: dict[str, Any]) -> None:
     said = value.get("statusMessage")
-    waits = "It waits for input that cannot be given here." if _waits(value) else ""
-    text = " ".join(part for part in (waits, said if isinstance(said, str) else "") if part)
-    if text and call.on_status:
-        call.on_status(text[:1000])
+    if isinstance(said, str) and said and call.on_status:
+        call.on_status(said[:1000])
 
 
-def _waits(value: dict[str, Any]) -> bool:
-    return value.get("status") == "input_required"
+def _wanted(value: dict[str, Any]) -> str:
+    """What it asks for, in its own words, as far as it has any."""
+    requests = value.get("inputRequests")
+    asked = requests.values() if isinstance(requests, dict) else ()
+    said = [_member(_member(one, "params"), "message") for one in asked]
+    words = [text for text in [*said, value.get("statusMessage")] if isinstance(text, str) and text]
+    return words[0][:300] if words else ""
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
 
 
 async def _tell(server: Server, ref: TaskRef) -> None:

@@ -71,6 +71,9 @@ class TaskRef:
 
 OnTask = Callable[[TaskRef], Awaitable[None]]
 OnStatus = Callable[[str], None]
+# What a task asks for, by its keys: the answers there are by now, or None where there will be none.
+Answers = dict[str, dict[str, Any]]
+OnInput = Callable[[dict[str, Any]], Awaitable[Answers | None]]
 OnProgress = Callable[[Progress], None]
 OnLog = Callable[[dict[str, Any]], None]
 
@@ -134,3 +137,14 @@ class CancelledUpstream(OutcomeUnknown):
             if acknowledged
             else "The call was cancelled; the server has not said whether it stopped in time."
         )
+
+
+class InputWanted(CancelledUpstream):
+    """The server goes on only with an answer that nobody here can give, and was told to stop."""
+
+    def __init__(self, wanted: str, *, acknowledged: bool) -> None:
+        super().__init__(acknowledged=acknowledged)
+        said = f" (“{wanted}”)" if wanted else ""
+        end = "confirmed that it stopped" if acknowledged else "has not said whether it stopped"
+        sentence = f"The server asked for input{said}, which cannot be given here, and {end}."
+        self.args = (sentence,)

@@ -65,7 +65,7 @@ def meta(
         fields[f"{_META}clientInfo"] = CLIENT_INFO
         fields[f"{_META}clientCapabilities"] = {"extensions": {TASKS: {}}} if tasks else {}
     if modern and log:
-        fields[f"{_META}logLevel"] = "debug"
+        fields[f"{_META}logLevel"] = "info"
     if token is not None:
         fields["progressToken"] = token
     if key:
@@ -92,8 +92,8 @@ def call(id_: int, name: bytes, arguments: bytes, meta: bytes, *, as_task: bool 
     )
 
 
-def about_task(id_: int, method: str, task: str, *, modern: bool) -> bytes:
-    params = b'"taskId":' + orjson.dumps(task)
+def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = b"") -> bytes:
+    params = b'"taskId":' + orjson.dumps(task) + (b"," + more if more else b"")
     if modern:
         params += b"," + meta(modern, tasks=True)
     return request(id_, method, params)

@@ -219,6 +219,7 @@ def test_it_refuses_to_change_what_was_asked(scout: Agent, state: State, change:
         "DELETE FROM calls_call",
         "TRUNCATE calls_call CASCADE",
         "UPDATE calls_result SET body = 'x'",
+        "UPDATE calls_resultpart SET body = 'x'",
         "UPDATE approvals_vote SET approve = true",
         "DELETE FROM approvals_vote",
         "UPDATE registry_definition SET body = '{}'",

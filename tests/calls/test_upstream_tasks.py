@@ -1,18 +1,22 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from accounts import services as accounts
 from accounts.models import Agent, User
 from audit.models import Entry
 from audit.services import Actor
-from calls import services
+from calls import services as calls_services
 from calls.models import Call
 from calls.states import State
-from registry.models import Toolset
+from registry import services
+from registry.models import Tool, Toolset
 from tests.calls import rows
+from tests.gateway.agent import TASKS
 from tests.gateway.conftest import Play, the_call, until
 from tests.processes import Stack
 from tests.upstreams.tasking import Tasking
@@ -60,17 +64,31 @@ async def test_what_its_server_says_of_it_is_shown(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
     assert stack.worker
-    upstream.says = "input_required"
     await sync_to_async(rows.queue)(scout, bob, "hang")
 
     async def shown() -> bool:
-        said = (await the_call()).progress_message
-        return said == "It waits for input that cannot be given here. Counting passengers."
+        return (await the_call()).progress_message == "Counting passengers."
 
     await until(shown)
-    upstream.says = "working"
     upstream.release()
     await ended(State.SUCCEEDED)
+
+
+async def test_one_that_wants_input_is_told_to_stop_and_the_call_says_why(
+    toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
+) -> None:
+    assert stack.worker
+    upstream.says = "input_required"
+    await sync_to_async(rows.queue)(scout, bob, "hang")
+
+    call = await ended(State.FAILED)
+
+    assert call.outcome == (
+        "The server asked for input (“How many bags?”), which cannot be given here, and confirmed "
+        "that it stopped."
+    )
+    assert call.executed == "unknown"
+    assert "tasks/cancel" in upstream.about_tasks
 
 
 async def test_another_worker_goes_on_with_it(
@@ -113,7 +131,7 @@ async def test_it_is_cancelled_where_it_runs(
     (call_id,) = await sync_to_async(rows.queue)(scout, bob, "hang")
     await followed(upstream)
 
-    await sync_to_async(services.cancel)(call_id, by=Actor("person", bob.pk, "bob"))
+    await sync_to_async(calls_services.cancel)(call_id, by=Actor("person", bob.pk, "bob"))
 
     await ended(State.CANCELLED)
     assert "tasks/cancel" in upstream.about_tasks
@@ -129,3 +147,89 @@ async def test_a_task_that_its_server_has_forgotten_is_unknown(
     upstream.says = "cancelled"
 
     assert "cancelled its task by itself" in (await ended(State.UNKNOWN)).outcome
+
+
+FORMS: dict[str, Any] = {**TASKS, "elicitation": {}}
+
+
+async def wanted(agent: Any, task: str) -> dict[str, Any]:
+    async def asked() -> Any:
+        result = (await agent.ask("tasks/get", {"taskId": task})).result
+        return result if result["status"] == "input_required" else None
+
+    found: dict[str, Any] = await until(asked)
+    return found
+
+
+async def test_what_it_asks_is_passed_on_to_an_agent_that_can_answer(
+    play: Play, stack: Stack, upstream: Tasking
+) -> None:
+    assert stack.worker
+    await Tool.objects.filter(name="hang").aupdate(mode=Tool.Mode.BACKGROUND)
+    upstream.says = "input_required"
+    agent = play(capabilities=FORMS)
+    made = await agent.call("rec.hang")
+    task = made.result["taskId"]
+
+    found = await wanted(agent, task)
+
+    (request,) = found["inputRequests"].values()
+    assert request["params"]["message"] == "How many bags?"
+    # One that has shown no forms with this request is not asked.
+    plain = await play(capabilities=TASKS).ask("tasks/get", {"taskId": task})
+    assert plain.result["status"] == "working"
+
+    answer = {"action": "accept", "content": {"bags": 2}}
+    params = {"taskId": task, "inputResponses": {"bags": answer, "other": {}, "bad": 7}}
+    told = await agent.ask("tasks/update", params)
+    later = {"taskId": task, "inputResponses": {"bags": {"action": "decline"}}}
+    await agent.ask("tasks/update", later)
+
+    assert told.result == {"resultType": "complete"}
+
+    async def arrived() -> bool:
+        return bool(upstream.answers)
+
+    await until(arrived)
+    assert upstream.answers == {"bags": answer}
+    upstream.release()
+    call = await ended(State.SUCCEEDED)
+    asked, given = [
+        entry
+        async for entry in Entry.objects.filter(
+            call_id=call.pk, action__startswith="call.input"
+        ).order_by("id")
+    ]
+    assert (asked.action, asked.reason) == ("call.input_asked", "How many bags?")
+    assert (given.action, given.actor, given.details["said"]) == (
+        "call.input_given",
+        "scout",
+        "accept",
+    )
+
+
+async def test_another_agent_answers_nothing(
+    play: Play, stack: Stack, upstream: Tasking, toolset: Toolset, bob: User
+) -> None:
+    assert stack.worker
+    await Tool.objects.filter(name="hang").aupdate(mode=Tool.Mode.BACKGROUND)
+    upstream.says = "input_required"
+    agent = play(capabilities=FORMS)
+    task = (await agent.call("rec.hang")).result["taskId"]
+    await wanted(agent, task)
+
+    @sync_to_async
+    def another() -> str:
+        other = accounts.create_agent("other", owner=bob, by=bob)
+        services.assign(toolset, other, by=bob)
+        return accounts.issue_token(other, by=bob)
+
+    thief = play(token=await another(), capabilities=FORMS)
+    params = {"taskId": task, "inputResponses": {"bags": {"action": "accept"}}}
+    refused = await thief.ask("tasks/update", params)
+
+    assert refused.error["code"] == -32602
+    assert (await wanted(agent, task))["status"] == "input_required"
+    await agent.ask("tasks/cancel", {"taskId": task})
+    await ended(State.CANCELLED)
+    assert upstream.answers == {}

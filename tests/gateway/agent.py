@@ -116,7 +116,8 @@ class Agent:
         if self.revision != MODERN:
             return {"MCP-Protocol-Version": self.revision, "Mcp-Session-Id": self.session}
         headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
-        named = message["params"].get("taskId") or message["params"].get("name")
+        params = message["params"]
+        named = params.get("taskId") or params.get("uri") or params.get("name")
         return {**headers, "Mcp-Name": named} if isinstance(named, str) else headers
 
     async def begin(self) -> Reply:

@@ -8,9 +8,10 @@ import pytest
 
 from calls.models import Call
 from calls.states import State
+from policies.models import Effect
 from tests.database import Databases
-from tests.gateway.agent import Agent
-from tests.gateway.conftest import Play, until
+from tests.gateway.agent import TASKS, Agent
+from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -45,6 +46,30 @@ async def test_a_call_that_cannot_be_recorded_is_not_sent(
 
     await until(known_as_not_sent)
     assert (await any_agent.call("rec.echo", {"text": "y"})).text == "y"
+
+
+async def test_a_held_call_whose_record_is_late_is_joined_by_whoever_asks_again(
+    play: Play, rule: AddRule, superuser: psycopg.Connection, upstream: Recorder
+) -> None:
+    agent = play(capabilities=TASKS)
+    await rule(Effect.ASK, "erase")
+    await agent.ask("tools/list")
+
+    with superuser.transaction():
+        superuser.execute("LOCK TABLE approvals_approval IN ACCESS EXCLUSIVE MODE")
+        reply = await agent.call("rec.erase", {})
+
+    assert reply.status == 503
+    assert "Whether the call was recorded is not known" in reply.error["message"]
+    assert "joins it" in reply.error["message"]
+
+    async def waits() -> bool:
+        return await Call.objects.filter(state=State.HELD).aexists()
+
+    await until(waits)
+    joined = await agent.call("rec.erase", {})
+    assert joined.call_id == str((await Call.objects.aget()).pk)
+    assert upstream.calls == []
 
 
 async def test_while_revocations_cannot_be_known_nobody_is_let_in(

@@ -29,7 +29,7 @@ async def test_a_revision_that_we_speak_is_agreed_upon(play: Play, version: str)
     reply = await play(version).begin()
 
     assert reply.result["protocolVersion"] == version
-    assert reply.result["capabilities"] == {"tools": {"listChanged": True}}
+    assert reply.result["capabilities"] == {"tools": {"listChanged": True}, "resources": {}}
     assert reply.result["serverInfo"]["name"] == "countersign"
 
 

@@ -15,11 +15,13 @@ class Tasking(Recorder):
     tasks: dict[str, str] = field(default_factory=dict)
     # "working", "input_required", or how each task ends that is asked for.
     says: str = "working"
+    answers: dict[str, Any] = field(default_factory=dict)
 
     def reset(self) -> None:
         super().reset()
         self.tasks.clear()
         self.says = "working"
+        self.answers.clear()
 
     @property
     def about_tasks(self) -> list[str]:
@@ -39,6 +41,11 @@ class Tasking(Recorder):
     async def other(self, received: Received, send: Any) -> None:
         method = received.message["method"]
         assert received.headers["mcp-name"] == received.message["params"]["taskId"] == "task-1"
+        if method == "tasks/update":
+            self.answers |= received.message["params"]["inputResponses"]
+            self.says = "working"
+            await self._say(send, received, {"resultType": "complete"})
+            return
         if method == "tasks/cancel":
             self.says = "cancelled"
             await self._say(send, received, {"resultType": "complete"})
@@ -52,7 +59,12 @@ class Tasking(Recorder):
         await self._result(send, received, json.dumps(members).encode())
 
     def _task(self, status: str) -> dict[str, Any]:
+        asked = {
+            "method": "elicitation/create",
+            "params": {"message": "How many bags?", "requestedSchema": {"type": "object"}},
+        }
         return {
+            **({"inputRequests": {"bags": asked}} if status == "input_required" else {}),
             "taskId": "task-1",
             "status": status,
             "statusMessage": "Counting passengers.",

@@ -16,6 +16,7 @@ APPEND_ONLY = (
     "approvals_vote",
     "calls_amendment",
     "calls_latereply",
+    "calls_logline",
     "accounts_proof",
     "approvals_comment",
 )
@@ -25,6 +26,7 @@ NEVER_REMOVED = (
     "calls_call",
     "calls_result",
     "calls_freeze",
+    "calls_input",
     "approvals_approval",
     "registry_tool",
     "approvals_grant",
