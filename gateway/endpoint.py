@@ -10,6 +10,8 @@ import asyncio
 import time
 from typing import Any
 
+from django.conf import settings
+
 from accounts.tokens import Bearer
 from core.errors import RecordUnavailable
 from gateway import body, door, listening, protocol
@@ -26,6 +28,8 @@ from registry.published import PublishedToolset
 
 LOOK_AGAIN_S = 0.05
 LEAVE_S = 3.0
+# Of the time that a process has to end, for answers on their way.
+ANSWERED_S = 5.0
 
 
 class Endpoint:
@@ -126,9 +130,9 @@ class Endpoint:
             await send({"type": "lifespan.startup.complete"})
 
     def hurry(self) -> None:
-        """This process is about to end: who waits for a person comes back to another one."""
+        """This process is about to end: who would wait for longer comes back to another one."""
         if self._runtime is not None:
-            self._runtime.watch.hurry()
+            self._runtime.watch.hurry(settings.STOP_WITHIN_S - ANSWERED_S)
 
 
 def _address(scope: Any) -> tuple[str, str]:

@@ -42,8 +42,12 @@ async def await_call(turn: Turn) -> bytes:
     if found is None:
         return turn.sentence(NOT_YOURS)
     turn.reply.linger(waiting.gone(turn.runtime, found.call_id, None))
-    answer = found.seen.answer or await waiting.wait_for_people(
-        turn.runtime, found.call_id, seconds=settings.HOLD_S, on_step=turn.on_step
+    answer = found.seen.answer or await waiting.wait(
+        turn.runtime,
+        found.call_id,
+        seconds=settings.HOLD_S,
+        on_step=turn.on_step,
+        for_people=True,
     )
     if answer is None:
         return await pending.not_yet(turn, found.call_id)

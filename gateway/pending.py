@@ -39,7 +39,9 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     shown = turn.message.params["requestState"]
     state = handles.unseal_state(shown, turn.agent_id, digest=digest)
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
-    answer = await waiting.wait_for_people(turn.runtime, state.call_id, seconds=settings.HOLD_S)
+    answer = await waiting.wait(
+        turn.runtime, state.call_id, seconds=settings.HOLD_S, for_people=True
+    )
     if answer is not None:
         await waiting.heard(turn.runtime, state.call_id)
         return turn.answered(answer)
@@ -92,12 +94,12 @@ async def _held(turn: Turn, call_id: UUID) -> bytes:
             beat += 1
             turn.progress.step(Step(beat * _TINY, None, _("Waiting for a person's approval.")))
             left = min(left, SIGN_OF_LIFE_S)
-        answer = await waiting.wait_for_people(
-            turn.runtime, call_id, seconds=left, on_step=turn.on_step
+        answer = await waiting.wait(
+            turn.runtime, call_id, seconds=left, on_step=turn.on_step, for_people=True
         )
         if answer is not None:
             return turn.answered(answer)
-        if turn.runtime.watch.hurried:
+        if turn.runtime.watch.until is not None:
             break
     return await not_yet(turn, call_id)
 
@@ -105,10 +107,13 @@ async def _held(turn: Turn, call_id: UUID) -> bytes:
 async def _until_done(turn: Turn, call_id: UUID) -> bytes:
     """Nobody has to decide: it is with a worker, whose time limit ends this."""
     turn.reply.linger()
-    answer = None
-    while answer is None:
+    while True:
         answer = await waiting.wait(turn.runtime, call_id, seconds=60, on_step=turn.on_step)
-    return turn.answered(answer)
+        if answer is not None:
+            return turn.answered(answer)
+        if turn.runtime.watch.until is not None:
+            # Cut off, it would look as if its client went away, and the call would be cancelled.
+            return await not_yet(turn, call_id)
 
 
 async def not_yet(turn: Turn, call_id: UUID) -> bytes:

@@ -23,17 +23,17 @@ _HEARD = "UPDATE calls_call SET unheard_at = NULL WHERE id = %s AND unheard_at I
 
 
 async def wait(
-    runtime: Runtime, call_id: UUID, *, seconds: float, on_step: OnStep | None = None
+    runtime: Runtime,
+    call_id: UUID,
+    *,
+    seconds: float,
+    on_step: OnStep | None = None,
+    for_people: bool = False,
 ) -> Answer | None:
-    """None: it has not ended within `seconds`."""
-    return await runtime.watch.wait(call_id, seconds=seconds, on_step=on_step)
-
-
-async def wait_for_people(
-    runtime: Runtime, call_id: UUID, *, seconds: float, on_step: OnStep | None = None
-) -> Answer | None:
-    """As before, and ends sooner where this process makes way for another."""
-    return await runtime.watch.wait_for_people(call_id, seconds=seconds, on_step=on_step)
+    """None: it has not ended within `seconds`, or this process makes way for another."""
+    return await runtime.watch.wait(
+        call_id, seconds=seconds, on_step=on_step, for_people=for_people
+    )
 
 
 async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:

@@ -45,8 +45,9 @@ class Watch:
         self._due: set[UUID] = set()
         self._nudge = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.hurried = False
-        self._for_people: set[asyncio.Timeout] = set()
+        # On the loop's clock, once this process is about to end.
+        self.until: float | None = None
+        self._patience: dict[asyncio.Timeout, bool] = {}
         hands.listener.on(CALL, self._heard)
 
     def start(self) -> None:
@@ -60,39 +61,42 @@ class Watch:
                 await self._task
 
     async def wait(
-        self, call_id: UUID, *, seconds: float, on_step: OnStep | None = None
+        self,
+        call_id: UUID,
+        *,
+        seconds: float,
+        on_step: OnStep | None = None,
+        for_people: bool = False,
     ) -> Answer | None:
-        """The call's answer, or None if it has not ended within `seconds`."""
+        """The call's answer, or None if it has not ended within `seconds`; sooner where this
+        process makes way for another, and at once where people are to decide."""
         watcher = Watcher(on_step)
         self._watchers.setdefault(call_id, set()).add(watcher)
         self._look_at(call_id)
+        patience = asyncio.timeout(self._at_most(seconds, for_people=for_people))
+        self._patience[patience] = for_people
         try:
-            async with asyncio.timeout(seconds):
+            async with patience:
                 return await watcher.answer
         except TimeoutError:
             return None
         finally:
+            del self._patience[patience]
             self._forget(call_id, watcher)
 
-    async def wait_for_people(
-        self, call_id: UUID, *, seconds: float, on_step: OnStep | None = None
-    ) -> Answer | None:
-        """As long as this process may, which is to end soon when it is hurried."""
-        patience = asyncio.timeout(0 if self.hurried else seconds)
-        self._for_people.add(patience)
-        try:
-            async with patience:
-                return await self.wait(call_id, seconds=seconds + EVERY_S, on_step=on_step)
-        except TimeoutError:
-            return None
-        finally:
-            self._for_people.discard(patience)
-
-    def hurry(self) -> None:
-        self.hurried = True
-        for patience in self._for_people:
+    def hurry(self, seconds: float) -> None:
+        """Nobody waits here for longer than that."""
+        self.until = asyncio.get_running_loop().time() + seconds
+        for patience, for_people in self._patience.items():
             if not patience.expired():
-                patience.reschedule(asyncio.get_running_loop().time())
+                when = patience.when() or 0.0
+                patience.reschedule(0.0 if for_people else min(when, self.until))
+
+    def _at_most(self, seconds: float, *, for_people: bool) -> float:
+        if self.until is None:
+            return seconds
+        left = 0.0 if for_people else self.until - asyncio.get_running_loop().time()
+        return max(0.0, min(seconds, left))
 
     def _forget(self, call_id: UUID, watcher: Watcher) -> None:
         watchers = self._watchers[call_id]

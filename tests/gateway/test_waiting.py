@@ -15,7 +15,7 @@ from calls.states import State
 from gateway import handles
 from policies.models import Effect
 from registry import services
-from registry.models import Toolset
+from registry.models import Tool, Toolset
 from tests.gateway.agent import URLS, Agent
 from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
 from tests.processes import Stack
@@ -179,6 +179,56 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     await deciding
     assert awaited.text == "x"
     assert awaited.call_id == reply.call_id
+
+
+async def test_a_process_that_stops_sends_who_waits_for_a_person_to_the_next_one(
+    asking: None, play: Play, own_stack: Stack, upstream: Recorder
+) -> None:
+    assert own_stack.agents
+    modern, legacy = play(at_stack=own_stack), play("2025-06-18", at_stack=own_stack)
+    first = await modern.call("rec.echo", {"text": "x"})
+    await legacy.begin()
+    asked = [
+        asyncio.create_task(retry(modern, first)),
+        asyncio.create_task(legacy.call("rec.echo", {"text": "y"})),
+    ]
+
+    async def both_wait() -> bool:
+        return await Call.objects.filter(state=State.HELD).acount() == 2
+
+    await until(both_wait)
+    await sync_to_async(own_stack.agents.stop)()
+    again, told = await asyncio.gather(*asked)
+
+    assert again.result["resultType"] == "input_required"
+    assert told.text.startswith("Not executed: waiting for approval.")
+    assert upstream.calls == []
+
+
+async def test_a_process_that_stops_lets_nobodys_long_call_be_cancelled(
+    play: Play, stack: Stack, own_stack: Stack, upstream: Recorder
+) -> None:
+    own_stack.env["COUNTERSIGN_STOP_WITHIN_S"] = "1"
+    await Tool.objects.filter(name="hang").aupdate(mode=Tool.Mode.BACKGROUND)
+    assert stack.worker
+    assert own_stack.agents
+    asking = asyncio.create_task(play(at_stack=own_stack).call("rec.hang"))
+
+    async def sent() -> bool:
+        return bool(upstream.calls)
+
+    await until(sent)
+    await sync_to_async(own_stack.agents.stop)()
+    reply = await asking
+
+    assert "countersign.await_call" in reply.text
+    upstream.release()
+
+    async def succeeded() -> bool:
+        return (await the_call()).state == State.SUCCEEDED
+
+    await until(succeeded)
+    assert (await the_call()).cancel_asked_at is None
 
 
 async def test_rounds_end_before_clients_lose_patience(
