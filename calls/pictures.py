@@ -17,6 +17,8 @@ from calls.changes import edited
 from calls.models import Call, LateReply, Rerun
 from calls.states import LIVE, State
 
+_LONG = Call.Mode.BACKGROUND
+
 
 def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
     """None when there is no such call, or it is not this person's to see."""
@@ -24,6 +26,7 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
     if call is None or not person.has_perm("calls.view_call"):
         return None
     may_read = may_read_payload(call, person)
+    shown = results.of_call(call) if may_read else None
     return {
         "user": person,
         "perms": PermWrapper(person),
@@ -35,10 +38,11 @@ def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
         "took": _seconds(call),
         "may_read": may_read,
         "edited": edited(call) if may_read else None,
-        "result": results.of_call(call) if may_read else None,
-        "result_gone": results.gone(call) if call.result_size else None,
+        "result": shown,
+        "result_gone": results.gone(call) if call.result_size and not shown else None,
         "late": _late(call),
-        "log": list(call.log_lines.all()) if may_read else [],
+        # Short calls are asked for none.
+        "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
         **_reruns(call),
     }
 
