@@ -1,0 +1,247 @@
+"""Forms filled in to their last field: rules, grants, edits, filters, servers; and copies."""
+
+import re
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.roles import Role
+from approvals.models import Approval, Grant
+from approvals.services import vote
+from audit.services import SYSTEM
+from calls.models import Amendment, Call
+from calls.states import State
+from policies.models import Rule
+from policies.services import remove_rule
+from registry.models import Server
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console import scenery
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def test_a_rule_with_everything_that_a_rule_can_say(opened: Opened, office: Office) -> None:
+    # Two of them, so that the rule can be met.
+    scenery.person("carol", Role.APPROVER)
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR))
+    page.goto("/new/rule/")
+    form = page.get_by_role("main").locator("form")
+    form.get_by_label("Name", exact=True).fill("Mails of scout")
+    form.locator("[name=effect]").select_option("ask")
+    form.locator("[name=server]").fill("mailer")
+    form.locator("[name=tool]").fill("send_*")
+    form.locator("[name=hint]").select_option("destructive")
+    form.locator("[name=when]").fill('args.subject != ""')
+    form.get_by_role("checkbox", name="scout").check()
+    form.get_by_role("checkbox", name="Viewer").check()
+    form.locator("[name=mode]").select_option(index=0)
+    form.locator("[name=reason]").fill("Two people read it.")
+    form.locator("[name=decide_within]").fill("3600")
+    form.locator("[name=start_within]").fill("600")
+    form.locator("[name=confirm_grants]").check()
+    form.locator("[name=thresholds-0-approve]").fill("2")
+    form.locator("[name=thresholds-0-deny]").fill("1")
+    form.locator("[name=thresholds-0-from]").select_option("group:Approver")
+    form.locator("[name=thresholds-0-distinct]").select_option("team")
+    form.locator("[name=thresholds-0-step_up]").select_option("totp")
+
+    form.get_by_role("button", name="Save the rule").press("Enter")
+
+    expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
+    made = Rule.objects.get(name="Mails of scout")
+    assert [agent.name for agent in made.agents.all()] == ["scout"]
+    assert made.thresholds == [
+        {"approve": 2, "deny": 1, "from": "group:Approver", "distinct": "team", "step_up": "totp"}
+    ]
+
+
+def test_a_rule_is_changed(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR))
+    page.goto("/policies/")
+    page.get_by_role("link", name="Changes are read first").click()
+
+    page.locator("[name=reason]").fill("Somebody looks at changes.")
+    page.get_by_role("button", name="Save the rule").click()
+
+    expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
+    assert Rule.objects.get(name="Changes are read first").reason == "Somebody looks at changes."
+
+
+def approved(office: Office) -> UUID:
+    call_id = scenery.call(office.scout, office.send, scenery.MAIL, State.HELD)
+    approval = Approval.objects.get(pk=call_id)
+    vote(approval, by=office.alice, approve=True, seen_digest=approval.call.call_digest)
+    return call_id
+
+
+def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
+    alice.goto(f"/queue/{approved(office)}/grant/")
+    subject = alice.get_by_role("group", name="$.subject")
+    subject.get_by_role("combobox").select_option("set")
+    subject.get_by_label("One value a line").fill("Minutes of Tuesday\nMinutes of Friday")
+    alice.get_by_label("So many times").fill("3")
+    alice.get_by_label("For so many days").fill("5")
+    alice.get_by_label("Each day from").fill("09:00")
+    alice.get_by_label("until", exact=True).fill("17:00")
+    alice.locator("[name=weekday]").first.check()
+    alice.get_by_label("Why").fill("Minutes go out every week.")
+    alice.get_by_role("button", name="What would it have covered?").click()
+
+    alice.get_by_role("button", name="Grant it").press("Enter")
+
+    expect(alice.get_by_text("holds from now on")).to_be_visible()
+    made = Grant.objects.get()
+    assert (made.max_uses, made.days, made.start_minute, made.end_minute) == (3, [0], 540, 1020)
+    assert made.bounds[0]["values"] == ['"Minutes of Tuesday"', '"Minutes of Friday"']
+
+
+def test_an_edit_adds_an_item_and_is_kept_from_the_agent(alice: Page, office: Office) -> None:
+    scenery.person("carol", Role.APPROVER)
+    remove_rule(Rule.objects.get(name="Nothing leaves the house"), by=SYSTEM)
+    alice.goto(f"/queue/{office.held}/edit/")
+    to = alice.get_by_role("group", name=re.compile("^to"))
+    to.get_by_role("button", name="Add an item to to").press("Enter")
+    to.get_by_role("textbox").nth(1).fill("ben@example.org")
+    to.get_by_role("textbox").nth(0).fill("anna@example.org")
+    alice.get_by_label(re.compile("^priority")).select_option(label="low")
+    alice.get_by_role("button", name="Edit as JSON").click()
+    expect(alice.get_by_label("Arguments as JSON")).to_have_value(re.compile("ben@example.org"))
+    alice.get_by_role("button", name="Back to the fields").click()
+    to.get_by_role("button", name=re.compile("Remove")).nth(0).click()
+    expect(to.get_by_role("textbox")).to_have_count(1)
+    alice.locator("[name=note]").fill("To Ben instead.")
+    alice.locator("[name=private]").check()
+
+    alice.get_by_role("button", name="Propose these arguments").press("Enter")
+
+    expect(alice.get_by_text("Your change is proposed.")).to_be_visible()
+    made = Amendment.objects.get()
+    assert made.private
+    assert b"ben@example.org" in Call.objects.get(pk=office.held).to_send
+
+
+FILTERS = {
+    "person": ("alice", "/audit/"),
+    "tool": ("mailer.send_mail", "/audit/"),
+    "behalf": ("bob", "/audit/"),
+    "server": ("mailer", "/audit/"),
+    "rule": ("Everyday work", "/audit/"),
+    "action": ("call.held", "/audit/"),
+    "since": ("2026-01-01T00:00", "/audit/"),
+    "until": ("2036-01-01T00:00", "/audit/"),
+    "text": ("minutes", "/audit/"),
+    "agent": ("scout", "/audit/who-ran-what/"),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_each_filter_of_the_record_narrows_it(alice: Page, name: str) -> None:
+    value, address = FILTERS[name]
+    alice.goto(address)
+    more = alice.get_by_text("More filters, exact times")
+    if not alice.locator(f"[data-filters] [name={name}]").is_visible():
+        more.press("Enter")
+
+    alice.locator(f"[data-filters] [name={name}]").fill(value)
+    alice.locator("[data-filters]").get_by_role("button", name="Filter").click()
+
+    alice.wait_for_url(re.compile(rf"[?&]{name}="))
+    expect(alice.locator(f"[data-filters] [name={name}]")).to_have_value(value)
+
+
+def test_the_record_is_filtered_by_choices(alice: Page) -> None:
+    alice.goto("/audit/")
+    alice.get_by_text("More filters, exact times").click()
+    alice.get_by_label("State").select_option("held")
+    alice.get_by_label("Time", exact=True).select_option("24h")
+    alice.get_by_label("Decision").select_option("ask")
+    alice.locator("[data-filters]").get_by_role("button", name="Filter").press("Enter")
+
+    expect(alice.locator("#entries tbody tr")).to_have_count(2)
+    alice.get_by_text("As a table").first.click()
+    expect(alice.get_by_role("columnheader", name="Until")).to_be_visible()
+    alice.get_by_role("link", name="Clear").click()
+    expect(alice.get_by_label("Decision")).to_have_value("")
+
+
+def test_a_clients_json_is_pasted_tested_and_registered(alice: Page) -> None:
+    alice.goto("/new/server/")
+    alice.get_by_role("link", name="Paste JSON").click()
+    alice.get_by_label("JSON", exact=True).fill(
+        '{"mcpServers": {"sums": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}'
+    )
+    alice.get_by_role("button", name="Test the connection").press("Enter")
+    expect(alice.get_by_text("sums cannot be asked.")).to_be_visible()
+
+    alice.get_by_role("button", name="Register all").click()
+
+    expect(alice.get_by_role("heading", level=1)).to_contain_text("sums")
+    assert Server.objects.filter(slug="sums").exists()
+
+
+def test_a_server_with_all_that_it_needs(alice: Page) -> None:
+    alice.goto("/new/server/")
+    alice.get_by_label("Name", exact=True).fill("sums")
+    alice.get_by_label("Title").fill("Sums and more")
+    alice.get_by_label("URL").fill("http://127.0.0.1:9/mcp")
+    alice.get_by_label("Headers").fill("X-Office: north")
+    alice.get_by_label("Publish what the first look finds").check()
+    alice.get_by_role("button", name="Register", exact=True).press("Enter")
+
+    expect(alice.get_by_role("heading", name="What sums offers")).to_be_visible()
+    assert Server.objects.get(slug="sums").title == "Sums and more"
+
+
+def test_every_clients_configuration_is_copied(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, permissions=CLIPBOARD)
+    page.goto("/toolsets/office/connect/")
+
+    names = page.get_by_role("button", name=re.compile("^Copy ")).all_inner_texts()
+    assert len(names) >= 8
+    for n, _name in enumerate(names):
+        copy = page.locator("button[data-copy]").nth(n)
+        copy.press("Enter")
+        expect(copy).to_contain_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()")
+
+
+def test_every_facet_opens_and_narrows(alice: Page) -> None:
+    alice.goto("/catalogue/")
+    facets = alice.get_by_role("navigation", name="Narrow by")
+    for n in range(facets.locator("details.facet").count()):
+        facet = facets.locator("details.facet").nth(n)
+        if facet.get_attribute("open") is None:
+            facet.locator("summary").press("Enter")
+        expect(facet.get_by_role("link").first).to_be_visible()
+
+    facets.get_by_role("link", name="Published", exact=True).click()
+    expect(alice).to_have_url(re.compile("state=published"))
+
+
+def test_a_tools_policy_is_asked_with_arguments(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.send.exposed_name}/policy/")
+    alice.get_by_label("Agent", exact=True).select_option("scout")
+    alice.get_by_label("Arguments").fill('{"to": ["ana@example.org"], "subject": "x", "body": "y"}')
+    alice.get_by_role("main").get_by_role("button").last.press("Enter")
+
+    expect(alice.get_by_text("Nothing leaves the house").first).to_be_visible()
+
+
+def test_what_did_not_happen_is_written_down(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.lost}/")
+    alice.get_by_label("It did not happen").check()
+    alice.get_by_label("How you know").fill("The outbox is empty.")
+    alice.get_by_role("button", name="Write it down").click()
+
+    expect(alice.get_by_text("Resolved").first).to_be_visible()
+    assert Call.objects.get(pk=office.lost).executed == "no"
+
+
+def test_calls_are_filtered_by_each_choice(alice: Page) -> None:
+    alice.goto("/calls/")
+    alice.get_by_label("State").select_option("live")
+    alice.get_by_role("button", name="Filter").press("Enter")
+
+    expect(alice.locator("tbody tr")).to_have_count(3)
