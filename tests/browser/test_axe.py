@@ -40,6 +40,7 @@ def look(page: Page) -> list[str]:
     return list(found)
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_on_any_page(opened: Opened, office: Office) -> None:
     ada = everybody("ada")
     furnish(office, ada)
