@@ -1,0 +1,56 @@
+"""The official conformance suite, at our endpoint with a server behind it: what concerns tools."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.embedded.valkey import free_port
+from policies.models import Effect
+from tests.conformance.suite import assert_clean, check
+from tests.flows.house import House, open_house, rule
+from tests.flows.servers import Server
+from tests.processes import HOST, Running, Stack
+
+LEGACY = ["2025-06-18", "2025-11-25"]
+BOTH = [*LEGACY, "2026-07-28"]
+SCENARIOS = {
+    "server-initialize": LEGACY,
+    "server-session-lifecycle": LEGACY,
+    "ping": LEGACY,
+    "tools-list": BOTH,
+    "tools-call-simple-text": BOTH,
+    "tools-call-image": BOTH,
+    "tools-call-audio": BOTH,
+    "tools-call-embedded-resource": BOTH,
+    "tools-call-mixed-content": BOTH,
+    "tools-call-error": BOTH,
+    "tools-call-with-progress": BOTH,
+    "json-schema-2020-12": ["2025-11-25", "2026-07-28"],
+    "server-sse-multiple-streams": ["2025-11-25", "2026-07-28"],
+    "dns-rebinding-protection": ["2025-11-25", "2026-07-28"],
+    "http-header-validation": ["2026-07-28"],
+}
+ALL = [(one, revision) for one, revisions in SCENARIOS.items() for revision in revisions]
+
+
+@pytest.fixture(scope="module")
+def house(
+    lasting_database: None, stack: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    folder, port = tmp_path_factory.mktemp("conformance"), free_port()
+    argv = [sys.executable, "-m", "tests.conformance.server", "--http", str(port)]
+    log = folder / "server.log"
+    server = Running(argv, env=stack.env, log=log, ready=lambda it: "running on" in it.text())
+    opened = open_house(stack, [Server("suite", url=f"http://{HOST}:{port}/mcp")])
+    rule(Effect.ALLOW, "*", position=1)
+    yield opened
+    server.kill()
+
+
+@pytest.mark.parametrize(("scenario", "revision"), ALL, ids=["@".join(one) for one in ALL])
+def test_nothing_fails(scenario: str, revision: str, house: House, tmp_path: Path) -> None:
+    url, token = house.url("suite"), house.token
+
+    assert_clean(check("server", scenario, revision, tmp_path, url=url, token=token))
