@@ -114,9 +114,8 @@ def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
             services.set_handling(shown, by=request.user, **form.cleaned_data)
             messages.success(request, _("“%s” is handled as chosen.") % name)
         else:
-            messages.error(
-                request, " ".join(said for every in form.errors.values() for said in every)
-            )
+            said = [str(error) for errors in form.errors.values() for error in errors]
+            messages.error(request, " ".join(said))
     except services.RegistrationRefused as error:
         messages.error(request, str(error))
     return redirect("registry:tool", name)
