@@ -246,6 +246,7 @@ async def test_answers_reach_the_one_who_asked(play: Play, toolset: Toolset, bob
 async def test_a_gateway_that_is_told_to_stop_stops(
     play: Play, own_stack: Stack, upstream: Recorder
 ) -> None:
+    own_stack.env |= {"COUNTERSIGN_STOP_WITHIN_S": "5"}
     assert own_stack.agents
     agent = play(at_stack=own_stack)
     asking = asyncio.create_task(agent.call("rec.hang", token="t"))
