@@ -39,19 +39,21 @@ class Relay:
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     at: float = 0.0
+    # Which call it is: the connection of an earlier one may end late.
+    turn: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up_reader, up_writer = await asyncio.open_connection(HOST, self.target)
         back = asyncio.create_task(_pass_on(up_reader, writer))
-        ours = False
+        ours = -1
         while chunk := await reader.read(65536):
             if b'"tools/call"' in chunk:
-                ours = True
+                ours = self.turn
                 self.began.set()
             if b"notifications/cancelled" in chunk:
                 self._note()
             up_writer.write(chunk)
-        if ours:
+        if ours == self.turn:
             self._note()
         up_writer.close()
         back.cancel()
@@ -62,6 +64,7 @@ class Relay:
             self.heard.set()
 
     def reset(self) -> None:
+        self.turn += 1
         self.heard.clear()
         self.began.clear()
 
