@@ -12,6 +12,7 @@ import logging
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
+from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ async def ring(group: str) -> None:
     try:
         async with asyncio.timeout(2):
             await layer.group_send(group, {"type": "changed", "group": group})
-    except (OSError, TimeoutError) as error:
+    except (OSError, TimeoutError, RedisError) as error:
         log.warning("live: %s was not told: %s", group, error)
 
 
