@@ -14,10 +14,11 @@ from accounts.roles import Role
 from calls.logs import CHARACTERS_MAX, LINES_MAX
 from calls.models import LogLine
 from calls.states import State
+from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.console import scenery
 from tests.gateway.agent import META, TASKS
-from tests.gateway.conftest import Play, until
+from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.chatty import Chatty
 
@@ -36,8 +37,10 @@ def upstream(running_recorder: Chatty) -> Chatty:
     return running_recorder
 
 
-async def asked(play: Play, *lines: Any) -> str:
+async def asked(play: Play, rule: AddRule, *lines: Any) -> str:
     await Tool.objects.filter(name="say").aupdate(mode=Tool.Mode.BACKGROUND)
+    # By its return the gateway knows what is above, too.
+    await rule(Effect.ALLOW, "say")
     reply = await play(capabilities=TASKS).call("rec.say", {"lines": lines})
     return reply.call_id
 
@@ -56,11 +59,12 @@ def page_of(client: Client, person: User, call_id: str) -> str:
 
 
 async def test_they_are_shown_while_it_runs_and_hide_nothing(
-    play: Play, stack: Stack, upstream: Chatty, client: Client, bob: User
+    play: Play, rule: AddRule, stack: Stack, upstream: Chatty, client: Client, bob: User
 ) -> None:
     assert stack.worker
     call_id = await asked(
         play,
+        rule,
         {"level": "info", "logger": "db", "data": "opened\u202e it"},
         {"level": "error", "data": {"left": 3, "zero": "\0"}},
         {"data": 1},
@@ -82,10 +86,10 @@ async def test_they_are_shown_while_it_runs_and_hide_nothing(
 
 
 async def test_they_are_for_those_who_may_read_what_was_asked(
-    play: Play, stack: Stack, upstream: Chatty, client: Client
+    play: Play, rule: AddRule, stack: Stack, upstream: Chatty, client: Client
 ) -> None:
     assert stack.worker
-    call_id = await asked(play, {"level": "info", "data": "a secret"})
+    call_id = await asked(play, rule, {"level": "info", "data": "a secret"})
     await kept(1)
     looker = await sync_to_async(scenery.person)("vera", Role.VIEWER)
 
@@ -103,11 +107,11 @@ async def test_they_are_for_those_who_may_read_what_was_asked(
     ],
 )
 async def test_they_are_capped_and_the_call_ends_all_the_same(
-    play: Play, stack: Stack, upstream: Chatty, lines: list[Any], most: int
+    play: Play, rule: AddRule, stack: Stack, upstream: Chatty, lines: list[Any], most: int
 ) -> None:
     assert stack.worker
     upstream.release()
-    call_id = await asked(play, *lines)
+    call_id = await asked(play, rule, *lines)
 
     found = await kept(most + 1)
 

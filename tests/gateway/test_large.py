@@ -17,10 +17,11 @@ from audit.models import Entry
 from calls.bigness import LARGE, PART
 from calls.models import Call, Result, ResultPart
 from calls.tasks import expire_results
+from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.gateway.agent import MODERN, TASKS, Agent, Reply
-from tests.gateway.conftest import Play, until
+from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -100,10 +101,12 @@ async def test_an_agent_says_how_much_it_takes(agent: Agent, upstream: Recorder)
 
 
 async def test_a_tasks_result_has_links_too(
-    play: Play, stack: Stack, upstream: Recorder, toolset: Toolset
+    play: Play, rule: AddRule, stack: Stack, upstream: Recorder, toolset: Toolset
 ) -> None:
     assert stack.worker
     await Tool.objects.filter(name="say").aupdate(mode=Tool.Mode.BACKGROUND)
+    # By its return the gateway knows what is above, too.
+    await rule(Effect.ALLOW, "say")
     upstream.results["say"] = said(text(LONG))
     agent = play(capabilities=TASKS)
     task = (await agent.call("rec.say")).result["taskId"]
