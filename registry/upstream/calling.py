@@ -18,7 +18,7 @@ from registry.upstream.values import (
     OnStatus,
     Progress,
 )
-from registry.upstream.wire import Message
+from registry.upstream.wire import TOOLS_CALL, Message
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class Call:
     as_task: bool = False
     on_status: OnStatus | None = None
     on_input: OnInput | None = None
+    # Of another method, `arguments` are all its params, and `name` is what a header repeats.
+    method: str = TOOLS_CALL
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

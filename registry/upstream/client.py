@@ -23,6 +23,7 @@ from registry.upstream.values import (
     Target,
     TaskRef,
 )
+from registry.upstream.wire import TOOLS_CALL
 
 Server = HttpServer | StdioServer
 
@@ -59,8 +60,10 @@ class Upstreams:
         on_status: OnStatus | None = None,
         on_input: OnInput | None = None,
         as_task: bool = False,
+        method: str = TOOLS_CALL,
     ) -> Reply:
-        """Send one call, at most once. `arguments` must be one JSON object, checked before.
+        """Send one call, at most once. `arguments` must be one JSON object, checked before; of
+        another `method` than tools/call they are its params, and `name` what a header repeats.
 
         `idempotency_key` is the same for each attempt of one call, for servers that heed it. Where
         the server makes a task of it, `on_task` is awaited before it is followed to its end.
@@ -79,6 +82,7 @@ class Upstreams:
             as_task=as_task,
             on_status=on_status,
             on_input=on_input,
+            method=method,
         )
         reply = await server.call(call)
         if on_task is None or (reply.kind != "task" and not as_task):

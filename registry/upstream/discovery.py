@@ -1,18 +1,21 @@
-"""What a server says of itself, and all its tools."""
+"""What a server says of itself, and all that it lists."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import orjson
 
+from registry.upstream import items
 from registry.upstream.headers import InvalidAnnotation, declared_params
 from registry.upstream.values import Answered, Discovery, Limits, Nonsense, TooLarge
 from registry.upstream.wire import METHOD_NOT_FOUND, MODERN
 
 _PAGES = 200
-_TOOLS = 5000
+_MOST = 5000
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
-Tools = list[dict[str, Any]]
+Items = list[dict[str, Any]]
+LeftOut = list[tuple[str, str]]
 
 
 class Server(Protocol):
@@ -24,7 +27,7 @@ class Server(Protocol):
 async def discover(server: Server, limits: Limits, *, by_http: bool) -> Discovery:
     revision, opening = await server.introduce(limits)
     tools = await _tools(server, opening, limits)
-    left_out: list[tuple[str, str]] = []
+    left_out: LeftOut = []
     if by_http and revision == MODERN:
         tools, left_out = _without_invalid(tools)
     instructions = opening.get("instructions")
@@ -34,11 +37,12 @@ async def discover(server: Server, limits: Limits, *, by_http: bool) -> Discover
         capabilities=_object(opening.get("capabilities")),
         instructions=instructions if isinstance(instructions, str) else "",
         tools=tools,
+        **{kind: await _others(server, opening, kind, limits, left_out) for kind in items.KINDS},
         left_out=tuple(left_out),
     )
 
 
-async def _tools(server: Server, opening: dict[str, Any], limits: Limits) -> Tools:
+async def _tools(server: Server, opening: dict[str, Any], limits: Limits) -> Items:
     try:
         return await _all_pages(server, limits)
     except Answered as error:
@@ -49,18 +53,55 @@ async def _tools(server: Server, opening: dict[str, Any], limits: Limits) -> Too
         raise
 
 
-async def _all_pages(server: Server, limits: Limits) -> Tools:
+async def _all_pages(server: Server, limits: Limits) -> Items:
     tools: dict[str, dict[str, Any]] = {}
+
+    def collect(page: dict[str, Any]) -> int:
+        _collect(page, tools)
+        return len(tools)
+
+    await _turn_pages(server, "tools", limits, collect)
+    return list(tools.values())
+
+
+async def _others(
+    server: Server, opening: dict[str, Any], kind: str, limits: Limits, left_out: LeftOut
+) -> Items | None:
+    """Its resources, templates or prompts. What is wrong with them keeps no tool from agents."""
+    if items.CAPABILITY[kind] not in _object(opening.get("capabilities")):
+        return []
+    found = items.Items(kind, left_out)
+    try:
+        await _turn_pages(server, items.LISTED[kind], limits, found.collect)
+    except Answered as error:
+        if error.code == METHOD_NOT_FOUND:
+            return []
+        left_out.append((items.METHOD[kind], str(error)))
+        return None
+    except (Nonsense, TooLarge) as error:
+        left_out.append((items.METHOD[kind], str(error)))
+        return None
+    return found.found
+
+
+async def _turn_pages(
+    server: Server, listed: str, limits: Limits, collect: Callable[[dict[str, Any]], int]
+) -> None:
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(_PAGES):
         params = b"" if cursor is None else b'"cursor":' + orjson.dumps(cursor)
-        page = await server.ask("tools/list", params, limits)
-        _collect(page, tools)
-        cursor = _next_cursor(page, seen)
+        page = await server.ask(f"{listed}/list", params, limits)
+        if collect(page) > _MOST:
+            raise TooLarge(f"The server lists more than {_MOST} {_named(listed)}.")
+        cursor = _next_cursor(page, listed, seen)
         if cursor is None:
-            return list(tools.values())
-    raise TooLarge(f"The server lists its tools on more than {_PAGES} pages.")
+            return
+    raise TooLarge(f"The server lists its {_named(listed)} on more than {_PAGES} pages.")
+
+
+def _named(listed: str) -> str:
+    return "resource templates" if listed == "resources/templates" else listed
 
 
 def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]]) -> None:
@@ -72,8 +113,6 @@ def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]]) -> None:
         if name in tools:
             raise Nonsense(f"The server lists the tool “{name[:100]}” twice.")
         tools[name] = tool
-    if len(tools) > _TOOLS:
-        raise TooLarge(f"The server lists more than {_TOOLS} tools.")
 
 
 def _name(tool: Any) -> str:
@@ -85,19 +124,19 @@ def _name(tool: Any) -> str:
     return name
 
 
-def _next_cursor(page: dict[str, Any], seen: set[str]) -> str | None:
+def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | None:
     cursor = page.get("nextCursor")
     if cursor is None:
         return None
     if not isinstance(cursor, str):
         raise Nonsense("The server's nextCursor is not text.")
     if cursor in seen:
-        raise Nonsense("The server's pages of tools lead in a circle.")
+        raise Nonsense(f"The server's pages of {_named(listed)} lead in a circle.")
     seen.add(cursor)
     return cursor
 
 
-def _without_invalid(tools: Tools) -> tuple[Tools, list[tuple[str, str]]]:
+def _without_invalid(tools: Items) -> tuple[Items, LeftOut]:
     """Source: MCP 2026-07-28: a client on HTTP must drop tools with an invalid x-mcp-header."""
     kept, left_out = [], []
     for tool in tools:

@@ -240,15 +240,19 @@ class HttpServer:
             raise
 
     def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
-        head, name = agreement.for_tool(call.name)
-        if call.param_headers and agreement.modern:
-            head += fields(call.param_headers)
         token = id_ if call.on_progress else None
         modern = agreement.modern
         meta = wire.meta(
             modern, token, call.on_log is not None, call.idempotency_key, call.takes_tasks
         )
-        body = wire.call(id_, name, call.arguments, meta, as_task=call.as_task and not modern)
+        if call.method == wire.TOOLS_CALL:
+            head, name = agreement.for_tool(call.name)
+            if call.param_headers and modern:
+                head += fields(call.param_headers)
+            body = wire.call(id_, name, call.arguments, meta, as_task=call.as_task and not modern)
+        else:
+            head = agreement.head(call.method, call.name)
+            body = wire.asking(id_, call.method, call.arguments, meta)
         order = self._order(id_, body, head, call.limits)
         order.resume = None if agreement.modern else agreement.resuming
         order.hear = partial(self._hear, agreement, call, id_)

@@ -184,8 +184,11 @@ class StdioServer:
         token = id_ if call.on_progress else None
         modern, log = self._revision == MODERN, call.on_log is not None
         meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks)
-        as_task = call.as_task and not modern
-        line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta, as_task=as_task)
+        if call.method == wire.TOOLS_CALL:
+            as_task = call.as_task and not modern
+            line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta, as_task=as_task)
+        else:
+            line = wire.asking(id_, call.method, call.arguments, meta)
         try:
             return await child.ask(id_, line, call.limits, partial(_hear, call, id_))
         except (TimedOut, asyncio.CancelledError):

@@ -39,8 +39,12 @@ class Discovery:
     capabilities: dict[str, Any]
     instructions: str
     tools: list[dict[str, Any]]
-    # Tools that must not be offered, as (name, why): their x-mcp-header annotations are invalid.
+    # What must not be offered, as (name, why).
     left_out: tuple[tuple[str, str], ...] = ()
+    # None: it could not be told, though the server says that it has some.
+    resources: list[dict[str, Any]] | None = field(default_factory=list)
+    templates: list[dict[str, Any]] | None = field(default_factory=list)
+    prompts: list[dict[str, Any]] | None = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 CLIENT_INFO = {"name": "countersign", "version": "0.1.0"}
 
+TOOLS_CALL = "tools/call"
 # For so long a server of 2025-11-25 is asked to keep what became of a task.
 TASK_TTL_MS = 24 * 3600 * 1000
 
@@ -90,6 +91,12 @@ def call(id_: int, name: bytes, arguments: bytes, meta: bytes, *, as_task: bool 
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"arguments":%s%s}}'
         % (id_, name, arguments, tail)
     )
+
+
+def asking(id_: int, method: str, params: bytes, meta: bytes) -> bytes:
+    """A request around the very bytes of `params`, an object without `_meta`."""
+    inside = params.strip()[1:-1].strip()
+    return request(id_, method, b",".join(part for part in (inside, meta) if part))
 
 
 def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = b"") -> bytes:
