@@ -27,6 +27,8 @@ SOUNDS = (
     "audio/aac",
     "audio/flac",
 )
+# A result that has one of these, and nothing in it, is as it should be.
+_EMPTY = {"content", "contents", "messages", "structuredContent"}
 # More than this of one text is for downloading.
 SHOWN = 200_000
 
@@ -62,9 +64,10 @@ def of_call(call: Call) -> Shown | None:
     content = _parsed(body)
     if row.kind == "error" or not isinstance(content, dict):
         return Shown(True, len(body), [_json(0, body)])
-    items = content.get("content")
     structured = content.get("structuredContent")
-    pieces = [_piece(n, item) for n, item in enumerate(items if isinstance(items, list) else [])]
+    pieces = [_piece(n, item) for n, item in enumerate(_items(content))]
+    if not pieces and content and not content.keys() & _EMPTY:
+        pieces = [_json(0, body)]
     return Shown(
         is_error=content.get("isError") is True,
         size=len(body),
@@ -83,8 +86,8 @@ def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
     """An image's or a sound's bytes and type; None for anything that a browser may not open."""
     row = Result.objects.filter(pk=call.pk, kind="result").first()
     content = _parsed(body_of(row) or b"") if row else None
-    items = content.get("content") if isinstance(content, dict) else None
-    if not isinstance(items, list) or not 0 <= number < len(items):
+    items = _items(content) if isinstance(content, dict) else []
+    if not 0 <= number < len(items):
         return None
     piece = _piece(number, items[number])
     if piece.kind not in ("image", "audio", "file"):
@@ -92,6 +95,27 @@ def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
     # Whatever it calls itself, a file is nothing that a browser opens.
     media_type = "application/octet-stream" if piece.kind == "file" else piece.type
     return base64.b64decode(_data(items[number])), media_type
+
+
+def _items(content: dict[str, Any]) -> list[Any]:
+    """Of a tool's result, of a resource that was read, or of a prompt's messages."""
+    match content:
+        case {"content": list(items)}:
+            return items
+        case {"contents": list(contents)}:
+            return [{"type": "resource", "resource": one} for one in contents]
+        case {"messages": list(messages)}:
+            return [item for message in messages for item in _said(message)]
+    return []
+
+
+def _said(message: Any) -> list[Any]:
+    """By whom, and what: earlier revisions have one item a message."""
+    if not isinstance(message, dict):
+        return [message]
+    said = message.get("content")
+    items = said if isinstance(said, list) else [said]
+    return [{"type": "text", "text": f"{message.get('role', '')}:"}, *items]
 
 
 def _data(item: dict[str, Any]) -> str:

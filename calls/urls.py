@@ -14,7 +14,7 @@ urlpatterns = [
     path("calls/<uuid:call_id>/resolve/", views.resolve, name="resolve"),
     path("calls/<uuid:call_id>/result.json", views.whole_result, name="result"),
     path("calls/<uuid:call_id>/arguments.json", views.sent_arguments, name="arguments"),
-    path("tools/<str:name>/usage/", views_usage.usage, name="usage"),
-    path("tools/<str:name>/calls/", views_usage.of_tool, name="of_tool"),
+    path("tools/<tool:name>/usage/", views_usage.usage, name="usage"),
+    path("tools/<tool:name>/calls/", views_usage.of_tool, name="of_tool"),
     path("servers/<slug:slug>/trouble/", views_usage.trouble, name="trouble"),
 ]

@@ -5,6 +5,9 @@ from audit.urls import urls as audit_urls
 from calls.payloads import containing
 from config.health import healthz
 from config.palette import find
+from registry import addresses
+
+addresses.register()
 
 urlpatterns = [
     path("healthz", healthz),

@@ -8,5 +8,5 @@ app_name = "gateway"
 
 urlpatterns = [
     path("calls/<uuid:call_id>/again/", views.again, name="again"),
-    path("tools/<str:name>/try/", views_try.try_tool, name="try"),
+    path("tools/<tool:name>/try/", views_try.try_tool, name="try"),
 ]

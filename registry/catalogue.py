@@ -19,7 +19,7 @@ from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
 from registry.listing import HINTS
-from registry.models import Server, Tool
+from registry.models import Item, Server, Tool
 
 USED_DAYS = 30
 # How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
@@ -56,6 +56,18 @@ def close(filters: Mapping[str, str]) -> list[Tool]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(THRESHOLD, [str(ALIKE)])
         return list(near.order_by("-likeness", "exposed_name")[:CLOSE_MAX])
+
+
+def items(server: Server) -> QuerySet[Item]:
+    """What it lists beside its tools, in the order of `place`."""
+    place = Concat(F("kind"), Value(" "), F("key"), output_field=TextField())
+    return server.items.select_related("latest", "published").annotate(place=place)
+
+
+def kinds(server: Server) -> QuerySet[Item, tuple[str, int]]:
+    """How many of which kind it has now."""
+    there = server.items.exclude(state=Item.State.RETIRED).order_by("kind")
+    return there.values_list("kind").annotate(n=Count("pk"))
 
 
 def _words(q: str) -> list[str]:

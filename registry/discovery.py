@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,9 +18,9 @@ from django.utils.translation import ngettext
 
 from audit.services import SYSTEM, record
 from core.text import revealed
-from registry import definitions, names, services, versions
+from registry import definitions, keeping, methods, names, services, versions
 from registry.connections import Commands, Connection, Unreachable, connection
-from registry.models import Discovery, Server, Tool
+from registry.models import Discovery, Item, Server, Tool
 from registry.upstream import Discovery as Found
 from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
 
@@ -93,6 +93,7 @@ async def probe(slug: str, reached: Connection) -> Probed:
         await upstreams.aclose()
     taken = names.Names()
     tools = [_probed(slug, tool, taken) for tool in found.tools]
+    tools += [(item["name"], str(item["description"]), "") for item in _methods(found)]
     info = {key: str(found.server_info.get(key) or "")[:200] for key in ("name", "version")}
     return Probed(
         revision=found.revision,
@@ -154,7 +155,7 @@ def apply(asked: Server, found: Found) -> Discovery:
     look.at(found)
     if first and (server.publish_on_discovery or settings.PUBLISH_ON_DISCOVERY):
         look.publish()
-    return _noted(server, True, look.summary(len(found.tools)))
+    return _noted(server, True, look.summary(found))
 
 
 class _Look:
@@ -169,19 +170,42 @@ class _Look:
         self._said: list[str] = []
 
     def at(self, found: Found) -> None:
-        offered = set()
+        offered = methods.unknown(_listed(found))
         for tool in found.tools:
-            try:
-                self._see(tool)
-            except (definitions.Unreadable, names.NameRefused) as error:
-                self._leave_out(tool["name"], str(error))
-            else:
+            if tool["name"] in methods.METHODS:
+                self._leave_out(tool["name"], _("Methods of MCP are called so."))
+            elif self._take(tool):
                 offered.add(tool["name"])
+        for method in _methods(found):
+            self._take(method)
+            offered.add(method["name"])
         for name, why in found.left_out:
             self._leave_out(name, why)
         for name, known in self._known.items():
             if name not in offered:
                 self._moves[versions.miss(known, by=SYSTEM)] += 1
+        self._at_items(found)
+
+    def _at_items(self, found: Found) -> None:
+        for kind, items in _listed(found).items():
+            if items is None:
+                continue
+            shelf = keeping.Shelf(self._server, kind, self._identity)
+            for item in items:
+                try:
+                    self._moves[shelf.see(item, by=SYSTEM)] += 1
+                except definitions.Unreadable as error:
+                    self._leave_out(shelf.key_of(item), str(error))
+            for action in shelf.miss_others(by=SYSTEM):
+                self._moves[action] += 1
+
+    def _take(self, tool: Mapping[str, Any]) -> bool:
+        try:
+            self._see(tool)
+        except (definitions.Unreadable, names.NameRefused) as error:
+            self._leave_out(tool["name"], str(error))
+            return False
+        return True
 
     def publish(self) -> None:
         reason = _("Published on first discovery, as this installation is set up.")
@@ -193,11 +217,13 @@ class _Look:
                 continue
             services.offer(tool, tool.latest, actor=SYSTEM, person=None, reason=reason)
             self._moves["definition.published"] += 1
+        for item in self._server.items.waiting().for_change():
+            keeping.publish(item, actor=SYSTEM, reason=reason)
+            self._moves["item.published"] += 1
 
-    def summary(self, count: int) -> str:
-        found = ngettext("Found %d tool.", "Found %d tools.", count) % count
+    def summary(self, found: Found) -> str:
         moved = [_moved(action, n) for action, n in sorted(self._moves.items()) if action]
-        return revealed("\n".join([" ".join([found, *moved]), *self._said])[:20_000])
+        return revealed("\n".join([" ".join([*_counted(found), *moved]), *self._said])[:20_000])
 
     def _see(self, tool: Mapping[str, Any]) -> None:
         body = definitions.body(tool)
@@ -206,13 +232,39 @@ class _Look:
         self._moves[versions.see(row, digest=digest, body=body, by=SYSTEM)] += 1
 
     def _new(self, name: str) -> Tool:
-        exposed_name = names.exposed(self._server.slug, name, self._taken)
+        if name in methods.METHODS:
+            exposed_name = f"{self._server.slug}.{name}"
+        else:
+            exposed_name = names.exposed(self._server.slug, name, self._taken)
         self._taken.add(exposed_name)
         return Tool.objects.create(server=self._server, name=name, exposed_name=exposed_name)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._moves["left_out"] += 1
         self._said.append(_("“%(name)s” is left out: %(why)s") % {"name": name[:200], "why": why})
+
+
+def _listed(found: Found) -> dict[Item.Kind, methods.Listed]:
+    return {
+        Item.Kind.RESOURCE: found.resources,
+        Item.Kind.TEMPLATE: found.templates,
+        Item.Kind.PROMPT: found.prompts,
+    }
+
+
+def _methods(found: Found) -> Iterator[dict[str, Any]]:
+    return methods.of(_listed(found), found.capabilities)
+
+
+def _counted(found: Found) -> list[str]:
+    count = len(found.tools)
+    said = [ngettext("Found %d tool.", "Found %d tools.", count) % count]
+    sentences = {
+        Item.Kind.RESOURCE: _("Resources: %d."),
+        Item.Kind.TEMPLATE: _("Resource templates: %d."),
+        Item.Kind.PROMPT: _("Prompts: %d."),
+    }
+    return said + [sentences[kind] % len(items) for kind, items in _listed(found).items() if items]
 
 
 def _moved(action: str, count: int) -> str:
@@ -223,6 +275,12 @@ def _moved(action: str, count: int) -> str:
         "definition.published": _("Published: %d."),
         "tool.returned": _("Back again, to be published: %d."),
         "tool.vanished": _("Gone: %d."),
+        "item.found": _("New beside tools, to be published: %d."),
+        "item.changed": _("Changed beside tools and held: %d."),
+        "item.restored": _("Beside tools, as published before: %d."),
+        "item.published": _("Published beside tools: %d."),
+        "item.returned": _("Back again beside tools, to be published: %d."),
+        "item.vanished": _("Gone beside tools: %d."),
         "left_out": _("Left out: %d."),
     }
     return sentences[action] % count

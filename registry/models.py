@@ -19,6 +19,23 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Agent
 from core.triggers import Refuse, append_only, configuration
 from registry import definitions
+from registry.items import Item, ItemVersion
+
+__all__ = [
+    "Definition",
+    "Discovery",
+    "Item",
+    "ItemVersion",
+    "Listing",
+    "OwnTool",
+    "Publication",
+    "Server",
+    "Tag",
+    "Tool",
+    "ToolQuerySet",
+    "Toolset",
+    "own_tools",
+]
 
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema_rs
 import orjson
 from django.db.models import Model, Q, QuerySet
 
-from registry import definitions, schemas
+from registry import definitions, methods, offered, schemas
 from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Definition, Server, Tool, Toolset
+from registry.offered import NOTHING, Offered
 from registry.violations import Violation, violations
 
 __all__ = ["Catalogue", "Connection", "PublishedTool", "PublishedToolset", "Violation"]
 
 log = logging.getLogger(__name__)
+
+CALL = "tools/call"
 
 
 class Shape:
@@ -77,6 +80,11 @@ class PublishedTool:
     def hints(self) -> dict[str, bool]:
         return self.shape.hints
 
+    @property
+    def method(self) -> str:
+        """How its server is asked: what is no tool of it is a method of its own."""
+        return self.name if self.name in methods.METHODS else CALL
+
     def violations(self, arguments: Any) -> list[Violation]:
         return self.shape.violations(arguments)
 
@@ -90,6 +98,13 @@ class PublishedToolset:
     by_exposed: Mapping[str, PublishedTool]
     by_server: Mapping[str, Mapping[str, PublishedTool]]
     own_tools: frozenset[str] = frozenset()
+    # What may be read and got there, by the servers' names and in their order.
+    offered: Mapping[str, Offered] = field(default_factory=dict)
+
+    def asking(self, server: str, method: str) -> PublishedTool | None:
+        """By which this server is asked for something else than a tool."""
+        mine = self.by_server.get(server, {}).values()
+        return next((tool for tool in mine if tool.name == method), None)
 
 
 class Catalogue:
@@ -114,7 +129,7 @@ def load() -> Catalogue:
     """Everything that is published now. Later loads parse only what they have not seen."""
     tools = {tool.tool_id: tool for tool in _tools(Tool.objects.all())}
     _forget_all_but(tools.values())
-    return Catalogue(tools, _toolsets(tools))
+    return Catalogue(tools, _toolsets(tools, offered.load()))
 
 
 def one(tool_id: int) -> PublishedTool | None:
@@ -226,7 +241,9 @@ def _forget_all_but(tools: Iterable[PublishedTool]) -> None:
         _shapes.pop(key, None)
 
 
-def _toolsets(tools: Mapping[int, PublishedTool]) -> dict[str, PublishedToolset]:
+def _toolsets(
+    tools: Mapping[int, PublishedTool], items: Mapping[int, Offered]
+) -> dict[str, PublishedToolset]:
     of_server: dict[int, list[PublishedTool]] = defaultdict(list)
     for tool in tools.values():
         of_server[tool.server_id].append(tool)
@@ -241,6 +258,7 @@ def _toolsets(tools: Mapping[int, PublishedTool]) -> dict[str, PublishedToolset]
             {t.tool_id: t for server_id in servers[pk] for t in of_server[server_id]}
             | {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools},
             own,
+            items,
         )
         for pk, slug, own in Toolset.objects.values_list("pk", "slug", "own_tools")
     }
@@ -258,6 +276,7 @@ def _toolset(
     agents: Iterable[int],
     tools: Mapping[int, PublishedTool],
     own_tools: Iterable[str],
+    items: Mapping[int, Offered],
 ) -> PublishedToolset:
     by_server: dict[str, dict[str, PublishedTool]] = defaultdict(dict)
     ordered = sorted(tools.values(), key=lambda tool: tool.exposed_name)
@@ -269,4 +288,16 @@ def _toolset(
         by_exposed={tool.exposed_name: tool for tool in ordered},
         by_server=dict(by_server),
         own_tools=frozenset(own_tools),
+        offered={
+            slug: found for slug, mine in by_server.items() if (found := _offered(mine, items))
+        },
     )
+
+
+def _offered(mine: Mapping[str, PublishedTool], items: Mapping[int, Offered]) -> Offered | None:
+    """What these tools of one server let agents read and get of it."""
+    server_id = next(iter(mine.values())).server_id
+    found = items.get(server_id, NOTHING)
+    names = {tool.name for tool in mine.values()}
+    reads, gets = methods.READ in names, methods.GET in names
+    return found.of(reads=reads, gets=gets) if reads or gets else None

@@ -18,9 +18,9 @@ from audit.services import Actor, record
 from core import outbound
 from core.errors import CountersignError
 from core.text import revealed
-from registry import definitions, names, secrets, versions
+from registry import definitions, keeping, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
-from registry.models import Definition, OwnTool, Publication, Server, Tag, Tool, Toolset
+from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
@@ -183,6 +183,32 @@ def publish_all(
         try:
             publish(tool, digest=digest, by=by)
         except PublicationRefused as error:
+            refused.append(str(error))
+    return refused
+
+
+@transaction.atomic
+def publish_item(item: Item, *, digest: str, by: User | None) -> None:
+    """Let agents have the version with this digest: the one that `by` has read."""
+    locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
+    if locked.state == Item.State.PUBLISHED:
+        return
+    keeping.publish(locked, digest=digest, actor=acting(by))
+
+
+def publish_items(
+    server: Server, *, by: User | None, digests: Mapping[int, str] | None = None
+) -> list[str]:
+    """As publish_all, of what the server lists beside its tools."""
+    refused = []
+    for item in server.items.waiting().for_list():
+        latest = item.latest.digest if item.latest else ""
+        digest = digests.get(item.pk, "") if digests is not None else latest
+        if not digest:
+            continue
+        try:
+            publish_item(item, digest=digest, by=by)
+        except keeping.NotPublished as error:
             refused.append(str(error))
     return refused
 
@@ -393,6 +419,8 @@ def _hold_all(server: Server, *, by: Actor) -> None:
             continue
         digest = definitions.digest(identity, tool.latest.content)
         versions.see(tool, digest=digest, body=tool.latest.body, by=by)
+    for kind in Item.Kind:
+        keeping.Shelf(server, kind, identity).hold_all(by=by)
 
 
 def identity_of(server: Server) -> dict[str, Any]:

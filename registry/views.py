@@ -11,7 +11,7 @@ from core.http import is_htmx, page
 from core.paging import paged
 from registry import catalogue as found
 from registry import facets
-from registry.models import Server, Tool
+from registry.models import Item, Server, Tool
 from registry.tasks import discover_server
 
 LOOKS = 8
@@ -62,9 +62,24 @@ def server(request: HttpRequest, slug: str) -> HttpResponse:
         "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
         "discoveries": looks,
         "toolsets": shown.toolsets.all(),
-        "waits": shown.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED]).exists(),
+        "waits": shown.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED]).exists()
+        or shown.items.waiting().exists(),
+        "kinds": [(Item.Kind(kind).label, n) for kind, n in found.kinds(shown)],
     }
     return render(request, "registry/server.html", context)
+
+
+@page("registry.view_server")
+def items(request: HttpRequest, slug: str) -> HttpResponse:
+    """What it lists beside its tools, as it says now and as agents get it."""
+    shown = get_object_or_404(Server, slug=slug)
+    context = {
+        "section": "catalogue",
+        "server": shown,
+        "page": paged(found.items(shown), "place", request.GET),
+        "waits": shown.items.waiting().exists(),
+    }
+    return render(request, "registry/items.html", context)
 
 
 @page("registry.operate_server", "POST")

@@ -20,7 +20,7 @@ from core.errors import CountersignError
 from core.http import is_htmx, page
 from registry import discovery, pasting, services
 from registry.connections import Commands, Unreachable
-from registry.models import Server, Tool
+from registry.models import Item, Server, Tool
 from registry.names import NameRefused
 from registry.secrets import SecretRefused
 
@@ -221,6 +221,7 @@ def review(request: ConsoleRequest, slug: str) -> HttpResponse:
         "section": "catalogue",
         "server": server,
         "tools": held.order_by("exposed_name"),
+        "items": server.items.waiting().for_list(),
         "look": server.discoveries.first(),
     }
     return render(request, "registry/review.html", context)
@@ -287,21 +288,35 @@ def _look(slug: str, reach: Reach) -> dict[str, Any]:
 
 def _publish(request: ConsoleRequest, server: Server) -> HttpResponse:
     """What was on the page is what is published: each definition by its digest."""
-    given = {
-        int(name.removeprefix("digest-")): str(value)
-        for name, value in request.POST.items()
-        if name.startswith("digest-") and name.removeprefix("digest-").isdecimal()
-    }
+    tools, items = _reviewed(request, "digest-"), _reviewed(request, "item-")
     only = request.POST.get("only", "")
-    if only.isdecimal():
-        given = {pk: digest for pk, digest in given.items() if pk == int(only)}
-    before = server.tools.filter(state=Tool.State.PUBLISHED).count()
-    for refusal in services.publish_all(server, by=request.user, digests=given):
+    if only:
+        tools = {pk: digest for pk, digest in tools.items() if only == str(pk)}
+        items = {pk: digest for pk, digest in items.items() if only == f"item-{pk}"}
+    before = _published(server)
+    for refusal in (
+        *services.publish_all(server, by=request.user, digests=tools),
+        *services.publish_items(server, by=request.user, digests=items),
+    ):
         messages.error(request, refusal)
-    count = server.tools.filter(state=Tool.State.PUBLISHED).count() - before
+    count = _published(server) - before
     if count > 0:
         messages.success(request, _("Published: %d. Agents get them now.") % count)
     return redirect("registry:review", server.slug)
+
+
+def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:
+    """By row, the digest that was on the page."""
+    return {
+        int(name.removeprefix(prefix)): str(value)
+        for name, value in request.POST.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+    }
+
+
+def _published(server: Server) -> int:
+    tools = server.tools.filter(state=Tool.State.PUBLISHED).count()
+    return tools + server.items.filter(state=Item.State.PUBLISHED).count()
 
 
 def _answer(request: ConsoleRequest, whole: str, context: dict[str, Any]) -> HttpResponse:

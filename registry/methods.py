@@ -1,0 +1,103 @@
+"""What else than tools can be asked of a server: each method is like a tool of it, under a name
+that no tool can have, so that rules, approvals, the record and limits are the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from registry.models import Item
+
+READ = "resources/read"
+GET = "prompts/get"
+COMPLETE = "completion/complete"
+
+# None: the server could not tell.
+Listed = list[dict[str, Any]] | None
+
+_TEXT = {"type": "string"}
+# By the protocol none of them changes anything.
+_READS = {"readOnlyHint": True}
+URI_MAX = 8192
+
+
+def _definition(
+    method: str, title: str, description: str, required: list[str], **properties: Any
+) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {
+        "name": method,
+        "title": title,
+        "description": description,
+        "inputSchema": schema | {"additionalProperties": False},
+        "annotations": _READS,
+    }
+
+
+METHODS: dict[str, dict[str, Any]] = {
+    READ: _definition(
+        READ,
+        "Read a resource",
+        "Gives what the server's resource with this URI holds now.",
+        ["uri"],
+        uri={"type": "string", "minLength": 1, "maxLength": URI_MAX, "description": "Which."},
+    ),
+    GET: _definition(
+        GET,
+        "Get a prompt",
+        "Gives the messages of the server's prompt, made with these arguments.",
+        ["name"],
+        name={"type": "string", "minLength": 1, "description": "Which prompt."},
+        arguments={"type": "object", "additionalProperties": _TEXT},
+    ),
+    COMPLETE: _definition(
+        COMPLETE,
+        "Complete an argument",
+        "Suggests how an argument of a prompt or of a resource template may go on.",
+        ["ref", "argument"],
+        ref={
+            "type": "object",
+            "properties": {
+                "type": {"enum": ["ref/prompt", "ref/resource"]},
+                "name": _TEXT,
+                "title": _TEXT,
+                "uri": _TEXT,
+            },
+            "required": ["type"],
+            "additionalProperties": False,
+        },
+        argument={
+            "type": "object",
+            "properties": {"name": _TEXT, "value": _TEXT},
+            "required": ["name", "value"],
+            "additionalProperties": False,
+        },
+        context={
+            "type": "object",
+            "properties": {"arguments": {"type": "object", "additionalProperties": _TEXT}},
+            "additionalProperties": False,
+        },
+    ),
+}
+
+
+def of(
+    listed: Mapping[Item.Kind, Listed], capabilities: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Of a server that has something to be asked for by them; `listed` by kind."""
+    if listed[Item.Kind.RESOURCE] or listed[Item.Kind.TEMPLATE]:
+        yield METHODS[READ]
+    if listed[Item.Kind.PROMPT]:
+        yield METHODS[GET]
+    if "completions" in capabilities and (listed[Item.Kind.PROMPT] or listed[Item.Kind.TEMPLATE]):
+        yield METHODS[COMPLETE]
+
+
+def unknown(listed: Mapping[Item.Kind, Listed]) -> set[str]:
+    """Those of which the server could not tell this time whether it has something."""
+    methods = set()
+    if listed[Item.Kind.RESOURCE] is None or listed[Item.Kind.TEMPLATE] is None:
+        methods |= {READ, COMPLETE}
+    if listed[Item.Kind.PROMPT] is None:
+        methods |= {GET, COMPLETE}
+    return methods
