@@ -32,12 +32,13 @@ from calls.states import Executed, State
 from calls.transitions import LET_GO, NOTE_TASK, Outcome, ending
 from core.journal import Journal
 from core.live import Bell
-from registry.published import Connection, PublishedTool
+from registry.published import CALL, Connection, PublishedTool
 from registry.upstream import (
     InvalidAnnotation,
     Limits,
     NotSent,
     OnInput,
+    OnTask,
     Progress,
     Reply,
     Target,
@@ -180,7 +181,8 @@ class Engine:
             else:
                 reply = await self.upstreams.call_tool(
                     self._target(sending.tool.connection),
-                    name=sending.tool.name,
+                    name=_named(sending),
+                    method=sending.tool.method,
                     arguments=sending.arguments,
                     limits=_limits(sending),
                     on_progress=progressed,
@@ -189,7 +191,7 @@ class Engine:
                     cancel=flight.cancel,
                     param_headers=self._param_headers(sending),
                     idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
-                    on_task=partial(self._note_task, sending, flight),
+                    on_task=self._on_task(sending, flight),
                     on_status=meter.say,
                     on_input=self._inputs(sending),
                     as_task=_runs_as_task(sending.tool),
@@ -225,6 +227,12 @@ class Engine:
 
     def _inputs(self, sending: Sending) -> OnInput:
         return Inputs(sending.call_id, sending.fence, self.journal, self.bell).answers
+
+    def _on_task(self, sending: Sending, flight: Flight) -> OnTask | None:
+        """Only a tool's call can become a task."""
+        if sending.tool.method != CALL:
+            return None
+        return partial(self._note_task, sending, flight)
 
     async def _note_task(self, sending: Sending, flight: Flight, ref: TaskRef) -> None:
         line = {"id": sending.call_id, "fence": sending.fence}
@@ -303,6 +311,14 @@ def _outcome(error: UpstreamError, sending: Sending, flight: Flight) -> Outcome:
 def _limits(sending: Sending) -> Limits:
     left_s = max(sending.tool.timeout_s - sending.since_s, LET_GO_S)
     return Limits(total_s=left_s, max_bytes=settings.RESULT_MAX_BYTES)
+
+
+def _named(sending: Sending) -> str:
+    """What a header repeats, so that whoever stands between can route by it."""
+    if sending.tool.method == CALL:
+        return sending.tool.name
+    params = orjson.loads(sending.arguments)
+    return str(params.get("uri") or params.get("name") or "")
 
 
 def _runs_as_task(tool: PublishedTool) -> bool:

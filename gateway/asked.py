@@ -52,6 +52,10 @@ class Ask:
     # Meant, although it is the same as a call before: the id of that, once it is known.
     again: bool = False
     repeats: UUID | None = None
+    # What is wrong with its arguments beyond their schema.
+    wrong: tuple[Violation, ...] = ()
+    # Who asks cannot wait for people: where they would have to decide, it is refused.
+    at_once: bool = False
     # Known beforehand, so that whoever asks can cancel while it is still being answered.
     call_id: UUID = field(default_factory=uuid7)
 

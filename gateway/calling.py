@@ -6,13 +6,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from audit.services import Actor
 from calls.models import Call
 from gateway import asides, handles, messages, own_tools, pending, sessions, waiting
 from gateway.asked import Ask, Submitted
 from gateway.exchange import Turn
 from gateway.refusals import invalid_params
+from gateway.stream import OnGone
 from gateway.submit import submit
+from registry.published import CALL, PublishedTool
 
 
 async def call(turn: Turn) -> bytes:
@@ -47,25 +48,32 @@ async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
     ask = Ask(
         bearer=exchange.bearer,
         toolset=exchange.toolset,
-        tool=exchange.tools.get(name),
+        tool=_tool(turn, name),
         tool_name=name,
         arguments=arguments,
         parsed=_parsed(turn),
         origin=Call.Origin.MCP,
         revision=client.revision,
         client=client.name,
-        request_key=_key(turn),
+        request_key=key_of(turn),
         key=key,
         again=again,
         answers=client.answers if client.takes_tasks else (),
     )
-    turn.reply.linger(None if key else waiting.gone(turn.runtime, ask.call_id, _leaver(turn)))
+    turn.reply.linger(None if key else gone(turn, ask))
     return await submit(turn.runtime, ask, on_step=turn.on_step)
 
 
-def _leaver(turn: Turn) -> Actor | None:
-    """Who cancels by going away: only the modern revision says that it means that."""
-    return turn.exchange.actor if turn.client.modern else None
+def _tool(turn: Turn, name: str) -> PublishedTool | None:
+    """What is asked by a method of its own is no tool here."""
+    found = turn.exchange.tools.get(name)
+    return found if found is not None and found.method == CALL else None
+
+
+def gone(turn: Turn, ask: Ask) -> OnGone:
+    """For when its client goes away: only the modern revision says that this cancels it."""
+    by = turn.exchange.actor if turn.client.modern else None
+    return waiting.gone(turn.runtime, ask.call_id, by)
 
 
 def _asides(turn: Turn) -> tuple[str, bool]:
@@ -81,7 +89,7 @@ def _parsed(turn: Turn) -> Any:
     return {} if parsed is None else parsed
 
 
-def _key(turn: Turn) -> str:
+def key_of(turn: Turn) -> str:
     session = turn.client.session
     return sessions.request_key(session, turn.message.id) if session else ""
 

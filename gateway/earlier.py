@@ -24,6 +24,7 @@ from gateway import lookups
 from gateway.asides import AGAIN
 from gateway.asked import NO_ARGUMENTS, Ask, Submitted, is_guarded, once
 from gateway.runtime import Runtime
+from registry.published import CALL
 
 Row = tuple[UUID, str, str, str]
 
@@ -44,6 +45,14 @@ async def guarded(runtime: Runtime, ask: Ask) -> Submitted | None:
     if is_guarded(ask):
         return await alike(runtime, ask)
     return None if ask.key else await first(runtime, ask)
+
+
+async def decided(runtime: Runtime, ask: Ask) -> Submitted | None:
+    """What people let through once they had decided, when its client no longer waited: programs
+    that read cannot ask for one call's outcome, but they read again."""
+    if ask.tool is None or ask.tool.method == CALL or ask.again:
+        return None
+    return await alike(runtime, ask)
 
 
 async def alike(runtime: Runtime, ask: Ask) -> Submitted | None:

@@ -12,12 +12,14 @@ from accounts.tokens import Bearer
 from audit.services import Actor
 from calls.answers import Answer
 from calls.progress import OnStep
-from gateway import large, replies
+from gateway import given, large, replies
 from gateway.headers import Headers
 from gateway.messages import Message
 from gateway.revisions import MODERN, OLDEST, TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
+from registry.methods import METHODS
+from registry.offered import Offered
 from registry.published import PublishedTool, PublishedToolset
 
 
@@ -36,6 +38,14 @@ class Exchange:
     @property
     def place(self) -> str:
         return f"{self.toolset.slug}/{self.server}" if self.server else self.toolset.slug
+
+    @property
+    def offered(self) -> Mapping[str, Offered]:
+        """What may be read and got here, by server."""
+        offered = self.toolset.offered
+        if not self.server:
+            return offered
+        return {self.server: offered[self.server]} if self.server in offered else {}
 
     @property
     def actor(self) -> Actor:
@@ -103,8 +113,16 @@ class Turn:
     def on_step(self) -> OnStep | None:
         return self.progress.step if self.progress else None
 
+    @property
+    def reads(self) -> bool:
+        """Answers to these have no place for a sentence, and no tasks."""
+        return self.message.method in METHODS
+
     def answered(self, answer: Answer) -> bytes:
-        return replies.of(self.fitted(answer), self.message.id, modern=self.client.modern)
+        modern, method = self.client.modern, self.message.method
+        if self.reads:
+            return given.of(answer, self.message.id, method=method, modern=modern)
+        return replies.of(self.fitted(answer), self.message.id, modern=modern)
 
     def fitted(self, answer: Answer) -> Answer:
         """With links in place of what is more than this request's agent takes."""
@@ -120,5 +138,7 @@ class Turn:
         return replies.result(self.message.id, body)
 
     def sentence(self, text: str, **meta: Any) -> bytes:
-        """In place of a tool's result."""
+        """In place of a result."""
+        if self.reads:
+            return given.not_given(self.message.id, given.WAITS, text, **meta)
         return self.result(replies.sentence(text, meta=meta, modern=self.client.modern))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -20,13 +20,18 @@ from gateway.refusals import CLOSE, RETRY_LATER, Refusal, invalid_params
 from gateway.revisions import META
 from gateway.runtime import Snapshot
 from gateway.stream import Reply
+from registry.published import CALL
 
 SUBSCRIPTION = META + "subscriptionId"
-TOOLS = "toolsListChanged"
+# What may be asked for, and the method that tells of it.
+CHANGES = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
 # Each holds a connection and a task, whoever asks for it.
 OF_ONE_AGENT, OF_ALL = 32, 2_000
 
-_CHANGED = "notifications/tools/list_changed"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 _open: Counter[int] = Counter()
@@ -42,10 +47,10 @@ async def listen(turn: Turn) -> bytes:
     with _place(turn.exchange) as ended:
         turn.reply.stream()
         # What we cannot tell of is left out, so that the client knows.
-        honoured = {TOOLS: True} if wanted.get(TOOLS) is True else {}
+        honoured = {name: True for name in CHANGES if wanted.get(name) is True}
         turn.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
-        changed = _notification(_CHANGED, {"_meta": tag})
-        await _hear(turn.exchange, turn.reply, ended, changed if honoured else b"")
+        told = {name: _notification(CHANGES[name], {"_meta": tag}) for name in honoured}
+        await _hear(turn.exchange, turn.reply, ended, told)
     return turn.result(orjson.dumps({"resultType": "complete", "_meta": tag}))
 
 
@@ -58,7 +63,8 @@ async def get(exchange: Exchange, receive: Any, send: Any) -> None:
     reply = Reply(receive, send)
     with _place(exchange) as ended:
         reply.stream()
-        await _hear(exchange, reply, ended, _notification(_CHANGED, None))
+        told = {name: _notification(method, None) for name, method in CHANGES.items()}
+        await _hear(exchange, reply, ended, told)
     await reply.end()
 
 
@@ -89,13 +95,17 @@ def _place(exchange: Exchange) -> Iterator[asyncio.Event]:
             del _open[agent]
 
 
-async def _hear(exchange: Exchange, reply: Reply, ended: asyncio.Event, changed: bytes) -> None:
+async def _hear(
+    exchange: Exchange, reply: Reply, ended: asyncio.Event, told: Mapping[str, bytes]
+) -> None:
+    """`told`: by the name of what changes, what the client is to read."""
+
     async def gone() -> None:
         ended.set()
 
     reply.begin()
     reply.linger(gone)
-    look = _watcher(exchange, ended, lambda: reply.push(changed) if changed else None)
+    look = _watcher(exchange, ended, lambda name: reply.push(told[name]) if name in told else None)
     ears = exchange.runtime.ears
     ears.join(look)
     try:
@@ -108,9 +118,9 @@ async def _hear(exchange: Exchange, reply: Reply, ended: asyncio.Event, changed:
 
 
 def _watcher(
-    exchange: Exchange, ended: asyncio.Event, tell: Callable[[], None]
+    exchange: Exchange, ended: asyncio.Event, tell: Callable[[str], None]
 ) -> Callable[[Snapshot], None]:
-    shown = _offered(exchange, exchange.snapshot)
+    shown = _offered(exchange, exchange.snapshot) or {}
 
     def look(snapshot: Snapshot) -> None:
         nonlocal shown
@@ -118,15 +128,17 @@ def _watcher(
         if now is None:
             # Revoked, or no longer this agent's: who may not ask may not hear either.
             ended.set()
-        elif now != shown:
-            shown = now
-            tell()
+            return
+        changed = [name for name in CHANGES if now[name] != shown.get(name)]
+        shown = now
+        for name in changed:
+            tell(name)
 
     return look
 
 
-def _offered(exchange: Exchange, snapshot: Snapshot) -> dict[str, int] | None:
-    """What tools/list would show there, by name and definition; None without access."""
+def _offered(exchange: Exchange, snapshot: Snapshot) -> dict[str, Any] | None:
+    """What lists would show there, as far as it takes to see a change; None without access."""
     toolset = snapshot.catalogue.toolset(exchange.toolset.slug)
     if toolset is None or exchange.bearer.agent_id not in toolset.agents:
         return None
@@ -135,7 +147,15 @@ def _offered(exchange: Exchange, snapshot: Snapshot) -> dict[str, int] | None:
     tools = toolset.by_server.get(exchange.server) if exchange.server else toolset.by_exposed
     if tools is None:
         return None
-    return {name: tool.definition_id for name, tool in tools.items()}
+    servers = [exchange.server] if exchange.server else list(toolset.offered)
+    others = {slug: toolset.offered[slug] for slug in servers if slug in toolset.offered}
+    return {
+        "toolsListChanged": {
+            name: tool.definition_id for name, tool in tools.items() if tool.method == CALL
+        },
+        "promptsListChanged": {slug: one.prompts for slug, one in others.items()},
+        "resourcesListChanged": {slug: one.listed for slug, one in others.items()},
+    }
 
 
 def _notification(method: str, params: dict[str, Any] | None) -> bytes:

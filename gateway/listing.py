@@ -1,9 +1,9 @@
-"""What is offered here: server/discover, and tools/list in pages of bytes made once."""
+"""What is offered here: server/discover, and lists in pages of bytes made once."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -14,7 +14,7 @@ from gateway.exchange import Exchange, Turn
 from gateway.own_definitions import DEFINITIONS
 from gateway.refusals import invalid_params
 from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
-from registry.published import PublishedTool
+from registry.published import CALL, PublishedTool
 
 PAGE = 500
 # How long a client may go by what it was told, if it does not listen for changes.
@@ -23,7 +23,12 @@ INSTRUCTIONS = (
     "Tools of several servers behind one gateway. Some calls wait until a person has approved "
     "them: when a result says so, wait for the outcome instead of calling again."
 )
-CAPABILITIES: dict[str, Any] = {"tools": {"listChanged": True}, "resources": {}}
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+}
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 # Never re-exposed: the gateway runs no tasks of 2025-11-25, and has nothing to check headers for.
 _LEFT_OUT = ("execution",)
@@ -55,10 +60,14 @@ _DISCOVERED = replies.own(
 )
 
 
-class ToolList:
-    """One address's tools as one era gets them."""
+Items = Callable[[Exchange], Iterable[tuple[str, bytes]]]
 
-    def __init__(self, items: Mapping[str, bytes], *, modern: bool) -> None:
+
+class List:
+    """One address's tools, prompts or the like as one era gets them; `member` holds them."""
+
+    def __init__(self, member: str, items: Mapping[str, bytes], *, modern: bool) -> None:
+        self._member = member
         self._names = sorted(items)
         self._items = [items[name] for name in self._names]
         self._modern = modern
@@ -73,7 +82,8 @@ class ToolList:
 
     def _page(self, start: int) -> bytes:
         end = start + PAGE
-        members: dict[str, Any] = {"tools": [orjson.Fragment(i) for i in self._items[start:end]]}
+        shown = [orjson.Fragment(item) for item in self._items[start:end]]
+        members: dict[str, Any] = {self._member: shown}
         if end < len(self._items):
             members["nextCursor"] = seal.to_text(self._names[end - 1].encode())
         if self._modern:
@@ -86,14 +96,14 @@ class Lists:
 
     def __init__(self) -> None:
         self._generation = -1
-        self._lists: dict[tuple[str, bool], ToolList] = {}
+        self._lists: dict[tuple[str, str, bool], List] = {}
 
-    def of(self, exchange: Exchange, *, modern: bool) -> ToolList:
+    def of(self, exchange: Exchange, member: str, items: Items, *, modern: bool) -> List:
         if exchange.snapshot.generation != self._generation:
             self._generation, self._lists = exchange.snapshot.generation, {}
-        key = (exchange.place, modern)
+        key = (exchange.place, member, modern)
         if key not in self._lists:
-            self._lists[key] = ToolList(_items(exchange, modern=modern), modern=modern)
+            self._lists[key] = List(member, dict(items(exchange)), modern=modern)
         return self._lists[key]
 
 
@@ -101,8 +111,15 @@ _lists = Lists()
 
 
 async def tools(turn: Turn) -> bytes:
+    modern = turn.client.modern
+    return answered(turn, "tools", lambda exchange: _items(exchange, modern=modern).items())
+
+
+def answered(turn: Turn, member: str, items: Items) -> bytes:
+    """One page of a list; `items` gives all of it, each by its name."""
     after = _after(turn.message.params.get("cursor", ""))
-    return turn.result(_lists.of(turn.exchange, modern=turn.client.modern).page(after))
+    found = _lists.of(turn.exchange, member, items, modern=turn.client.modern)
+    return turn.result(found.page(after))
 
 
 def _after(cursor: object) -> str:
@@ -115,7 +132,11 @@ def _after(cursor: object) -> str:
 
 
 def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
-    items = {name: _described(name, tool, modern) for name, tool in exchange.tools.items()}
+    items = {
+        name: _described(name, tool, modern)
+        for name, tool in exchange.tools.items()
+        if tool.method == CALL
+    }
     if not exchange.server:
         for own in sorted(exchange.toolset.own_tools & DEFINITIONS.keys()):
             items[DEFINITIONS[own]["name"]] = orjson.dumps(DEFINITIONS[own])

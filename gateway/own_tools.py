@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 from approvals import talk
 from calls.models import Call
 from calls.states import State
-from gateway import lookups, pending, replies, waiting
+from gateway import given, lookups, pending, replies, waiting
 from gateway.described import described, in_short
 from gateway.exchange import Turn
 from gateway.explaining import explain
@@ -52,6 +53,8 @@ async def await_call(turn: Turn) -> bytes:
     if answer is None:
         return await pending.not_yet(turn, found.call_id)
     await waiting.heard(turn.runtime, found.call_id)
+    if answer.result is not None:
+        answer = replace(answer, result=given.as_tool(answer.result))
     return turn.answered(answer)
 
 

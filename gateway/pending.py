@@ -25,7 +25,7 @@ _TINY = 1e-6
 
 
 async def answer(turn: Turn, *, call_id: UUID, state: State, digest: str) -> bytes:
-    if turn.client.takes_tasks:
+    if turn.client.takes_tasks and not turn.reads:
         return await task_methods.created(turn, call_id)
     if state != State.HELD:
         return await _until_done(turn, call_id)
@@ -79,7 +79,7 @@ def _page(turn: Turn, call_id: UUID) -> dict[str, Any]:
     params = {
         "mode": "url",
         "url": wording.page_of(call_id),
-        "message": said % {"tool": turn.message.params["name"]},
+        "message": said % {"tool": turn.message.params.get("name") or turn.message.method},
     }
     return {"method": "elicitation/create", "params": params}
 
@@ -122,6 +122,9 @@ async def not_yet(turn: Turn, call_id: UUID) -> bytes:
     assert found is not None
     if found.seen.answer is not None:
         return turn.answered(found.seen.answer)
+    if turn.reads:
+        # Whoever reads the same again is told what became of this.
+        await waiting.unheard(call_id)
     state = found.seen.state
     text = f"{wording.of(found, turn.exchange.toolset)} {wording.come_back(call_id)}"
     sent = state == State.RUNNING or found.seen.maybe

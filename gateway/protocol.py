@@ -17,6 +17,7 @@ from gateway import (
     listing,
     messages,
     modern,
+    prompts,
     replies,
     resources,
     task_methods,
@@ -45,6 +46,9 @@ _BOTH: dict[str, Handler] = {
     "resources/list": resources.resources,
     "resources/templates/list": resources.templates,
     "resources/read": resources.read,
+    "prompts/list": prompts.prompts,
+    "prompts/get": prompts.get,
+    "completion/complete": prompts.complete,
 }
 MODERN_METHODS: dict[str, Handler] = {
     "server/discover": listing.discover,

@@ -58,7 +58,7 @@ async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitt
     if tool is None:
         return await _refuse(runtime, ask, "unknown_tool", _("There is no such tool."))
 
-    violations = tool.violations(ask.parsed)
+    violations = [*ask.wrong] or tool.violations(ask.parsed)
     if violations:
         return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
 
@@ -74,6 +74,8 @@ async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitt
     match decision.effect:
         case Effect.DENY:
             return await _refuse(runtime, ask, "policy", decision.reason, decision=decision)
+        case Effect.ASK if ask.at_once and ask.grant is None:
+            return await _refuse(runtime, ask, "policy", _at_once(decision), decision=decision)
         case Effect.ASK if ask.grant is None:
             return await _hold(runtime, ask, decision)
         case _ if ask.hold_for:
@@ -113,6 +115,11 @@ def _why(refusal: str, decision: Decision | None) -> Refusal:
     return Refusal(refusal, Again.LATER if refusal == "frozen" else Again.CHANGED)
 
 
+def _at_once(decision: Decision) -> str:
+    said = _("This waits for no person: a rule has to allow it. %(why)s")
+    return said % {"why": decision.reason}
+
+
 async def _known(runtime: Runtime, ask: Ask, known: Submitted) -> Submitted:
     """What the agent's key stands for; refused if that is something else."""
     if known.refusal:
@@ -122,7 +129,7 @@ async def _known(runtime: Runtime, ask: Ask, known: Submitted) -> Submitted:
 
 async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
     """Waits for people; the same agent asking the same again joins what waits already."""
-    if found := await earlier.guarded(runtime, ask):
+    if found := await earlier.guarded(runtime, ask) or await earlier.decided(runtime, ask):
         return found
     await find_room(runtime.hands.pool, ask.bearer.agent_id)
     while True:

@@ -52,11 +52,16 @@ def gone(runtime: Runtime, call_id: UUID, by: Actor | None) -> OnGone:
     given, that cancels it."""
 
     async def leave() -> None:
-        await asyncio.to_thread(_unheard, call_id)
+        await unheard(call_id)
         if by is not None:
             await cancel(runtime, call_id, by=by)
 
     return leave
+
+
+async def unheard(call_id: UUID) -> None:
+    """Its agent goes on without having been told how it ended."""
+    await asyncio.to_thread(_unheard, call_id)
 
 
 async def heard(runtime: Runtime, call_id: UUID) -> None:

@@ -20,6 +20,8 @@ from mcp_types import (
     Tool,
 )
 
+from tests.conformance import shelf
+
 # The smallest of all PNG files, and a WAV file without a sample.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
@@ -103,7 +105,13 @@ async def call_tool(
     return CallToolResult(content=ANSWERS[params.name], is_error=failed)
 
 
-server = Server("conformance", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+server = Server(
+    "conformance",
+    version="1.0",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    **shelf.HANDLERS,
+)
 
 
 def main() -> None:

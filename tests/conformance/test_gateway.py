@@ -1,4 +1,5 @@
-"""The official conformance suite, at our endpoint with a server behind it: what concerns tools."""
+"""The official conformance suite, at our endpoint with a server behind it: what concerns tools,
+resources, prompts and completion."""
 
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,18 @@ SCENARIOS = {
     "tools-call-error": BOTH,
     "tools-call-with-progress": BOTH,
     "json-schema-2020-12": ["2025-11-25", "2026-07-28"],
+    "resources-list": BOTH,
+    "resources-read-text": BOTH,
+    "resources-read-binary": BOTH,
+    "resources-templates-read": BOTH,
+    "sep-2164-resource-not-found": ["2026-07-28"],
+    "prompts-list": BOTH,
+    "prompts-get-simple": BOTH,
+    "prompts-get-with-args": BOTH,
+    "prompts-get-embedded-resource": BOTH,
+    "prompts-get-with-image": BOTH,
+    "completion-complete": BOTH,
+    "caching": ["2026-07-28"],
     "server-sse-multiple-streams": ["2025-11-25", "2026-07-28"],
     "dns-rebinding-protection": ["2025-11-25", "2026-07-28"],
     "http-header-validation": ["2026-07-28"],

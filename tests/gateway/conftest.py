@@ -21,6 +21,7 @@ from registry import discovery, services
 from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.processes import Stack
+from tests.upstreams.library import Library
 from tests.upstreams.recorder import Recorder
 
 Play = Callable[..., Agent]
@@ -61,12 +62,27 @@ def add_server(slug: str, toolset: Toolset, upstream: Recorder, *, by: User) -> 
     assert found.succeeded, found.summary
 
 
-def add_rule(effect: Effect, tool: str, *, position: int = 100, reason: str = "") -> Rule:
-    made = Rule(name=f"{effect} {tool}", effect=effect, tool=tool, position=position, reason=reason)
+def add_rule(effect: Effect, tool: str, *, position: int = 100, **more: Any) -> Rule:
+    made = Rule(name=f"{effect} {tool}", effect=effect, tool=tool, position=position, **more)
     return save_rule(made, by=SYSTEM)
 
 
 server = sync_to_async(add_server)
+
+
+@pytest.fixture(scope="session")
+def running_library() -> Iterator[Library]:
+    with Library() as library:
+        yield library
+
+
+@pytest.fixture
+def library(running_library: Library, toolset: Toolset, bob: User) -> Library:
+    """A server of the toolset with resources and prompts, all published."""
+    running_library.reset()
+    add_server("lib", toolset, running_library, by=bob)
+    running_library.received.clear()
+    return running_library
 
 
 @pytest.fixture

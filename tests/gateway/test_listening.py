@@ -125,7 +125,7 @@ async def test_at_one_server_only_its_tools_count(
 
 
 async def test_what_is_not_offered_is_not_acknowledged(agent: Agent) -> None:
-    wanted = {"promptsListChanged": True, "resourceSubscriptions": ["file:///a"], "x": 1}
+    wanted = {"promptsListChanged": 1, "resourceSubscriptions": ["file:///a"], "x": True}
     async with AsyncExitStack() as on:
         heard = await listening(agent, on, wanted)
         assert (await following(heard))["params"]["notifications"] == {}

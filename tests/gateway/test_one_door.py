@@ -1,10 +1,12 @@
 """Every way to ask for a call leads through one door: what is denied reaches no server."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import aiohttp
 import pytest
@@ -22,6 +24,7 @@ from tests.gateway.conftest import AddRule, Play
 from tests.gateway.test_rest import Rest
 from tests.gateway.test_trying import Open, window  # noqa: F401 a fixture
 from tests.processes import ROOT, Stack
+from tests.upstreams.library import Library
 from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -117,3 +120,47 @@ async def test_what_is_denied_is_recorded_and_never_sent(
     assert [(entry.action, entry.actor, entry.to_state) for entry in entries] == [
         ("call.refused", "scout", "refused")
     ]
+
+
+READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
+ASKED: dict[str, dict[str, Any]] = {
+    READ: {"uri": "notes://today"},
+    GET: {"name": "lib.greet"},
+    COMPLETE: {
+        "ref": {"type": "ref/prompt", "name": "lib.review"},
+        "argument": {"name": "tone", "value": "k"},
+    },
+}
+
+
+@pytest.mark.parametrize("method", ASKED)
+async def test_what_is_no_tool_comes_by_the_same_door(
+    play: Play,
+    stack: Stack,
+    http: aiohttp.ClientSession,
+    library: Library,
+    scout_token: str,
+    rule: AddRule,
+    method: str,
+) -> None:
+    await rule(Effect.DENY, method)
+    # Where tools have their servers' names, prompts have their own.
+    tool, arguments = f"lib.{method}", json.dumps(ASKED[method]).replace("lib.", "")
+    assert stack.web
+
+    for revision in (MODERN, *LEGACY):
+        reply = await play(revision).ask(method, ASKED[method])
+        assert reply.error["data"]["refusal"]["kind"] == "policy"
+    rest = await Rest(http, stack.web_url, scout_token).call(tool, json.loads(arguments))
+    assert rest.status == 403
+    argv = [sys.executable, "manage.py", "call", "scout", "desk", tool, arguments]
+    done = await asyncio.to_thread(
+        subprocess.run, argv, cwd=ROOT, env=dict(os.environ), capture_output=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+
+    assert library.received == []
+    calls = [call async for call in Call.objects.all()]
+    assert [(call.state, call.tool_name) for call in calls] == [(State.REFUSED, tool)] * 6
+    entries = Entry.objects.filter(call_id__in=[call.pk for call in calls])
+    assert await entries.acount() == 6

@@ -64,8 +64,12 @@ class Recorder:
     received: list[Received] = field(default_factory=list)
     results: dict[str, bytes] = field(default_factory=dict)
     tools: dict[str, dict[str, Any]] = field(default_factory=lambda: TOOLS)
+    discovered: bytes = b""
     # How many callers of "hang" went away before they were answered.
     gone: int = 0
+
+    def __post_init__(self) -> None:
+        self.discovered = DISCOVERED
 
     def __enter__(self) -> Self:
         self._released = threading.Event()
@@ -111,7 +115,7 @@ class Recorder:
         self.received.append(received)
         match received.message["method"]:
             case "server/discover":
-                await self._result(send, received, DISCOVERED)
+                await self._result(send, received, self.discovered)
             case "tools/list":
                 await self._result(send, received, _listed(self.tools))
             case "tools/call":
