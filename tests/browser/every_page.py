@@ -22,6 +22,7 @@ from calls.models import Call
 from calls.states import State
 from policies.models import Rule
 from policies.thresholds import Distinct, StepUp, Threshold
+from registry.models import Item, Server
 from registry.services import set_tags
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
@@ -52,6 +53,7 @@ def furnish(office: Office, person: User) -> None:
     talk.say(approval, by=carol, text="Does Ana know of it?", ask_agent=True)
     talk.answer(argued, agent=office.scout.actor, text="She asked for it.")
     see_again(office)
+    shelve(office.sly.server)
     codes.begin(person)
     set_tags(office.search, ["code", "daily"], by=person)
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
@@ -62,6 +64,18 @@ def furnish(office: Office, person: User) -> None:
 def see_again(office: Office) -> None:
     """A second version, to compare with the first."""
     scenery.see(office.search.server, {**SEARCH, "description": "Finds lines, and says where."})
+
+
+def shelve(server: Server) -> None:
+    """Of each kind one, in each state."""
+    notes = {"uri": "notes://today", "name": "today", "title": "Today's notes"}
+    greet = {"name": "greet", "arguments": [{"name": "tone"}]}
+    by_day = {"uriTemplate": "notes://day/{day}", "name": "day", "description": "One day's notes."}
+    scenery.shelve(server, Item.Kind.RESOURCE, notes, publish=True)
+    scenery.shelve(server, Item.Kind.PROMPT, greet, publish=True)
+    changed = {**notes, "description": "Read me first. ⟦Not hidden⟧"}
+    scenery.shelve(server, Item.Kind.RESOURCE, changed, publish=False)
+    scenery.shelve(server, Item.Kind.TEMPLATE, by_day, publish=False)
 
 
 def approved(office: Office, person: User) -> UUID:
@@ -84,6 +98,8 @@ def further(office: Office) -> list[str]:
     """What the same pages look like with something else in them."""
     return [
         "/catalogue/?q=nothing+like+it",
+        "/servers/words/items/",
+        "/servers/words/review/",
         f"/tools/{office.sly.exposed_name}/",
         "/new/server/?by=paste",
         "/toolsets/office/?q=write",
@@ -144,8 +160,8 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "agents/<slug:name>": "agents/scout",
         "toolsets/<slug:slug>": "toolsets/office",
         "servers/<slug:slug>": "servers/words",
-        "tools/<str:name>": f"tools/{searched}",
-        "would/<str:tool>": f"would/{searched}",
+        "tools/<tool:name>": f"tools/{searched}",
+        "would/<tool:tool>": f"would/{searched}",
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
         "people/<int:pk>": f"people/{office.bob.pk}",

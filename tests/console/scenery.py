@@ -5,7 +5,7 @@ from uuid import UUID
 
 import orjson
 from django.contrib.auth.models import Group
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.models import Agent, User
 from accounts.roles import Role, ensure_roles
@@ -20,8 +20,8 @@ from core.ids import uuid7
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DEFAULT, Threshold
-from registry import definitions, published, services, versions
-from registry.models import Server, Tool, Toolset
+from registry import definitions, keeping, published, services, versions
+from registry.models import Item, Server, Tool, Toolset
 
 PASSWORD = "correct horse battery staple"
 TOOLSET = "office"
@@ -103,6 +103,16 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
     versions.see(tool, digest=digest, body=definitions.body(content), by=SYSTEM)
     tool.refresh_from_db()
     return tool
+
+
+def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish: bool) -> None:
+    """What discovery does with what a server lists beside its tools."""
+    shelf = keeping.Shelf(offering, kind, services.identity_of(offering))
+    with transaction.atomic():
+        for content in contents:
+            shelf.see(content, by=SYSTEM)
+    if publish:
+        services.publish_items(offering, by=offering.owner)
 
 
 def offered(agent: Agent, tool: Tool) -> Tool:
