@@ -107,8 +107,8 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
 
 def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish: bool) -> None:
     """What discovery does with what a server lists beside its tools."""
-    shelf = keeping.Shelf(offering, kind, services.identity_of(offering))
     with transaction.atomic():
+        shelf = keeping.Shelf(offering, kind, services.identity_of(offering))
         for content in contents:
             shelf.see(content, by=SYSTEM)
     if publish:
