@@ -40,6 +40,9 @@ def command(
 
 
 def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:
+    if death != signal.SIGKILL:
+        # Deafness is inherited: a shell makes what it starts in the background deaf to SIGINT.
+        signal.signal(death, signal.SIG_DFL)
     become(identity)
     # After becoming: a change of user takes the death signal away again.
     if not lifeline:

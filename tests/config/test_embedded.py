@@ -147,6 +147,8 @@ SUPERVISOR = textwrap.dedent(
     """
     import os, signal, subprocess, sys
     from config.embedded import leash
+    # As a shell does with what it starts in the background.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.argv[1] == "pipe":
         pipe = os.pipe()
         leash.lifelines = lambda: pipe[:1]
