@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from audit.models import Entry
-from calls import results, usual
+from calls import results, silence, usual
 from calls.changes import edited
 from calls.models import Call, LateReply, Rerun
 from calls.states import LIVE, State
@@ -95,6 +95,7 @@ def _progress(call: Call) -> dict[str, Any]:
         "rate": rate,
         "left": round((total - done) / rate) if rate and known and total and done else None,
         "message": call.progress_message,
+        "silent_since": silence.since(call),
         **({} if rate and known else _as_usual(call)),
     }
 

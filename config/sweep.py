@@ -12,6 +12,7 @@ from django.db import close_old_connections
 from approvals.services import expire
 from calls.hands import background
 from calls.services import end_the_late, end_the_lost
+from calls.silence import Silence
 from calls.turns import whose_turn
 from calls.upstream_tasks import take_over
 from calls.work import follow, is_leaving, work
@@ -33,6 +34,7 @@ class Sweep:
         self._room = threading.Semaphore(AT_ONCE)
         self._looked_at = time.monotonic()
         self._spare_until = 0.0
+        self._silence = Silence()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
@@ -57,6 +59,7 @@ class Sweep:
         if self._leases_could_be_renewed():
             end_the_lost()
             self._take_over_tasks()
+        self._silence.look()
         for _call in whose_turn(most=AT_ONCE, older_s=OVERDUE_S):
             if not self._room.acquire(blocking=False):
                 break
