@@ -245,7 +245,8 @@ class House:
             )
         )
         await self._furnish()
-        self.web = self._ours("web", children.web(HOST, self.web_port), _healthy(self.web_url))
+        web = _after(children.web(HOST, self.web_port), "config.web")
+        self.web = self._ours("web", [*WARM, "web", *web], _healthy(self.web_url), WarmChild)
         gateway = _after(children.agents(HOST, self.agents_port), "config.agents")
         self.gateway = self._ours(
             "gateway", [*WARM, "gateway", *gateway], _healthy(self.agents_url), WarmChild

@@ -1,7 +1,7 @@
 """One of the product's processes, again and again, forked from an image that has imported it all:
 who is killed two hundred times cannot read all code anew each time.
 
-    python -m tests.faults.warm worker|gateway ARGUMENT …
+    python -m tests.faults.warm worker|gateway|web ARGUMENT …
 
 Each line on the standard input names a log and starts one; its number is printed, and its end.
 """
@@ -39,6 +39,22 @@ def gateway() -> Callable[[], object]:
     return main
 
 
+def web() -> Callable[[], object]:
+    import autobahn.websocket.protocol  # noqa: F401
+    import twisted.web.http  # noqa: F401
+
+    import config.asgi  # noqa: F401
+    import gateway.listening  # noqa: F401
+
+    def main() -> None:
+        # Daphne opens its event loop when it is imported: each process needs its own.
+        from config.web import main
+
+        main()
+
+    return main
+
+
 def become(main: Callable[[], object], log: str) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -63,6 +79,6 @@ def serve(main: Callable[[], object]) -> None:
 
 if __name__ == "__main__":
     role, *arguments = sys.argv[1:]
-    made = {"worker": worker, "gateway": gateway}[role]()
+    made = {"worker": worker, "gateway": gateway, "web": web}[role]()
     sys.argv = [role, *arguments]
     serve(made)
