@@ -4,6 +4,7 @@ python -m benchmarks.long_calls queue      500 wait, and the broker is wiped
 python -m benchmarks.long_calls doorless   no broker at all: how soon do calls start?
 python -m benchmarks.long_calls crowd      60 calls of 4 s at once on one worker
 python -m benchmarks.long_calls watch      1,000 open pages of one call, and a bare echo
+python -m benchmarks.long_calls desk       100 open pages of the queue, and calls that are held
 
 All of them without a name; small ones with --tiny.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import re
 import signal
 import tempfile
 import time
@@ -27,6 +27,8 @@ import aiohttp
 import psutil
 import redis.asyncio
 
+from benchmarks import tabs
+from benchmarks.tabs import Tab
 from config.embedded.valkey import free_port
 from tests.faults.house import HOST, Child, House
 from tests.gateway.agent import TASKS, Agent
@@ -131,55 +133,54 @@ async def watch(pages: int = 1000, steps: int = 10) -> None:
             worker.signal(signal.SIGSTOP)
             reply = await agent.call("up.later", {"nonce": "w", "ms": 0, "steps": steps})
             url = f"{house.web_url}/live/calls/{reply.call_id}/"
-            async with sockets(house, url, pages) as tabs:
-                _tasks, seen = hear(tabs)
+            async with tabs.opened(url, [f"sessionid={house.bob}"] * pages) as shown:
+                await asyncio.sleep(3)
                 worker.signal(signal.SIGCONT)
                 await until_ended(house, 1)
                 await asyncio.sleep(1)
-            delays = all_of(seen)
-            async with sockets(house, f"http://{HOST}:{port}/", pages) as tabs:
-                _tasks, seen = hear(tabs)
+            async with tabs.opened(f"http://{HOST}:{port}/", ["none=1"] * pages) as echoes:
+                await asyncio.sleep(3)
                 for _ in range(steps):
-                    await tabs[0].send_str(f"at {time.time():.4f}")
+                    echoes[0].say(f"at {time.time():.4f}")
                     await asyncio.sleep(1)
-            bare = all_of(seen)
-        say(f"{pages} pages, {len(delays)} pictures: {p(delays)}")
-        say(f"{pages} sockets of a bare echo, {len(bare)}: {p(bare)}")
-        say(f"ratio of the medians: {median(delays) / median(bare):.2f}")
+    ours, bare = tabs.delays(shown), tabs.delays(echoes)
+    say(f"{pages} pages, {len(ours)} pictures: {p(ours)}")
+    say(f"{pages} sockets of a bare echo, {len(bare)}: {p(bare)}")
+    say(f"ratio of the medians: {median(ours) / median(bare):.2f}")
 
 
-SAID = re.compile(r"at (\d+\.\d{4})")
-Seen = list[dict[str, float]]
+async def desk(pages: int = 100, asked: int = 5) -> None:
+    """How soon each page of the queue is told of a held call, and has read it as browsers do."""
+    told: list[float] = []
+    read: list[float] = []
+    async with housed(workers=1) as house, agents(house) as (agent,), agents(house) as (reader,):
+        cookie = f"sessionid={house.alice}"
+        url = f"{house.web_url}/live/"
+        async with tabs.opened(url, [cookie] * pages) as open_tabs:
+            await asyncio.sleep(3)
+            for n in range(asked):
+                for tab in open_tabs:
+                    tab.rings.clear()
+                began = time.time()
+                await ask(agent, str(n), 0, "held")
+                pending = [_read_queue(reader.http, house, cookie, tab) for tab in open_tabs]
+                read += [at - began for at in await asyncio.gather(*pending)]
+                told += [tab.rings[0] - began for tab in open_tabs]
+    say(f"{pages} pages of the queue: told after {p(told)}, had read it after {p(read)}")
 
 
-@asynccontextmanager
-async def sockets(
-    house: House, url: str, count: int
-) -> AsyncIterator[list[aiohttp.ClientWebSocketResponse]]:
-    headers = {"Cookie": f"sessionid={house.bob}", "Origin": house.web_url}
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, headers=headers) as http:
-        tabs = []
-        for _ in range(0, count, 50):
-            tabs += await asyncio.gather(*(http.ws_connect(url) for _ in range(50)))
-        await asyncio.sleep(3)
-        yield tabs
+QUEUE = ("/queue/news/", "/queue/talks/", "/queue/count/")
 
 
-def hear(tabs: list[aiohttp.ClientWebSocketResponse]) -> tuple[list[asyncio.Task[None]], Seen]:
-    """How late each page reads each time that was said, as far as it has."""
-    seen: Seen = [{} for _ in tabs]
-    return [asyncio.create_task(_hear(*pair)) for pair in zip(tabs, seen, strict=True)], seen
-
-
-async def _hear(tab: aiohttp.ClientWebSocketResponse, seen: dict[str, float]) -> None:
-    async for message in tab:
-        for at in SAID.findall(str(message.data)):
-            seen.setdefault(at, time.time() - float(at))
-
-
-def all_of(seen: Seen) -> list[float]:
-    return [delay for page in seen for delay in page.values()]
+async def _read_queue(http: aiohttp.ClientSession, house: House, cookie: str, tab: Tab) -> float:
+    while not tab.rings:
+        await asyncio.sleep(0.01)
+    # As live.js waits for more of the same.
+    await asyncio.sleep(0.4)
+    for path in QUEUE:
+        async with http.get(f"{house.web_url}{path}", headers={"Cookie": cookie}) as response:
+            assert response.status == 200, await response.text()
+    return time.time()
 
 
 def _listens(port: int) -> Callable[[Child], Awaitable[bool]]:
@@ -194,7 +195,7 @@ def _listens(port: int) -> Callable[[Child], Awaitable[bool]]:
 
 
 def p(values: list[float]) -> str:
-    return f"{median(values):.2f} s (median), {quantiles(values, n=20)[-1]:.2f} s (p95)"
+    return f"{median(values):.3f} s (median), {quantiles(values, n=20)[-1]:.3f} s (p95)"
 
 
 def say(line: str) -> None:
@@ -206,12 +207,14 @@ TINY = {
     "doorless": {"count": 10},
     "crowd": {"count": 6, "ms": 500},
     "watch": {"pages": 50, "steps": 3},
+    "desk": {"pages": 10, "asked": 2},
 }
 COMMANDS: dict[str, Callable[..., Coroutine[None, None, None]]] = {
     "queue": queue,
     "doorless": doorless,
     "crowd": crowd,
     "watch": watch,
+    "desk": desk,
 }
 
 
