@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Collection, Hashable
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from channels.db import database_sync_to_async
@@ -9,42 +11,59 @@ from django.template.loader import render_to_string
 
 from accounts.models import User
 from calls import pictures
-from core import sharing
-from core.consumers import OUT_OF_SIGHT, ConsoleConsumer
+from core.consumers import ConsoleConsumer
+
+# Elements of a call's page, each with an id of its own.
+PARTS = ("state_line", "progress", "log", "late", "result", "timeline")
+
+
+class Picture(NamedTuple):
+    is_live: bool
+    parts: tuple[str, ...]
 
 
 class CallConsumer(ConsoleConsumer):
     """Shows one call's progress to one browser, as HTML ready to swap in."""
 
-    async def joined(self, person: AbstractUser) -> None:
-        self.call_id: UUID = self.scope["url_route"]["kwargs"]["call_id"]
-        self.last_drawn = ""
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.is_live = True
-        group = f"call.{self.call_id}"
-        await self.channel_layer.group_add(group, self.channel_name)
-        self.groups.append(group)
-        await self.picture_changed(person)
+        self.shown: tuple[str, ...] = ("",) * len(PARTS)
 
-    async def rang(self, group: str, person: AbstractUser) -> None:
+    @property
+    def call_id(self) -> UUID:
+        call_id: UUID = self.scope["url_route"]["kwargs"]["call_id"]
+        return call_id
+
+    def own_groups(self) -> tuple[str, ...]:
+        return (f"call.{self.call_id}",)
+
+    def wants_picture(self, groups: Collection[str], heard: Collection[str]) -> bool:
         # Short calls end with a ring of all calls alone: one of their own would cost each of them.
-        if group == "calls" and self.is_live:
-            await self.picture_changed(person)
+        return f"call.{self.call_id}" in groups or ("calls" in heard and self.is_live)
 
-    async def picture_changed(self, person: AbstractUser) -> None:
-        key = ("picture", self.call_id, person.pk)
-        picture = await sharing.here().ask(key, lambda: self._picture(person))
-        if picture is None:
-            await self.close(OUT_OF_SIGHT)
-            return
-        self.is_live, html = picture["is_live"], picture["html"]
-        if html != self.last_drawn:
-            self.last_drawn = html
-            await self.draw(html)
+    def same_picture(self, person: AbstractUser) -> Hashable:
+        return self.call_id
 
-    @database_sync_to_async
-    def _picture(self, person: AbstractUser) -> dict[str, Any] | None:
-        assert isinstance(person, User)
-        picture = pictures.of_call(self.call_id, person)
-        if picture is None:
-            return None
-        return picture | {"html": render_to_string("calls/live.html", picture)}
+    async def picture(self, person: AbstractUser) -> Picture | None:
+        return await _picture(self.call_id, person)
+
+    def frame(self, picture: Picture, frames: dict[Hashable, str]) -> str | None:
+        """The parts that this page does not show yet."""
+        before, self.shown = self.shown, picture.parts
+        self.is_live = picture.is_live
+        if before not in frames:
+            pairs = zip(before, picture.parts, strict=True)
+            html = "".join(part for old, part in pairs if old != part)
+            frames[before] = json.dumps({"html": html}) if html else ""
+        return frames[before]
+
+
+@database_sync_to_async
+def _picture(call_id: UUID, person: AbstractUser) -> Picture | None:
+    assert isinstance(person, User)
+    picture = pictures.of_call(call_id, person)
+    if picture is None:
+        return None
+    parts = tuple(render_to_string(f"calls/{part}.html", picture) for part in PARTS)
+    return Picture(picture["is_live"], parts)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -14,11 +19,25 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
-from core import sharing
+from core.hub import Deaf, Hub
+
+log = logging.getLogger(__name__)
 
 # live.js reloads the page on these: whoever was signed in no longer is, or may no longer see it.
 SIGNED_OUT = 4403
 OUT_OF_SIGHT = 4404
+# And comes back on this.
+AGAIN = 1013
+# What was written leaves when the loop turns.
+AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Whose session it is now, and which of the bells' permissions they have now."""
+
+    person: AbstractUser
+    permissions: frozenset[str]
 
 
 class ConsoleConsumer(AsyncWebsocketConsumer):
@@ -27,61 +46,139 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
     Who it is and what they may is read again at every ring: a lost permission ends it.
     """
 
+    # The hub hears for all of them.
+    channel_layer_alias = "none"
+
     def __init__(self, *, bells: Mapping[str, str]) -> None:
         """`bells`: group → the permission to hear it ring; config/routing.py knows them all."""
         super().__init__()
         self.bells = bells
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await hub().leave(self)
+
     async def connect(self) -> None:
+        try:
+            await hub().join(self, (*self.bells, *self.own_groups()))
+        except Deaf as error:
+            # Refused, not closed: the page waits longer each time.
+            log.warning("live: a page was refused: %s", error)
+            await self.close()
+            return
         # A browser learns the reason of a close only of a connection that was accepted.
         await self.accept()
-        person = await self.person()
-        if person is None:
-            await self.close(SIGNED_OUT)
-            return
-        for group in await self._audible(person):
-            await self.channel_layer.group_add(group, self.channel_name)
-            self.groups.append(group)
-            # Something may have changed between the page's render and this connection.
-            await self.ring(group)
-        await self.joined(person)
+        hub().greet(self)
 
-    async def joined(self, person: AbstractUser) -> None:
-        """For subclasses: join a group of one's own and send the first picture."""
+    @property
+    def session_key(self) -> str | None:
+        key: str | None = self.scope["session"].session_key
+        return key
 
-    async def picture_changed(self, person: AbstractUser) -> None:
-        """For subclasses: a group that is no bell rang."""
+    def own_groups(self) -> tuple[str, ...]:
+        """For subclasses: groups that are no bells."""
+        return ()
 
-    async def rang(self, group: str, person: AbstractUser) -> None:
-        """For subclasses: a bell rang, and this person heard it."""
+    def wants_picture(self, groups: Collection[str], heard: Collection[str]) -> bool:
+        """For subclasses: all `groups` rang; of the bells among them, this person `heard` some."""
+        return False
 
-    async def changed(self, event: dict[str, Any]) -> None:
-        person = await self.person()
-        if person is None:
-            await self.close(SIGNED_OUT)
-        elif event["group"] not in self.bells:
-            await self.picture_changed(person)
-        elif event["group"] in await self._audible(person):
-            await self.ring(event["group"])
-            await self.rang(event["group"], person)
+    def same_picture(self, person: AbstractUser) -> Hashable:
+        """For subclasses: those of one person who give the same are sent one picture."""
+        raise NotImplementedError
 
-    async def ring(self, group: str) -> None:
-        await self.send(json.dumps({"changed": group}))
+    async def picture(self, person: AbstractUser) -> Any:
+        """For subclasses: the picture now, or None when it is out of this person's sight."""
+        raise NotImplementedError
 
-    async def draw(self, html: str) -> None:
-        await self.send(json.dumps({"html": html}))
+    def frame(self, picture: Any, frames: dict[Hashable, str]) -> str | None:
+        """For subclasses: what to send; `frames` remembers it for those who saw the same before."""
+        raise NotImplementedError
 
-    async def person(self) -> AbstractUser | None:
-        # A person's tabs, and a thousand of them, look once for each ring.
-        key = ("person", self.scope["session"].session_key)
-        return await sharing.here().ask(key, self._person)
+    async def end(self, code: int) -> None:
+        hub().drop(self)
+        await self.close(code)
 
-    @database_sync_to_async
-    def _person(self) -> AbstractUser | None:
-        session = SessionStore(self.scope["session"].session_key)
-        person = auth.get_user(cast(HttpRequest, SimpleNamespace(session=session)))
-        return person if isinstance(person, AbstractUser) and person.is_active else None
 
-    @database_sync_to_async
-    def _audible(self, person: AbstractUser) -> list[str]:
-        return [group for group, permission in self.bells.items() if person.has_perm(permission)]
+def hub() -> Hub[ConsoleConsumer]:
+    return _of_loops.setdefault(asyncio.get_running_loop(), Hub(tell, turn_away))
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub[ConsoleConsumer]] = WeakKeyDictionary()
+
+
+async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
+    for tab in tabs:
+        await tab.end(AGAIN)
+
+
+async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
+    permissions = {permission for tab in due for permission in tab.bells.values()}
+    seen = await _seen({tab.session_key for tab in due}, permissions)
+    viewers: dict[Hashable, list[ConsoleConsumer]] = {}
+    people: dict[Hashable, AbstractUser] = {}
+    breath = Breath()
+    for tab, groups in due.items():
+        who = seen[tab.session_key]
+        if who is None:
+            await tab.end(SIGNED_OUT)
+            continue
+        heard = [g for g in tab.bells if g in groups and tab.bells[g] in who.permissions]
+        for group in heard:
+            await tab.send(_ring(group))
+            await breath.taken()
+        if tab.wants_picture(groups, heard):
+            key: Hashable = (who.person.pk, tab.same_picture(who.person))
+            people[key] = who.person
+            viewers.setdefault(key, []).append(tab)
+    for same, tabs in viewers.items():
+        await _show(tabs, people[same])
+
+
+async def _show(tabs: list[ConsoleConsumer], person: AbstractUser) -> None:
+    try:
+        picture = await tabs[0].picture(person)
+    except Exception:
+        log.exception("live: no picture for %s pages", len(tabs))
+        await turn_away(tabs)
+        return
+    frames: dict[Hashable, str] = {}
+    breath = Breath()
+    for tab in tabs:
+        if picture is None:
+            await tab.end(OUT_OF_SIGHT)
+        elif frame := tab.frame(picture, frames):
+            await tab.send(frame)
+        await breath.taken()
+
+
+class Breath:
+    """Of a loop that sends to many."""
+
+    def __init__(self) -> None:
+        self._sent = 0
+
+    async def taken(self) -> None:
+        self._sent += 1
+        if self._sent % AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+@cache
+def _ring(group: str) -> str:
+    return json.dumps({"changed": group})
+
+
+@database_sync_to_async
+def _seen(keys: Iterable[str | None], permissions: set[str]) -> dict[str | None, Seen | None]:
+    return {key: _of_session(key, permissions) for key in keys}
+
+
+def _of_session(key: str | None, permissions: set[str]) -> Seen | None:
+    session = SessionStore(key)
+    person = auth.get_user(cast(HttpRequest, SimpleNamespace(session=session)))
+    if not isinstance(person, AbstractUser) or not person.is_active:
+        return None
+    return Seen(person, frozenset(p for p in permissions if person.has_perm(p)))

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -11,11 +13,15 @@ from channels.auth import AuthMiddlewareStack
 from channels.db import database_sync_to_async
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 
 from accounts.models import User
+from audit.models import ClockTime
+from calls import pictures
 from calls.models import Call
+from calls.silence import Silence
 from calls.states import State
 from config.routing import websocket_urlpatterns
 from core.consumers import OUT_OF_SIGHT, SIGNED_OUT
@@ -147,6 +153,72 @@ async def test_a_call_is_drawn_again_when_it_changes(alice: User, running: UUID)
         picture = (await told(socket))["html"]
         assert 'data-state="succeeded"' in picture
         assert "Sent." in picture
+
+
+async def test_only_what_changed_of_a_call_is_sent(alice: User, running: UUID) -> None:
+    async with connected(alice, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "queue", "calls", "frozen")
+        whole = (await told(socket))["html"]
+        assert "call-timeline" in whole
+
+        await advance(running, "page 18 of 30")
+        await ring(f"call.{running}")
+
+        picture = (await told(socket))["html"]
+        assert "page 18 of 30" in picture
+        assert "call-timeline" not in picture
+
+
+async def test_pages_that_show_one_call_to_one_person_share_its_picture(
+    alice: User, running: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        sockets = []
+        for _ in range(3):
+            path = f"/live/calls/{running}/"
+            sockets.append(await stack.enter_async_context(connected(alice, path)))
+            await greeting(sockets[-1], "queue", "calls", "frozen")
+            await told(sockets[-1])
+        drawn = Mock(side_effect=pictures.of_call)
+        monkeypatch.setattr(pictures, "of_call", drawn)
+
+        await advance(running, "page 18 of 30")
+        await ring(f"call.{running}")
+
+        for socket in sockets:
+            assert "page 18 of 30" in (await told(socket))["html"]
+        drawn.assert_called_once()
+
+
+@database_sync_to_async
+def advance(call_id: UUID, message: str) -> None:
+    Call.objects.filter(pk=call_id).update(progress=18, progress_message=message)
+
+
+async def test_a_page_says_when_nothing_is_heard_of_a_call_any_more(
+    alice: User, running: UUID
+) -> None:
+    silence = Silence()
+    async with connected(alice, f"/live/calls/{running}/") as socket:
+        await greeting(socket, "queue", "calls", "frozen")
+        assert SILENT not in (await told(socket))["html"]
+
+        await heard_of(running, settings.LEASE_S - 1)
+        await database_sync_to_async(silence.look)()
+        assert SILENT in (await told(socket))["html"]
+
+        await heard_of(running, 0)
+        await database_sync_to_async(silence.look)()
+        assert SILENT not in (await told(socket))["html"]
+
+
+SILENT = "Nothing has been heard of it since"
+
+
+@database_sync_to_async
+def heard_of(call_id: UUID, seconds_ago: float) -> None:
+    left = timedelta(seconds=settings.LEASE_S - seconds_ago)
+    Call.objects.filter(pk=call_id).update(lease_until=ClockTime() + left)
 
 
 async def test_a_ring_of_all_calls_is_enough_to_see_the_end_of_one(

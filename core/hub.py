@@ -1,0 +1,164 @@
+"""What changes reaches a process once, and all who watch here are told of it together.
+
+A layer says nothing when it loses messages. So the hub speaks to itself: what does not come back
+was lost, and rows are read again; when nothing comes back at all the watchers are turned away,
+and whoever comes again reads its rows. Watchers are told in turns, one after another: nobody is
+sent an older picture after a newer one, and what changes meanwhile waits for the next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from channels.layers import get_channel_layer
+
+log = logging.getLogger(__name__)
+
+W = TypeVar("W")
+
+PULSE_S = 1.0
+# So many pulses in a row that did not come back.
+DEAF = 4
+OPEN_S = 4.0
+
+
+class Deaf(Exception):
+    """Nobody would hear of changes here."""
+
+
+class Hub(Generic[W]):
+    """One for each event loop. `tell` is given watchers with the groups that rang for each."""
+
+    def __init__(
+        self,
+        tell: Callable[[Mapping[W, set[str]]], Awaitable[None]],
+        turn_away: Callable[[Iterable[W]], Awaitable[None]],
+    ) -> None:
+        self._tell, self._turn_away = tell, turn_away
+        self._joined: dict[W, tuple[str, ...]] = {}
+        self._watching: dict[str, set[W]] = {}
+        self._greeted: set[W] = set()
+        self._due: dict[W, set[str]] = {}
+        self._some_due = asyncio.Event()
+        self._moving = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._channel = ""
+        self._heard = asyncio.Event()
+        self._unheard = 0
+
+    async def join(self, watcher: W, groups: Iterable[str]) -> None:
+        """From now on nothing in `groups` is missed; `greet` begins to tell of it."""
+        self._joined[watcher] = tuple(groups)
+        try:
+            async with self._moving:
+                if not self._tasks:
+                    await self._open()
+                if self._unheard >= DEAF:
+                    raise Deaf("nothing comes back from the channel layer")
+                for group in self._joined[watcher]:
+                    if group not in self._watching:
+                        await _layer().group_add(group, self._channel)
+                    self._watching.setdefault(group, set()).add(watcher)
+        except Exception as error:
+            await self.leave(watcher)
+            raise Deaf(str(error)) from error
+
+    def greet(self, watcher: W) -> None:
+        """Something may have changed since the watcher read its rows: all its groups ring."""
+        self._greeted.add(watcher)
+        self._mark(watcher, self._joined[watcher])
+
+    def drop(self, watcher: W) -> None:
+        """It is told nothing more; `leave` follows."""
+        self._greeted.discard(watcher)
+        self._due.pop(watcher, None)
+
+    async def leave(self, watcher: W) -> None:
+        self.drop(watcher)
+        async with self._moving:
+            for group in self._joined.pop(watcher, ()):
+                await self._forget(group, watcher)
+            if not self._joined:
+                await self._close()
+
+    async def _forget(self, group: str, watcher: W) -> None:
+        watchers = self._watching.get(group, set())
+        watchers.discard(watcher)
+        if group in self._watching and not watchers:
+            del self._watching[group]
+            # Of a layer that is away: whoever comes next finds out.
+            with contextlib.suppress(Exception):
+                await _layer().group_discard(group, self._channel)
+
+    async def _open(self) -> None:
+        self._heard.clear()
+        self._unheard = 0
+        try:
+            async with asyncio.timeout(OPEN_S):
+                self._channel = await _layer().new_channel()
+                loop = asyncio.get_running_loop()
+                jobs = (self._listening(), self._telling(), self._pulsing())
+                self._tasks = [loop.create_task(job) for job in jobs]
+                await self._heard.wait()
+        except BaseException:
+            await self._close()
+            raise
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def _listening(self) -> None:
+        while True:
+            event: dict[str, Any] = await _layer().receive(self._channel)
+            if event["type"] == "pulse":
+                self._hears()
+            else:
+                for watcher in self._watching.get(event["group"], ()):
+                    if watcher in self._greeted:
+                        self._mark(watcher, (event["group"],))
+
+    def _hears(self) -> None:
+        self._heard.set()
+        missed, self._unheard = self._unheard > 1, 0
+        if missed:
+            for watcher in self._greeted:
+                self._mark(watcher, self._joined[watcher])
+
+    async def _pulsing(self) -> None:
+        while True:
+            self._unheard += 1
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(PULSE_S):
+                    await _layer().send(self._channel, {"type": "pulse"})
+            await asyncio.sleep(PULSE_S)
+            if self._unheard >= DEAF:
+                log.warning("live: nothing comes back from the channel layer")
+                await self._turn_away(list(self._greeted))
+
+    def _mark(self, watcher: W, groups: Iterable[str]) -> None:
+        self._due.setdefault(watcher, set()).update(groups)
+        self._some_due.set()
+
+    async def _telling(self) -> None:
+        while True:
+            await self._some_due.wait()
+            self._some_due.clear()
+            due, self._due = self._due, {}
+            try:
+                await self._tell(due)
+            except Exception:
+                log.exception("live: %s watchers were not told", len(due))
+                await self._turn_away(due)
+
+
+def _layer() -> Any:
+    layer = get_channel_layer()
+    assert layer is not None
+    return layer
