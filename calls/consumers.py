@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 
 from accounts.models import User
 from calls import pictures
+from calls.models import Call
 from core.consumers import ConsoleConsumer
 
 # Elements of a call's page, each with an id of its own.
@@ -42,11 +43,11 @@ class CallConsumer(ConsoleConsumer):
         # Short calls end with a ring of all calls alone: one of their own would cost each of them.
         return f"call.{self.call_id}" in groups or ("calls" in heard and self.is_live)
 
-    def same_picture(self, person: AbstractUser) -> Hashable:
+    def same_picture(self) -> Hashable:
         return self.call_id
 
-    async def picture(self, person: AbstractUser) -> Picture | None:
-        return await _picture(self.call_id, person)
+    async def pictures(self, people: Collection[AbstractUser]) -> dict[Any, Picture | None]:
+        return await _pictures(self.call_id, people)
 
     def frame(self, picture: Picture, frames: dict[Hashable, str]) -> str | None:
         """The parts that this page does not show yet."""
@@ -60,10 +61,21 @@ class CallConsumer(ConsoleConsumer):
 
 
 @database_sync_to_async
-def _picture(call_id: UUID, person: AbstractUser) -> Picture | None:
-    assert isinstance(person, User)
-    picture = pictures.of_call(call_id, person)
-    if picture is None:
-        return None
+def _pictures(call_id: UUID, people: Collection[AbstractUser]) -> dict[Any, Picture | None]:
+    """By the person's key: drawn once for all who look with the same eyes."""
+    call = pictures.found(call_id)
+    drawn: dict[pictures.Eyes | None, Picture | None] = {None: None}
+    shown = {}
+    for person in people:
+        assert isinstance(person, User)
+        eyes = pictures.eyes(call, person)
+        if call and eyes and eyes not in drawn:
+            drawn[eyes] = _draw(call, eyes)
+        shown[person.pk] = drawn[eyes]
+    return shown
+
+
+def _draw(call: Call, eyes: pictures.Eyes) -> Picture:
+    picture = pictures.seen_with(eyes, call)
     parts = tuple(render_to_string(f"calls/{part}.html", picture) for part in PARTS)
     return Picture(picture["is_live"], parts)

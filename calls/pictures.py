@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -20,16 +21,42 @@ from calls.states import LIVE, State
 _LONG = Call.Mode.BACKGROUND
 
 
+@dataclass(frozen=True)
+class Eyes:
+    """All that a picture may know of whoever looks at it; they who look alike share one."""
+
+    time_zone: str
+    may_read: bool
+    may_resolve: bool
+
+
 def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
     """None when there is no such call, or it is not this person's to see."""
-    call = Call.objects.for_page().filter(pk=call_id).first()
+    call = found(call_id)
+    looking = eyes(call, person)
+    if call is None or looking is None:
+        return None
+    return seen_with(looking, call) | {"user": person, "perms": PermWrapper(person)}
+
+
+def found(call_id: UUID) -> Call | None:
+    return Call.objects.for_page().filter(pk=call_id).first()
+
+
+def eyes(call: Call | None, person: User) -> Eyes | None:
     if call is None or not person.has_perm("calls.view_call"):
         return None
     may_read = may_read_payload(call, person)
+    return Eyes(person.time_zone, may_read, person.has_perm("calls.cancel_call"))
+
+
+def seen_with(looking: Eyes, call: Call) -> dict[str, Any]:
+    may_read = looking.may_read
     shown = results.of_call(call) if may_read else None
     return {
-        "user": person,
-        "perms": PermWrapper(person),
+        # As parts of a page ask for them.
+        "user": looking,
+        "perms": {"calls": {"cancel_call": looking.may_resolve}},
         "call": call,
         # A vote is told by the move that it made.
         "entries": list(Entry.objects.of_call(call.pk).exclude(action="approval.voted")),

@@ -85,17 +85,26 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
         """For subclasses: all `groups` rang; of the bells among them, this person `heard` some."""
         return False
 
-    def same_picture(self, person: AbstractUser) -> Hashable:
-        """For subclasses: those of one person who give the same are sent one picture."""
+    def same_picture(self) -> Hashable:
+        """For subclasses: of what; those who give the same are shown it together."""
         raise NotImplementedError
 
-    async def picture(self, person: AbstractUser) -> Any:
-        """For subclasses: the picture now, or None when it is out of this person's sight."""
+    async def pictures(self, people: Collection[AbstractUser]) -> Mapping[Any, Any]:
+        """For subclasses: by the person's key the picture now, or None when it is out of their
+        sight."""
         raise NotImplementedError
 
     def frame(self, picture: Any, frames: dict[Hashable, str]) -> str | None:
         """For subclasses: what to send; `frames` remembers it for those who saw the same before."""
         raise NotImplementedError
+
+    async def give(self, text: str) -> None:
+        # Daphne keeps what a slow page has not read yet, and drops it when it answers no ping.
+        try:
+            await self.send(text)
+        except Exception:
+            log.exception("live: a page could not be written to")
+            hub().drop(self)
 
     async def end(self, code: int) -> None:
         hub().drop(self)
@@ -109,6 +118,9 @@ def hub() -> Hub[ConsoleConsumer]:
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub[ConsoleConsumer]] = WeakKeyDictionary()
 
 
+Viewers = dict[ConsoleConsumer, AbstractUser]
+
+
 async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
     for tab in tabs:
         await tab.end(AGAIN)
@@ -117,8 +129,7 @@ async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
 async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
     permissions = {permission for tab in due for permission in tab.bells.values()}
     seen = await _seen({tab.session_key for tab in due}, permissions)
-    viewers: dict[Hashable, list[ConsoleConsumer]] = {}
-    people: dict[Hashable, AbstractUser] = {}
+    viewers: dict[Hashable, Viewers] = {}
     breath = Breath()
     for tab, groups in due.items():
         who = seen[tab.session_key]
@@ -127,30 +138,30 @@ async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
             continue
         heard = [g for g in tab.bells if g in groups and tab.bells[g] in who.permissions]
         for group in heard:
-            await tab.send(_ring(group))
+            await tab.give(_ring(group))
             await breath.taken()
         if tab.wants_picture(groups, heard):
-            key: Hashable = (who.person.pk, tab.same_picture(who.person))
-            people[key] = who.person
-            viewers.setdefault(key, []).append(tab)
-    for same, tabs in viewers.items():
-        await _show(tabs, people[same])
+            viewers.setdefault(tab.same_picture(), {})[tab] = who.person
+    for tabs in viewers.values():
+        await _show(tabs)
 
 
-async def _show(tabs: list[ConsoleConsumer], person: AbstractUser) -> None:
+async def _show(tabs: Viewers) -> None:
+    people = {person.pk: person for person in tabs.values()}
     try:
-        picture = await tabs[0].picture(person)
+        pictures = await next(iter(tabs)).pictures(people.values())
     except Exception:
         log.exception("live: no picture for %s pages", len(tabs))
         await turn_away(tabs)
         return
     frames: dict[Hashable, str] = {}
     breath = Breath()
-    for tab in tabs:
+    for tab, person in tabs.items():
+        picture = pictures[person.pk]
         if picture is None:
             await tab.end(OUT_OF_SIGHT)
         elif frame := tab.frame(picture, frames):
-            await tab.send(frame)
+            await tab.give(frame)
         await breath.taken()
 
 
