@@ -85,8 +85,7 @@ def is_worker() -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Workers get the files that take longest first, or one of them ends long after the others."""
     for item in items:
-        # Browsers take all cores that they find: side by side each waits too long.
-        if item.path.parent.name in ("faults", "browser"):
+        if item.path.parent.name == "faults":
             item.add_marker("alone")
     if is_worker():
         slow = {item.path for item in items if item.get_closest_marker("slow")}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from accounts.models import User
 from core.live import ring
@@ -18,6 +18,7 @@ from tests.browser.scene import office as furnished
 from tests.processes import Stack
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+PATIENCE_MS = 20_000
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
@@ -28,6 +29,8 @@ def chromium() -> Iterator[Browser]:
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # That loop never runs our code, so Django need not fear to block it.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        # Other workers' browsers use the same cores.
+        expect.set_options(timeout=PATIENCE_MS)
         path = CHROMIUM if CHROMIUM.exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser

@@ -9,11 +9,9 @@ from policies.models import Rule
 from registry.models import Server, Tool, Toolset
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
-from tests.browser.test_pages import CONTRASTS, NAMELESS, SMALL_TARGETS
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
 
-FORMS = ["/new/agent/", "/people/", "/new/person/", "/profile/"]
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
@@ -184,21 +182,3 @@ def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: U
 
     expect(theirs.get_by_text("Your password is set.")).to_be_visible()
     expect(theirs.get_by_role("banner").get_by_text("Approver")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_forms_of_administrators_are_readable_and_reachable(
-    opened: Opened, office: Office, ada: User, scheme: str, width: int
-) -> None:
-    size = {"width": width, "height": 800}
-    page = opened(ada, color_scheme=scheme, viewport=size)
-    rule = Rule.objects.in_order()[0]
-    for address in [f"/policies/{rule.pk}/", f"/policies/{rule.pk}/remove/", *FORMS]:
-        page.goto(address)
-        page.wait_for_load_state("networkidle")
-
-        assert page.evaluate(CONTRASTS) == [], address
-        assert page.evaluate(SMALL_TARGETS) == [], address
-        assert page.evaluate(NAMELESS) == [], address
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address

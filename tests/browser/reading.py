@@ -1,0 +1,78 @@
+"""Whether a page can be read and used in the size and theme in which it stands."""
+
+from playwright.sync_api import Page
+
+# Every visible piece of text, with the contrast to what is painted behind it. A canvas turns any
+# notation of a colour into bytes.
+CONTRASTS = """() => {
+  const context = Object.assign(document.createElement("canvas"), {width: 1, height: 1})
+    .getContext("2d", {willReadFrequently: true});
+  const bytes = (color) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = color;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = bytes(getComputedStyle(e).backgroundColor);
+      if (color[3] === 255) return color;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
+    if (element.closest("script, option, .visually-hidden")) continue;
+    const [a, b] = [luminance(bytes(getComputedStyle(element).color)), luminance(behind(element))]
+      .sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.push(`${ratio.toFixed(2)} ${element.className}: ${node.data.trim()}`);
+  }
+  return found;
+}"""
+
+# WCAG 2.2, 2.5.8: controls that do not stand in a sentence.
+SMALL_TARGETS = """() => [...document.querySelectorAll("button, input, select, textarea, .tabs a")]
+  .filter((e) => e.type !== "hidden" && e.checkVisibility({visibilityProperty: true}))
+  .filter((e) => { const r = e.getBoundingClientRect(); return r.width < 24 || r.height < 24; })
+  .filter((e) => !["checkbox", "radio"].includes(e.type))
+  // What Enter presses, and nobody sees.
+  .filter((e) => !e.closest(".first-button"))
+  .map((e) => e.outerHTML.slice(0, 120))"""
+
+NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
+  .filter((e) => e.type !== "hidden" && e.checkVisibility() && !e.closest(".first-button"))
+  .filter((e) => !(e.textContent.trim() || e.labels?.length || e.getAttribute("aria-label")
+                   || e.querySelector("[aria-label]")))
+  .map((e) => e.outerHTML.slice(0, 120))"""
+
+NOT_ALONE = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+  return ids.filter((id, n) => ids.indexOf(id) !== n);
+}"""
+
+
+def complaints(page: Page) -> list[str]:
+    found = [
+        f"{what}: {one}"
+        for what, script in (
+            ("contrast", CONTRASTS),
+            ("small target", SMALL_TARGETS),
+            ("nameless", NAMELESS),
+            ("the same id twice", NOT_ALONE),
+        )
+        for one in page.evaluate(script)
+    ]
+    if (wide := page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 0:
+        found.append(f"scrolls sideways by {wide} px")
+    if (headings := page.locator("h1").count()) != 1:
+        found.append(f"{headings} h1")
+    return found
