@@ -2,6 +2,7 @@
 
 import base64
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -112,6 +113,11 @@ SLY = {
     },
     "annotations": {"readOnlyHint": True},
 }
+DENIED = {
+    "effect": "deny",
+    "rule": "No writing above the folder",
+    "reason": "Paths stay in the folder.",
+}
 ALLOWED = {"rule": "Everyday work", "reason": "Reading and reckoning change nothing."}
 DAYS = [
     {"day": "Mon", "high": 11.5, "low": 4, "sky": "cloudy"},
@@ -135,7 +141,8 @@ class Office:
     lost: UUID
 
 
-def office() -> Office:
+def office(before: Callable[[User, Agent], None] | None = None) -> Office:
+    """`before`: what alice and scout did once all was set up, before what the pictures show."""
     alice = scenery.person(
         "alice", Role.APPROVER, Role.AUDITOR, Role.OPERATOR, password=scenery.PASSWORD
     )
@@ -159,6 +166,10 @@ def office() -> Office:
     add, forecast = calc.tools.for_catalogue().get(), weather.tools.for_catalogue().get()
     report = reports.tools.for_catalogue().get()
 
+    settings(alice, [scout, clerk], code, send)
+    if before is not None:
+        before(alice, scout)
+
     added = scenery.call(scout, add, {"a": 2, "b": 40}, State.QUEUED, **ALLOWED)
     scenery.run(added)
     scenery.finish(added, {"content": [{"type": "text", "text": "42"}]})
@@ -167,9 +178,7 @@ def office() -> Office:
         write,
         {"path": "../etc/passwd", "content": "x"},
         State.REFUSED,
-        effect="deny",
-        rule="No writing above the folder",
-        reason="Paths stay in the folder.",
+        **DENIED,
     )
     pictured = scenery.call(scout, forecast, {"place": "Utrecht"}, State.QUEUED, **ALLOWED)
     scenery.run(pictured)
@@ -196,7 +205,6 @@ def office() -> Office:
         rule="Changes to the shared folder",
         reason="Changes to the shared folder are read first.",
     )
-    settings(alice, [scout, clerk], code, send)
     seal_all()
     return Office(alice, bob, scout, send, search, write, sly, held, running, pictured, lost)
 

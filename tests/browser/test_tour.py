@@ -3,9 +3,22 @@
 `python -m tests.browser.tour` walks the same way and takes the pictures.
 """
 
-from playwright.sync_api import Page, expect
+import os
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import tour
+from tests.browser.scene import Office
+from tests.browser.scene import office as furnished
+from tests.browser.yesterday import yesterday
+from tests.database import Databases
+
+
+@pytest.fixture
+def office(chromium: Browser, transactional_db: None, databases: Databases) -> Office:
+    with databases.superuser(os.environ) as link:
+        return furnished(yesterday(link))
 
 
 def test_a_first_visitor_finds_the_three_answers(alice: Page) -> None:
@@ -21,5 +34,16 @@ def test_a_first_visitor_finds_the_three_answers(alice: Page) -> None:
     expect(alice.locator("[data-card]").first).to_contain_text("scout, for bob, wants to use")
 
     tour.what_scout_did(alice)
-    expect(alice.get_by_text("asked once for calculator.add")).to_be_visible()
-    expect(alice.get_by_text("Allowed by the rule “Everyday work”").first).to_be_visible()
+    expect(alice.locator("main")).to_contain_text("6 calls of 4 tools")
+    told = alice.get_by_role("region", name="One by one").get_by_role("listitem")
+    for asked, allowed in [
+        ("asked 2 times for code.search", "Allowed by the rule “Everyday work”."),
+        ("asked once for weather.forecast", "Allowed by the rule “Everyday work”."),
+        ("asked once for mailer.send_mail", "alice allowed it."),
+        ("asked once for files.write_file", "alice refused it."),
+        ("asked once for files.write_file", "Refused by the rule “No writing above the folder”."),
+    ]:
+        line = told.filter(has_text=asked).filter(has_text=allowed)
+        expect(line).to_have_count(1)
+    # That was today.
+    expect(alice.get_by_text("calculator.add")).to_have_count(0)

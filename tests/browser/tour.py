@@ -36,6 +36,7 @@ def what_scout_did(page: "Page") -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Audit").click()
     page.get_by_role("link", name="Who ran what").click()
     page.wait_for_url("**/who-ran-what/**")
+    page.get_by_label("Time", exact=True).select_option("Yesterday")
     page.get_by_label("Agent", exact=True).fill("scout")
     page.get_by_label("Agent", exact=True).press("Enter")
     page.wait_for_url("**agent=scout**")
@@ -48,16 +49,22 @@ def main(target: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     target.mkdir(parents=True, exist_ok=True)
-    with environment(), tempfile.TemporaryDirectory() as logs, Stack(Path(logs)) as stack:
+    with (
+        environment() as databases,
+        tempfile.TemporaryDirectory() as logs,
+        Stack(Path(logs)) as stack,
+    ):
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         import django
 
         django.setup()
         from tests.browser.scene import office
+        from tests.browser.yesterday import yesterday
         from tests.console.scenery import PASSWORD
 
         assert stack.web
-        office()
+        with databases.superuser(os.environ) as link:
+            office(yesterday(link))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             page = browser.new_page(base_url=stack.web_url, viewport={"width": 1180, "height": 860})
