@@ -16,14 +16,17 @@ from audit.finding import Bounds, ids
 # So many entries are read at most; the page says so when that was not all.
 READ = 6000
 SHOWN = 12
+HELD = "held"
+# How a held call goes when nobody decides.
+LEFT = ("expired", "withdrawn", "superseded")
 
 CALLS = """
     SELECT b.call_id, b.at, b.agent, b.person, b.tool, COALESCE(b.details ->> 'effect', ''),
-           COALESCE(b.details ->> 'rule', ''), b.reason, now.to_state, now.reason,
+           COALESCE(b.details ->> 'rule', ''), b.reason, now.from_state, now.to_state, now.reason,
            COALESCE(votes.yes, '{}'), COALESCE(votes.no, '{}'), COALESCE(votes.why, '')
     FROM audit_entry b
     LEFT JOIN LATERAL (
-        SELECT m.to_state, m.reason FROM audit_entry m
+        SELECT m.from_state, m.to_state, m.reason FROM audit_entry m
         WHERE m.call_id = b.call_id AND m.seq IS NOT NULL ORDER BY m.seq DESC LIMIT 1
     ) now ON true
     LEFT JOIN LATERAL (
@@ -53,6 +56,7 @@ class Told(NamedTuple):
     effect: str
     rule: str
     why: str
+    came_from: str
     state: str
     outcome: str
     allowed_by: list[str]
@@ -62,6 +66,8 @@ class Told(NamedTuple):
     @property
     def leave(self) -> str:
         """Who or what allowed or stopped it: groups calls that are told together."""
+        if self.undecided:
+            return "waits"
         if self.refused_by:
             return "person-no"
         if self.allowed_by:
@@ -69,8 +75,14 @@ class Told(NamedTuple):
         return {"allow": "rule-yes", "deny": "rule-no"}.get(self.effect, "waits")
 
     @property
+    def undecided(self) -> bool:
+        """It waits, or left the queue without a decision; some may have voted all the same."""
+        return self.state == HELD or (self.came_from == HELD and self.state in LEFT)
+
+    @property
     def who(self) -> str:
-        return ", ".join(dict.fromkeys(self.refused_by or self.allowed_by)) or self.rule
+        voted = ", ".join(dict.fromkeys(self.refused_by or self.allowed_by))
+        return voted if voted or self.undecided else self.rule
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from audit.sealing import public_key, seal_all
 from audit.services import record
 from calls.models import Call
 from calls.states import State
+from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
 
@@ -383,6 +384,20 @@ def test_the_report_says_who_ran_what_and_who_allowed_it(
     assert "Nobody ran anything" in empty.text
     person = as_ines.get(reverse("audit:report"), {"person": "alice"}).text
     assert "Approval voted" in person
+
+
+def test_the_report_allows_nothing_that_one_of_two_voted_for(
+    as_ines: Client, scout: Agent, send_mail: Tool, alice: User
+) -> None:
+    two = (Threshold(approve=2),)
+    waits = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=two)
+    approval = Approval.objects.get(pk=waits)
+    services.vote(approval, by=alice, approve=True, seen_digest=approval.call.call_digest)
+
+    report = as_ines.get(reverse("audit:report"), {"agent": "scout"})
+
+    assert "alice voted; that does not decide it." in report.text
+    assert report.context["report"].leaves == {"waits": 1}
 
 
 @pytest.mark.parametrize("name", ["audit:list", "audit:news", "audit:report", "audit:verifier"])
