@@ -16,7 +16,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from policies import services
 from policies.coverage import covered, nevers, shadowed
-from policies.models import Rule
+from policies.models import Effect, Rule
 from policies.thresholds_form import HELP, LABEL, Row, Rows, ThresholdsField, rows
 
 COVERING = ("server", "tool", "hint")
@@ -25,6 +25,10 @@ COVERING = ("server", "tool", "hint")
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     """Every field that a rule has but its place, so that a new field is here with its model."""
 
+    # Django would offer a row of dashes.
+    effect = forms.ChoiceField(
+        label=gettext_lazy("Effect"), choices=[("", gettext_lazy("Choose …")), *Effect.choices]
+    )
     thresholds = ThresholdsField(required=False, label=LABEL, help_text=HELP)
 
     class Meta:
