@@ -106,7 +106,8 @@ def main(target: Path, parts: list[str]) -> None:
         addresses = every_page.every_page(office, ada) + every_page.further(office)
         camera.take([Shot(address, address) for address in addresses] + PRESSED, cookie)
         viewer = session_cookie(office.bob, stack.web_url)
-        camera.take([Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/")], viewer)
+        trying = Shot("viewer trying", f"/tools/{office.send.exposed_name}/try/")
+        camera.take([Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying], viewer)
 
 
 class Camera(NamedTuple):

@@ -76,7 +76,7 @@ def main(target: Path) -> None:
             for name, step in STEPS:
                 step(page)
                 page.wait_for_load_state("networkidle")
-                page.screenshot(path=target / f"{name}.png")
+                page.screenshot(path=target / f"{name}.png", full_page=step == what_scout_did)
             browser.close()
 
 
