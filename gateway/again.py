@@ -45,6 +45,7 @@ def _question(call: Call, by: User) -> Question:
         bearer=_bearer(call.agent),
         toolset=call.toolset,
         tool=call.tool.exposed_name,
+        tool_id=call.tool.pk,
         arguments=call.to_send,
         parsed=call.parsed_arguments,
         origin=Call.Origin.CONSOLE,

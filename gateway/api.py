@@ -24,7 +24,7 @@ from gateway.asking import Question
 from gateway.described import described
 from gateway.formats import Renderer, StrictParser
 from registry.models import Toolset
-from registry.published import PublishedTool, Violation
+from registry.published import Violation
 
 WAIT_S, WAIT_MAX_S = 10, 45
 
@@ -163,8 +163,5 @@ def _toolset(slug: str) -> dict[str, Any]:
     toolset = asking.published(slug)
     tools = toolset.by_exposed.items() if toolset else ()
     own = sorted(toolset.own_tools) if toolset else []
-    return {"name": slug, "own_tools": own, "tools": [_tool(name, tool) for name, tool in tools]}
-
-
-def _tool(name: str, tool: PublishedTool) -> dict[str, Any]:
-    return {**tool.content, "name": name}
+    listed = [toolset.told(name, tool) for name, tool in tools] if toolset else []
+    return {"name": slug, "own_tools": own, "tools": listed}

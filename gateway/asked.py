@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -75,6 +75,17 @@ class Submitted:
     refusal: str = ""
     reason: str = ""
     violations: list[Violation] = field(default_factory=list)
+
+
+def fitted(ask: Ask) -> tuple[Ask, list[Violation]]:
+    """With the arguments that its toolset fixes, so that people see and decide what is sent; and
+    what of them the agent wants otherwise."""
+    if ask.tool is None:
+        return ask, []
+    whole, parsed, differing = ask.toolset.how(ask.tool).put_in(ask.arguments, ask.parsed)
+    return (
+        ask if whole is ask.arguments else replace(ask, arguments=whole, parsed=parsed)
+    ), differing
 
 
 def once(ask: Ask) -> Key | None:

@@ -11,7 +11,7 @@ from calls.states import State
 from core import loop
 from core.errors import CountersignError
 from gateway import waiting
-from gateway.asked import Ask, Submitted
+from gateway.asked import Ask, Submitted, fitted
 from gateway.here import here
 from gateway.runtime import Runtime
 from gateway.submit import decided, submit
@@ -32,6 +32,7 @@ class NoSuchToolset(CountersignError):
 class Question:
     bearer: Bearer
     toolset: str
+    # As the agent sees it; or, where people ask for it, the one with this id.
     tool: str
     arguments: bytes
     parsed: Any
@@ -42,6 +43,7 @@ class Question:
     # The agent's own key for this one call; and whether it is meant although it is the same again.
     key: str = ""
     again: bool = False
+    tool_id: int = 0
 
 
 def ask(question: Question, *, seconds: float) -> Submitted:
@@ -68,11 +70,11 @@ def explained(question: Question) -> tuple[Decision | None, list[Violation]]:
 
 async def _explained(question: Question) -> tuple[Decision | None, list[Violation]]:
     runtime = await here()
-    asked = _asked(question, await _toolset(runtime, question))
+    asked, differing = fitted(_asked(question, await _toolset(runtime, question)))
     if asked.tool is None:
         return None, []
     decision = await decided(runtime, await runtime.newest(), asked, asked.tool)
-    return decision, asked.tool.violations(asked.parsed)
+    return decision, differing or asked.tool.violations(asked.parsed)
 
 
 async def _ask(question: Question, seconds: float) -> Submitted:
@@ -102,10 +104,11 @@ async def _toolset(runtime: Runtime, question: Question) -> PublishedToolset:
 
 
 def _asked(question: Question, toolset: PublishedToolset) -> Ask:
+    by_id = toolset.holding(question.tool_id) if question.tool_id else None
     return Ask(
         bearer=question.bearer,
         toolset=toolset,
-        tool=toolset.by_exposed.get(question.tool),
+        tool=by_id or toolset.by_exposed.get(question.tool),
         tool_name=question.tool,
         arguments=question.arguments,
         parsed=question.parsed,

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from calls.models import Call
 from gateway import replies
-from gateway.asked import Ask, subject
+from gateway.asked import Ask, fitted, subject
 from gateway.exchange import Turn
 from gateway.submit import decided
 from policies.decide import Decision
@@ -29,7 +29,7 @@ async def explain(turn: Turn) -> bytes:
     if tool is None:
         return turn.sentence(_("There is no such tool here: name one as it is listed."))
     arguments = given.get("arguments", {})
-    ask = _ask(turn, tool, arguments)
+    ask, differing = fitted(_ask(turn, tool, arguments))
     snapshot = await turn.runtime.newest()
     decision = await decided(turn.runtime, snapshot, ask, tool)
     granted = decision.effect == Effect.ASK and snapshot.grants.matching(
@@ -37,7 +37,7 @@ async def explain(turn: Turn) -> bytes:
     )
     members = _said(decision, granted=bool(granted))
     members["violations"] = [
-        {"path": v.path, "expected": v.expected} for v in tool.violations(arguments)
+        {"path": v.path, "expected": v.expected} for v in differing or tool.violations(ask.parsed)
     ]
     return turn.result(replies.structured(members, modern=turn.client.modern))
 

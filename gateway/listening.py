@@ -151,7 +151,9 @@ def _offered(exchange: Exchange, snapshot: Snapshot) -> dict[str, Any] | None:
     others = {slug: toolset.offered[slug] for slug in servers if slug in toolset.offered}
     return {
         "toolsListChanged": {
-            name: tool.definition_id for name, tool in tools.items() if tool.method == CALL
+            name: (tool.definition_id, toolset.how(tool))
+            for name, tool in tools.items()
+            if tool.method == CALL
         },
         "promptsListChanged": {slug: one.prompts for slug, one in others.items()},
         "resourcesListChanged": {slug: one.listed for slug, one in others.items()},

@@ -14,7 +14,7 @@ from gateway.exchange import Exchange, Turn
 from gateway.own_definitions import DEFINITIONS
 from gateway.refusals import invalid_params
 from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
-from registry.published import CALL, PublishedTool
+from registry.published import CALL
 
 PAGE = 500
 # How long a client may go by what it was told, if it does not listen for changes.
@@ -133,7 +133,7 @@ def _after(cursor: object) -> str:
 
 def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
     items = {
-        name: _described(name, tool, modern)
+        name: _described(exchange.toolset.told(name, tool), modern)
         for name, tool in exchange.tools.items()
         if tool.method == CALL
     }
@@ -143,9 +143,8 @@ def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
     return items
 
 
-def _described(name: str, tool: PublishedTool, modern: bool) -> bytes:
-    content = {key: value for key, value in tool.content.items() if key not in _LEFT_OUT}
-    content["name"] = name
+def _described(told: dict[str, Any], modern: bool) -> bytes:
+    content = {key: value for key, value in told.items() if key not in _LEFT_OUT}
     content["inputSchema"] = _without_headers(content["inputSchema"])
     if not modern and not _is_object(content.get("outputSchema")):
         # Earlier revisions know no other outputs; one such schema would fail the whole list.

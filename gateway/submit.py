@@ -25,7 +25,7 @@ from calls.transitions import MOVE, OPEN, Move, Outcome, ending
 from core.errors import RecordUnavailable, RecordUnsure
 from core.journal import Line, Row
 from gateway import earlier, lookups, wording
-from gateway.asked import NO_ARGUMENTS, Ask, Submitted, is_guarded, once, opening, subject
+from gateway.asked import NO_ARGUMENTS, Ask, Submitted, fitted, is_guarded, once, opening, subject
 from gateway.runtime import Runtime, Snapshot
 from policies.decide import Decision
 from policies.models import Effect
@@ -52,13 +52,14 @@ async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -
 
 
 async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitted:
+    ask, differing = fitted(ask)
     if ask.key and (known := await earlier.first(runtime, ask)):
         return await _known(runtime, ask, known)
     tool = ask.tool
     if tool is None:
         return await _refuse(runtime, ask, "unknown_tool", _("There is no such tool."))
 
-    violations = [*ask.wrong] or tool.violations(ask.parsed)
+    violations = [*ask.wrong] or differing or tool.violations(ask.parsed)
     if violations:
         return await _refuse(runtime, ask, "invalid", _sentence(violations), violations)
 

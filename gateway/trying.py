@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from django.conf import settings
@@ -22,8 +23,9 @@ from gateway.asked import Submitted
 from gateway.asking import Question
 from gateway.bearers import speaking_for
 from policies.decide import Decision
-from registry.models import Tool, Toolset
+from registry.models import ShownTool, Tool, Toolset
 from registry.published import Violation
+from registry.shown import pins, without
 
 # What takes longer is looked at while it runs.
 WAIT_S = 1.5
@@ -40,6 +42,9 @@ class Way:
 
     agent: Agent
     toolset: str
+    # What agents call the tool there, and the arguments that they cannot say.
+    name: str
+    fixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,27 @@ def ways(tool: Tool, person: User) -> list[Way]:
     by_agent: dict[int, str] = {}
     for agent_id, slug in offered.order_by("slug").values_list("agents", "slug"):
         by_agent.setdefault(agent_id, slug)
-    return [Way(agent, by_agent[agent.pk]) for agent in agents if agent.pk in by_agent]
+    seen = {said.toolset.slug: said for said in tool.shown_as.select_related("toolset")}
+    return [
+        _way(agent, by_agent[agent.pk], tool, seen.get(by_agent[agent.pk]))
+        for agent in agents
+        if agent.pk in by_agent
+    ]
+
+
+def _way(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> Way:
+    if said is None:
+        return Way(agent, toolset, tool.exposed_name)
+    return Way(agent, toolset, said.name or tool.exposed_name, tuple(pins(said.pinned)))
+
+
+def schema(tool: Tool, way: Way | None) -> dict[str, Any]:
+    """Of the arguments that are the agent's to say."""
+    definition = tool.published or tool.latest
+    whole = definition.content.get("inputSchema") if definition else None
+    if not isinstance(whole, dict):
+        return {}
+    return without(whole, way.fixed) if way and way.fixed else whole
 
 
 def expect(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Expected:
@@ -75,23 +100,23 @@ def tried(tool: Tool, person: User) -> list[Call]:
     return list(own.select_related("agent").defer("arguments").newest_first()[:HISTORY])
 
 
-def json_rpc(tool: Tool, arguments: bytes) -> str:
+def json_rpc(way: Way, arguments: bytes) -> str:
     """What an agent's client sends for the same; the arguments as they were written."""
-    name = orjson.dumps(tool.exposed_name).decode()
+    name = orjson.dumps(way.name).decode()
     return (
         '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '
         f'"params": {{"name": {name}, "arguments": {arguments.decode()}}}}}'
     )
 
 
-def curl(tool: Tool, way: Way, arguments: bytes) -> str:
+def curl(way: Way, arguments: bytes) -> str:
     return "\n".join(
         (
             f"curl -sS {settings.AGENT_URL}/mcp/{way.toolset} \\",
             '  -H "Authorization: Bearer $COUNTERSIGN_TOKEN" \\',
             "  -H 'Content-Type: application/json' \\",
             "  -H 'Accept: application/json, text/event-stream' \\",
-            f"  -d {shlex.quote(json_rpc(tool, arguments))}",
+            f"  -d {shlex.quote(json_rpc(way, arguments))}",
         )
     )
 
@@ -103,7 +128,8 @@ def _question(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Questio
     return Question(
         bearer=bearer,
         toolset=way.toolset,
-        tool=tool.exposed_name,
+        tool=way.name,
+        tool_id=tool.pk,
         arguments=arguments,
         parsed=parsed,
         origin=Call.Origin.CONSOLE,

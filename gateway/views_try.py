@@ -39,7 +39,7 @@ def try_tool(request: ConsoleRequest, name: str) -> HttpResponse:
 
 def _posted(request: ConsoleRequest, context: Context, way: Way) -> HttpResponse:
     tool: Tool = context["tool"]
-    form = forms.posted(_schema(tool), request.POST)
+    form = forms.posted(trying.schema(tool, way), request.POST)
     context |= {"form": form}
     if form.redraw or form.document is None or not form.ok:
         return _drawn(request, context)
@@ -47,7 +47,7 @@ def _posted(request: ConsoleRequest, context: Context, way: Way) -> HttpResponse
         expected = trying.expect(tool, way, form.document, form.value)
         form.show(expected.violations)
         if request.POST.get("do") == "look" or expected.violations or expected.decision is None:
-            return _drawn(request, context | _looked(tool, way, form, expected))
+            return _drawn(request, context | _looked(way, form, expected))
         submitted = trying.send(tool, way, form.document, form.value)
     except CountersignError as error:
         form.errors.append(str(error))
@@ -61,15 +61,15 @@ def _drawn(request: HttpRequest, context: Context) -> HttpResponse:
     return render(request, f"gateway/try.html{part}", context)
 
 
-def _looked(tool: Tool, way: Way, form: SchemaForm, expected: Expected) -> Context:
+def _looked(way: Way, form: SchemaForm, expected: Expected) -> Context:
     found: Context = {"expected": None if expected.violations else expected}
-    return found | _as_sent(tool, way, form.document or b"{}")
+    return found | _as_sent(way, form.document or b"{}")
 
 
-def _as_sent(tool: Tool, way: Way, document: bytes) -> Context:
+def _as_sent(way: Way, document: bytes) -> Context:
     return {
-        "json_rpc": trying.json_rpc(tool, document),
-        "curl": trying.curl(tool, way, document),
+        "json_rpc": trying.json_rpc(way, document),
+        "curl": trying.curl(way, document),
     }
 
 
@@ -77,12 +77,12 @@ def _shown(request: ConsoleRequest, tool: Tool, way: Way | None) -> Context:
     """An empty form, or one with the arguments of an earlier try and what came of it."""
     picture = _picture(request, tool)
     if picture is None:
-        return {"form": forms.filled(_schema(tool))}
+        return {"form": forms.filled(trying.schema(tool, way))}
     call: Call = picture["call"]
     document = bytes(call.arguments)
-    context = picture | {"form": forms.filled(_schema(tool), document)}
+    context = picture | {"form": forms.filled(trying.schema(tool, way), document)}
     context["may_cancel"] = pictures.may_cancel(call, request.user)
-    return context | (_as_sent(tool, way, document) if way else {})
+    return context | (_as_sent(way, document) if way else {})
 
 
 def _picture(request: ConsoleRequest, tool: Tool) -> Context | None:
@@ -103,9 +103,3 @@ def _chosen(ways: list[Way], request: HttpRequest) -> Way | None:
 
 def _is_offered(tool: Tool) -> bool:
     return tool.state == Tool.State.PUBLISHED and tool.server.enabled
-
-
-def _schema(tool: Tool) -> dict[str, Any]:
-    definition = tool.published or tool.latest
-    schema = definition.content.get("inputSchema") if definition else None
-    return schema if isinstance(schema, dict) else {}

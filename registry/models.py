@@ -375,3 +375,32 @@ class Toolset(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+
+class ShownTool(models.Model):
+    """How a toolset shows one of its tools, where that differs from its server's own words."""
+
+    toolset = models.ForeignKey(Toolset, models.CASCADE, related_name="shown_tools")
+    tool = models.ForeignKey(Tool, models.PROTECT, related_name="shown_as")
+    # Each empty where it is as the server has it.
+    name = models.CharField(_("name"), max_length=64, blank=True, validators=[NAME])
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    # Arguments that agents neither see nor set: a JSON object, as it was written.
+    pinned = models.TextField(_("fixed arguments"), blank=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="registry_shown_once", fields=["toolset", "tool"]),
+            models.UniqueConstraint(
+                "toolset",
+                Lower("name"),
+                name="registry_shown_name_in_any_case",
+                condition=~models.Q(name=""),
+            ),
+        ]
+        triggers = configuration()
+
+    def __str__(self) -> str:
+        return self.name or self.tool.exposed_name

@@ -14,8 +14,9 @@ from django.db.models import Model, Q, QuerySet
 
 from registry import definitions, methods, offered, schemas
 from registry.connections import Commands, Connection, Unreachable, connection
-from registry.models import Definition, Server, Tool, Toolset
+from registry.models import Definition, Server, ShownTool, Tool, Toolset
 from registry.offered import NOTHING, Offered
+from registry.shown import AS_IT_IS, Shown, pins, placed
 from registry.violations import Violation, violations
 
 __all__ = ["Catalogue", "Connection", "PublishedTool", "PublishedToolset", "Violation"]
@@ -30,12 +31,17 @@ class Shape:
 
     __slots__ = ("_lengths", "_subschemas", "_validator", "content", "hints")
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: str | bytes) -> None:
         self.content: dict[str, Any] = orjson.loads(body)
         self.hints = definitions.hints(self.content)
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
         self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
+
+    @classmethod
+    def of(cls, schema: dict[str, Any]) -> Shape:
+        """Of a schema alone."""
+        return cls(orjson.dumps({"inputSchema": schema}))
 
     def violations(self, arguments: Any) -> list[Violation]:
         try:
@@ -91,20 +97,34 @@ class PublishedTool:
 
 @dataclass(frozen=True, slots=True)
 class PublishedToolset:
-    """Ordered by exposed name and by name, so that lists come out alike in every process."""
+    """Ordered by the names that agents see, so that lists come out alike in every process."""
 
     slug: str
     agents: frozenset[int]
+    # All servers together, and each alone.
     by_exposed: Mapping[str, PublishedTool]
     by_server: Mapping[str, Mapping[str, PublishedTool]]
     own_tools: frozenset[str] = frozenset()
     # What may be read and got there, by the servers' names and in their order.
     offered: Mapping[str, Offered] = field(default_factory=dict)
+    # By tool id, where an operator had something to say.
+    shown: Mapping[int, Shown] = field(default_factory=dict)
 
     def asking(self, server: str, method: str) -> PublishedTool | None:
         """By which this server is asked for something else than a tool."""
         mine = self.by_server.get(server, {}).values()
         return next((tool for tool in mine if tool.name == method), None)
+
+    def how(self, tool: PublishedTool) -> Shown:
+        return self.shown.get(tool.tool_id, AS_IT_IS)
+
+    def told(self, name: str, tool: PublishedTool) -> dict[str, Any]:
+        """The definition as agents get it where the tool has this name."""
+        return self.how(tool).words(tool.content, name=name, exposed_name=tool.exposed_name)
+
+    def holding(self, tool_id: int) -> PublishedTool | None:
+        """The tool, by whatever name it is seen here."""
+        return next((t for t in self.by_exposed.values() if t.tool_id == tool_id), None)
 
 
 class Catalogue:
@@ -251,6 +271,7 @@ def _toolsets(
     agents = _members(Toolset.agents.through, "agent_id")
     servers = _members(Toolset.servers.through, "server_id")
     single = _members(Toolset.tools.through, "tool_id")
+    shown = _shown()
     return {
         slug: _toolset(
             slug,
@@ -259,6 +280,7 @@ def _toolsets(
             | {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools},
             own,
             items,
+            shown[pk],
         )
         for pk, slug, own in Toolset.objects.values_list("pk", "slug", "own_tools")
     }
@@ -271,33 +293,50 @@ def _members(through: type[Model], column: str) -> dict[int, list[int]]:
     return members
 
 
+def _shown() -> dict[int, dict[int, Shown]]:
+    """By toolset and tool."""
+    shown: dict[int, dict[int, Shown]] = defaultdict(dict)
+    for said in ShownTool.objects.all():
+        fixed = pins(said.pinned)
+        shown[said.toolset_id][said.tool_id] = Shown(said.name, said.title, said.description, fixed)
+    return shown
+
+
 def _toolset(
     slug: str,
     agents: Iterable[int],
     tools: Mapping[int, PublishedTool],
     own_tools: Iterable[str],
     items: Mapping[int, Offered],
+    shown: Mapping[int, Shown],
 ) -> PublishedToolset:
-    by_server: dict[str, dict[str, PublishedTool]] = defaultdict(dict)
-    ordered = sorted(tools.values(), key=lambda tool: tool.exposed_name)
-    for tool in sorted(ordered, key=lambda tool: (tool.server_slug, tool.name)):
-        by_server[tool.server_slug][tool.name] = tool
+    by_server: dict[str, dict[int, tuple[str, PublishedTool]]] = defaultdict(dict)
+    for pk, tool in tools.items():
+        by_server[tool.server_slug][pk] = (tool.name, tool)
+    given = {pk: said.name for pk, said in shown.items()}
     return PublishedToolset(
         slug=slug,
         agents=frozenset(agents),
-        by_exposed={tool.exposed_name: tool for tool in ordered},
-        by_server=dict(by_server),
+        by_exposed=placed({pk: (tool.exposed_name, tool) for pk, tool in tools.items()}, given),
+        by_server={slug: placed(by_server[slug], given) for slug in sorted(by_server)},
         own_tools=frozenset(own_tools),
-        offered={
-            slug: found for slug, mine in by_server.items() if (found := _offered(mine, items))
-        },
+        offered=_offers(by_server, items),
+        shown=shown,
     )
 
 
-def _offered(mine: Mapping[str, PublishedTool], items: Mapping[int, Offered]) -> Offered | None:
+def _offers(
+    by_server: Mapping[str, Mapping[int, tuple[str, PublishedTool]]], items: Mapping[int, Offered]
+) -> dict[str, Offered]:
+    """Each server's, in the order of their names."""
+    mine = {slug: [tool for _, tool in by_server[slug].values()] for slug in sorted(by_server)}
+    return {slug: found for slug, tools in mine.items() if (found := _offered(tools, items))}
+
+
+def _offered(mine: list[PublishedTool], items: Mapping[int, Offered]) -> Offered | None:
     """What these tools of one server let agents read and get of it."""
-    server_id = next(iter(mine.values())).server_id
+    server_id = mine[0].server_id
     found = items.get(server_id, NOTHING)
-    names = {tool.name for tool in mine.values()}
+    names = {tool.name for tool in mine}
     reads, gets = methods.READ in names, methods.GET in names
     return found.of(reads=reads, gets=gets) if reads or gets else None

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, Model, Q, QuerySet
+from django.db.models import Count, Model, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -22,6 +22,8 @@ from core.http import is_htmx, page
 from core.paging import paged
 from registry import clients, services
 from registry.models import OwnTool, Server, Tool, Toolset
+from registry.showing import tools_of
+from registry.views_shown import seen
 
 SHOWN = 200
 FOUND = 40
@@ -68,10 +70,7 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "section": "toolsets",
         "toolset": shown,
         "endpoint": clients.endpoint(shown),
-        "names": [
-            (tool, len(tool.exposed_name), ", ".join(clients.too_long_for(tool.exposed_name)))
-            for tool in _offered(shown)[: SHOWN + 1]
-        ][:SHOWN],
+        "names": seen(shown, list(_offered(shown)[:SHOWN])),
         "more": _offered(shown)[SHOWN : SHOWN + 1].exists(),
         "prefix": max(clients.PREFIXES.values(), key=len),
         "servers": _marked(Server.objects.all(), shown.servers.all()),
@@ -225,8 +224,7 @@ def _connecting(shown: Toolset) -> dict[str, Any]:
 
 def _offered(shown: Toolset) -> QuerySet[Tool]:
     """What agents are shown of it: published tools of servers that are on."""
-    mine = Q(server__in=shown.servers.all()) | Q(pk__in=shown.tools.values("pk"))
-    published = Tool.objects.filter(mine, state=Tool.State.PUBLISHED, server__enabled=True)
+    published = tools_of(shown).filter(state=Tool.State.PUBLISHED, server__enabled=True)
     return published.order_by("exposed_name")
 
 

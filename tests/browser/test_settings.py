@@ -73,6 +73,37 @@ def test_tools_are_found_and_added_with_the_keyboard(alice: Page, office: Office
     assert Toolset.objects.get().tools.filter(name="write_file").exists()
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_tool_is_renamed_and_described_with_the_keyboard(
+    opened: Opened, office: Office, script: bool
+) -> None:
+    page = opened(office.alice, java_script_enabled=script, viewport={"width": 360, "height": 740})
+    page.goto("/toolsets/office/")
+    page.get_by_role("link", name="mailer.send_mail").last.focus()
+    page.keyboard.press("Enter")
+
+    page.get_by_label("Name for agents").focus()
+    page.keyboard.type("post")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Letters of the office.")
+    page.keyboard.press("Tab")
+    page.keyboard.type('{"subject": "From the office"}')
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("as you said")).to_be_visible()
+    expect(page.get_by_text("mcp__countersign__post")).to_be_visible()
+    expect(page.locator("pre")).to_contain_text("Letters of the office.")
+    expect(page.locator("pre")).not_to_contain_text('"subject"')
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    if script:
+        assert not page.evaluate(wide)
+        assert page.evaluate(NAMELESS) == []
+    page.goto("/toolsets/office/")
+    expect(page.get_by_role("link", name="post", exact=True)).to_be_visible()
+
+
 def test_whole_servers_are_chosen_and_seen(alice: Page, office: Office) -> None:
     alice.goto("/toolsets/office/")
 

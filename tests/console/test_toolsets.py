@@ -117,6 +117,61 @@ def test_tools_for_own_calls_are_chosen(as_olga: Client, office: Toolset) -> Non
     assert actions() == ["toolset.own_tools_set"]
 
 
+def shown(toolset: Toolset, tool: str = "mailer.send_mail") -> str:
+    return reverse("registry:shown_tool", args=[toolset.slug, tool])
+
+
+def test_a_tool_gets_a_name_and_words_and_fixed_arguments(
+    as_olga: Client, office: Toolset, mailer: Server
+) -> None:
+    office.servers.add(mailer)
+    assert f'href="{shown(office)}"' in as_olga.get(at("toolset", office)).text
+    said = {"name": "post", "description": "Letters.", "pinned": '{"subject": "From us"}'}
+
+    page = as_olga.post(shown(office), said, follow=True)
+
+    assert "Agents see “mailer.send_mail” as you said." in page.text
+    told = page.context["told"]
+    assert (told["name"], told["description"]) == ("post", "Letters.")
+    assert "subject" not in told["inputSchema"]["properties"]
+    assert ("Claude Code", "mcp__countersign__post", 22, False) in page.context["prefixed"]
+    (seen,) = as_olga.get(at("toolset", office)).context["names"]
+    assert (seen.name, seen.length, seen.hidden) == ("post", 4, False)
+    assert actions() == ["toolset.tool_shown"]
+
+
+def test_what_cannot_be_is_said_at_its_field(
+    as_olga: Client, office: Toolset, mailer: Server
+) -> None:
+    office.servers.add(mailer)
+
+    page = as_olga.post(shown(office), {"name": "countersign.post", "pinned": "{}"})
+
+    assert page.status_code == 200
+    assert "are ours" in page.context["form"].errors["name"][0]
+    assert actions() == []
+
+
+def test_only_those_who_change_toolsets_say_how_a_tool_is_shown(
+    client: Client, vera: User, mallory: User, office: Toolset, mailer: Server
+) -> None:
+    office.servers.add(mailer)
+    client.force_login(vera)
+    assert 'name="pinned"' not in client.get(shown(office)).text
+    assert client.post(shown(office), {"name": "post"}).status_code == 403
+    client.force_login(mallory)
+    assert client.get(shown(office)).status_code == 403
+
+    assert client.post(shown(office), {"name": "post"}).status_code == 403
+    assert actions() == []
+
+
+def test_a_tool_of_another_toolset_has_no_such_page(
+    as_olga: Client, office: Toolset, mailer: Server
+) -> None:
+    assert as_olga.get(shown(office)).status_code == 404
+
+
 VERBS = [
     "set_toolset_own_tools",
     "set_toolset_servers",
@@ -169,7 +224,7 @@ def test_a_name_too_long_with_a_clients_prefix_is_marked(
 
     names = as_olga.get(at("toolset", office)).context["names"]
 
-    assert [(length, warned) for _tool, length, warned in names] == [
+    assert [(seen.length, seen.too_long_for) for seen in names] == [
         (46, ""),
         (47, "Claude Code, Codex"),
     ]

@@ -525,6 +525,8 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         (["code", "--server", "nothing"], "no server named nothing"),
         (["code", "--tool", "nothing"], "no tool named nothing"),
         (["code", "--agent", "nobody"], "no agent named nobody"),
+        (["code", "--rename", "nothing=x"], "no tool named nothing"),
+        (["code", "--rename", "nothing"], "Write TOOL="),
         (["code", "--own-tool", "nothing"], "“nothing” is no tool for own calls"),
         (["code", "--without-own-tool", "nothing"], "there are: await_call, "),
     ],

@@ -7,7 +7,7 @@ from django.db.models import Model
 
 from accounts.models import Agent
 from core.errors import CountersignError
-from registry import services
+from registry import services, showing
 from registry.models import OwnTool, Server, Tool, Toolset
 
 Verb = Callable[..., None]
@@ -20,6 +20,8 @@ PARTS: list[tuple[str, type[Model], str, Verb]] = [
     ("without_tool", Tool, "exposed_name", services.remove_tool),
     ("without_agent", Agent, "name", services.unassign),
 ]
+# Option, and which word of a tool it sets for this toolset's agents.
+SHOWN = {"rename": "name", "entitle": "title", "describe": "description", "fix": "pinned"}
 
 
 class Command(BaseCommand):
@@ -34,6 +36,11 @@ class Command(BaseCommand):
         for flag in ("--own-tool", "--without-own-tool"):
             told = "for own calls: " + ", ".join(OwnTool.values)
             parser.add_argument(flag, action="append", default=[], metavar="NAME", help=told)
+        for option, field in SHOWN.items():
+            told = f"the tool's {field} for agents of this toolset; empty: as its server has it"
+            parser.add_argument(
+                f"--{option}", action="append", default=[], metavar="TOOL=…", help=told
+            )
 
     @transaction.atomic
     def handle(self, **options: Any) -> None:
@@ -42,6 +49,9 @@ class Command(BaseCommand):
             for name in options[option]:
                 verb(toolset, _named(model, column, name), by=None)
         self._set_own_tools(toolset, set(options["own_tool"]), set(options["without_own_tool"]))
+        for option, field in SHOWN.items():
+            for given in options[option]:
+                _say(toolset, field, given)
         self._show(toolset)
 
     def _set_own_tools(self, toolset: Toolset, more: set[str], without: set[str]) -> None:
@@ -65,6 +75,23 @@ class Command(BaseCommand):
             names = ", ".join(map(str, getattr(toolset, kind).all()))
             self.stdout.write(f"{kind}: {names or '-'}")
         self.stdout.write(f"own tools: {', '.join(toolset.own_tools) or '-'}")
+        for said in toolset.shown_tools.select_related("tool").order_by("tool__exposed_name"):
+            words = {field: getattr(said, field) for field in SHOWN.values()}
+            told = ", ".join(f"{field} {text}" for field, text in words.items() if text)
+            self.stdout.write(f"{said.tool.exposed_name}: {told}")
+
+
+def _say(toolset: Toolset, field: str, given: str) -> None:
+    name, equals, text = given.partition("=")
+    if not equals:
+        raise CommandError(f"Write TOOL=…, not {given}.")
+    tool = _named(Tool, "exposed_name", name)
+    assert isinstance(tool, Tool)
+    said = toolset.shown_tools.filter(tool=tool).values(*SHOWN.values()).first() or {}
+    try:
+        showing.show(toolset, tool, by=None, **{**said, field: text})
+    except showing.NotShown as error:
+        raise CommandError(f"{name}: {error}") from error
 
 
 def _named(model: type[Model], column: str, name: str) -> Model:
