@@ -61,7 +61,7 @@ async def test_rules_go_by_the_name_that_people_know(
     play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder
 ) -> None:
     await show(toolset, "rec.echo", name="harmless")
-    await rule(Effect.DENY, "rec.echo")
+    await rule(Effect.DENY, "echo")
 
     reply = await play().call("harmless", {"text": "hello"})
 
@@ -139,7 +139,7 @@ async def test_what_people_approve_holds_what_is_fixed(
     play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder, alice: User
 ) -> None:
     await show(toolset, "rec.form", pinned='{"city": "Utrecht"}')
-    await rule(Effect.ASK, "rec.form")
+    await rule(Effect.ASK, "form")
     agent = play(capabilities={"extensions": {"io.modelcontextprotocol/tasks": {}}})
 
     task = (await agent.call("rec.form", {"days": 2})).result["taskId"]
