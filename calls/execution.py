@@ -291,6 +291,7 @@ class Engine:
                 env=connection.env,
                 headers=connection.headers,
                 revision=connection.revision,
+                by_events=connection.by_events,
             )
         return target
 

@@ -35,6 +35,7 @@ class Connection:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     revision: str = ""
+    by_events: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ def _connection(server: Server, **values: Any) -> Connection:
     secret = orjson.dumps({**values, "version": server.connection_version})
     mark = hashlib.sha256(seal.sign("connection key", secret)).hexdigest()[:12]
     transport = cast(Literal["http", "stdio"], server.transport)
-    return Connection(f"{server.slug}:{mark}", transport, revision=server.revision, **values)
+    hints: dict[str, Any] = {"revision": server.revision, "by_events": server.by_events}
+    return Connection(f"{server.slug}:{mark}", transport, **hints, **values)
 
 
 def _command(line: Mapping[str, Any]) -> Command:

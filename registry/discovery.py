@@ -77,6 +77,7 @@ class Probed:
     name: str
     version: str
     revision: str
+    by_events: bool
     # Name, description, and why it could not be offered, if it could not.
     tools: list[tuple[str, str, str]]
 
@@ -97,6 +98,7 @@ async def probe(slug: str, reached: Connection) -> Probed:
     info = {key: str(found.server_info.get(key) or "")[:200] for key in ("name", "version")}
     return Probed(
         revision=found.revision,
+        by_events=found.by_events,
         tools=[*tools, *((name, "", why) for name, why in found.left_out)],
         **info,
     )
@@ -128,6 +130,7 @@ def _target_of(known: Connection) -> Target:
         env=known.env,
         headers=known.headers,
         revision=known.revision,
+        by_events=known.by_events,
     )
 
 
@@ -296,6 +299,8 @@ def _take_down(server: Server, found: Found) -> None:
     # Named only when it moved: naming it makes every process read its configuration again.
     if server.revision != found.revision:
         fields["revision"] = found.revision
+    if server.by_events != found.by_events:
+        fields["by_events"] = found.by_events
     for name, value in fields.items():
         setattr(server, name, value)
     server.save(update_fields=list(fields))

@@ -69,6 +69,8 @@ class Server(models.Model):
     publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
 
     revision = models.CharField(max_length=10, blank=True, editable=False)
+    # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
+    by_events = models.BooleanField(default=False, db_default=False, editable=False)
     server_info = models.JSONField(default=dict, editable=False)
     health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
     health_reason = models.TextField(blank=True, editable=False)
@@ -89,10 +91,16 @@ class Server(models.Model):
             "connection_version",
             "enabled",
             "revision",
+            "by_events",
         )
 
     def __str__(self) -> str:
         return self.slug
+
+    @property
+    def reached_by(self) -> str:
+        events = _("HTTP with SSE, as of 2024-11-05")
+        return str(events) if self.by_events else self.get_transport_display()
 
     @property
     def address(self) -> str:

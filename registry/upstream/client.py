@@ -3,11 +3,11 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from core.outbound import Guard
 from registry.upstream import discovery, tasks
 from registry.upstream.calling import Call
-from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
 from registry.upstream.stdio import StdioServer
 from registry.upstream.values import (
@@ -23,9 +23,10 @@ from registry.upstream.values import (
     Target,
     TaskRef,
 )
+from registry.upstream.web import WebServer
 from registry.upstream.wire import TOOLS_CALL
 
-Server = HttpServer | StdioServer
+Server = WebServer | StdioServer
 
 _DEFAULTS = Limits()
 
@@ -42,7 +43,9 @@ class Upstreams:
 
     async def discover(self, target: Target, limits: Limits = _DEFAULTS) -> Discovery:
         server = await self._server(target)
-        return await discovery.discover(server, limits, by_http=target.transport == "http")
+        found = await discovery.discover(server, limits, by_http=target.transport == "http")
+        by_events = isinstance(server, WebServer) and server.by_events
+        return replace(found, by_events=True) if by_events else found
 
     async def call_tool(
         self,
@@ -133,7 +136,7 @@ class Upstreams:
 
     def _made(self, target: Target) -> Server:
         if target.transport == "http":
-            return HttpServer(target, self._links, self._ids)
+            return WebServer(target, self._links, self._ids)
         if not self._stdio_allowed:
             raise NotSent("Servers on stdio are not allowed here.")
         return StdioServer(target, self._ids)

@@ -18,6 +18,8 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
     # What it spoke last time: a hint that saves a probe, not a promise.
     revision: str = ""
+    # As far as was seen last time: by HTTP with SSE, as of 2024-11-05.
+    by_events: bool = False
     cwd: str = ""
 
 
@@ -45,6 +47,7 @@ class Discovery:
     resources: list[dict[str, Any]] | None = field(default_factory=list)
     templates: list[dict[str, Any]] | None = field(default_factory=list)
     prompts: list[dict[str, Any]] | None = field(default_factory=list)
+    by_events: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,137 @@
+"""A server at a URL: Streamable HTTP, or where that is not spoken, what came before it."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from registry.upstream.calling import Call
+from registry.upstream.events import FORGOTTEN, Stream
+from registry.upstream.http import HttpServer
+from registry.upstream.links import Links
+from registry.upstream.stdio import StdioServer
+from registry.upstream.values import Limits, NotSent, Reply, Target, UpstreamError
+from registry.upstream.wire import LEGACY, Message
+
+# Source: MCP 2025-11-25, basic/transports, "Backwards Compatibility": whoever refuses a greeting
+# like this may be of 2024-11-05. What is about us, and not about the greeting, is left out.
+_MAY_BE_OLDER = set(range(400, 500)) - {401, 402, 403, 407, 408, 429}
+
+
+class EventServer(StdioServer):
+    """A server of HTTP with SSE: the conversation of stdio, over a stream and posts."""
+
+    def __init__(self, web: "WebServer", ids: Iterator[int]) -> None:
+        super().__init__(web.target, ids)
+        self._web = web
+
+    async def call(self, call: Call) -> Reply:
+        try:
+            return await super().call(call)
+        except NotSent as error:
+            if error.status not in FORGOTTEN or self._running():
+                raise
+        # Its session had ended and nothing was taken: this is still the first call.
+        return await super().call(call)
+
+    async def _start(self) -> Stream:  # type: ignore[override]
+        stream = await self._spawn()
+        try:
+            await self._initialize(stream, LEGACY[0])
+            await stream.posted()
+        except NotSent:
+            raise
+        except UpstreamError as error:
+            raise NotSent(f"The server could not be greeted. {error}") from error
+        return stream
+
+    async def _spawn(self) -> Stream:  # type: ignore[override]
+        if self._child:
+            await self._child.stop()
+        if self._closed:
+            raise NotSent("The server has been taken away.")
+        stream = self._child = await self._web.stream(self._stderr)
+        return stream
+
+
+class WebServer(HttpServer):
+    def __init__(self, target: Target, links: Links, ids: Iterator[int]) -> None:
+        super().__init__(target, links, ids)
+        self._older = EventServer(self, ids) if target.by_events else None
+        self._looking = asyncio.Lock()
+
+    @property
+    def by_events(self) -> bool:
+        return self._older is not None
+
+    async def stream(self, stderr: Any) -> Stream:
+        return await Stream.open(self._links, self._url, self._base, stderr)
+
+    async def call(self, call: Call) -> Reply:
+        if self._older is None:
+            try:
+                return await super().call(call)
+            except NotSent as error:
+                older = await self._look_back(error, call.limits)
+            return await older.call(call)
+        try:
+            return await self._older.call(call)
+        except NotSent as error:
+            await self._look_ahead(error)
+        return await super().call(call)
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
+        if self._older is None:
+            return await super().ask(method, params, limits)
+        return await self._older.ask(method, params, limits)
+
+    async def about_task(
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
+    ) -> Message:
+        if self._older is None:
+            return await super().about_task(method, task, limits, modern=modern, more=more)
+        return await self._older.about_task(method, task, limits, modern=modern, more=more)
+
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
+        if self._older is None:
+            try:
+                return await super().introduce(limits)
+            except NotSent as error:
+                older = await self._look_back(error, limits)
+            return await older.introduce(limits)
+        try:
+            return await self._older.introduce(limits)
+        except NotSent as error:
+            await self._look_ahead(error)
+        return await super().introduce(limits)
+
+    async def close(self) -> None:
+        if self._older:
+            await self._older.close()
+        await super().close()
+
+    async def _look_back(self, error: NotSent, limits: Limits) -> EventServer:
+        """The older server that refused the greeting; raises `error` if there is none."""
+        if error.status not in _MAY_BE_OLDER:
+            raise error
+        async with self._looking:
+            # Somebody else may have found it while we waited.
+            if self._older is None:
+                self._older = await self._opened(error, limits)
+            return self._older
+
+    async def _opened(self, error: NotSent, limits: Limits) -> EventServer:
+        older = EventServer(self, self._ids)
+        try:
+            await older.introduce(limits)
+        except BaseException as failed:
+            await older.close()
+            raise error if isinstance(failed, UpstreamError) else failed from None
+        return older
+
+    async def _look_ahead(self, error: NotSent) -> None:
+        """It has no such stream any more: perhaps it has become a newer one."""
+        older = self._older
+        if error.status not in _MAY_BE_OLDER or older is None:
+            raise error
+        self._older = None
+        await older.close()
