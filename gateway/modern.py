@@ -66,8 +66,10 @@ def unsupported(requested: str) -> Refusal:
 
 
 def _missing(key: str, headers: Headers) -> Refusal:
+    if VERSION in headers.repeated:
+        raise _mismatch("The header MCP-Protocol-Version came more than once.")
     version = headers.text(VERSION)
-    if version not in (None, MODERN) and VERSION not in headers.repeated:
+    if version not in (None, MODERN):
         return unsupported(version or "")
     return invalid_params(f"params._meta must hold {key}.")
 
