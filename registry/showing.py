@@ -68,7 +68,7 @@ def show(
         toolset=toolset.slug,
         server=tool.server.slug,
         tool=tool.exposed_name,
-        **{f"as_{field}": said for field, said in asked.items() if said},
+        shown={field: said for field, said in asked.items() if said},
     )
 
 

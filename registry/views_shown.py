@@ -18,6 +18,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from registry import clients, showing
 from registry.models import Definition, ShownTool, Tool, Toolset
+from registry.names import MAX_NAME
 from registry.shown import Shown, pins
 
 
@@ -129,7 +130,5 @@ def _told(tool: Tool, said: ShownTool | None) -> dict[str, Any]:
         "definition": definition,
         "told": told,
         "is_offered": tool.state == Tool.State.PUBLISHED and tool.server.enabled,
-        "prefixed": [
-            (c, whole, len(whole), len(whole) > clients.MAX_NAME) for c, whole in prefixed
-        ],
+        "prefixed": [(c, whole, len(whole), len(whole) > MAX_NAME) for c, whole in prefixed],
     }

@@ -31,14 +31,17 @@ async def discover(server: Server, limits: Limits, *, by_http: bool) -> Discover
     if by_http and revision == MODERN:
         tools, left_out = _without_invalid(tools)
     instructions = opening.get("instructions")
+    others: dict[str, Any] = {
+        kind: await _others(server, opening, kind, limits, left_out) for kind in items.KINDS
+    }
     return Discovery(
         revision=revision,
         server_info=_server_info(opening),
         capabilities=_object(opening.get("capabilities")),
         instructions=instructions if isinstance(instructions, str) else "",
         tools=tools,
-        **{kind: await _others(server, opening, kind, limits, left_out) for kind in items.KINDS},
         left_out=tuple(left_out),
+        **others,
     )
 
 

@@ -33,7 +33,7 @@ class EventServer(StdioServer):
         # Its session had ended and nothing was taken: this is still the first call.
         return await super().call(call)
 
-    async def _start(self) -> Stream:  # type: ignore[override]
+    async def _start(self) -> Stream:
         stream = await self._spawn()
         try:
             await self._initialize(stream, LEGACY[0])
@@ -44,7 +44,7 @@ class EventServer(StdioServer):
             raise NotSent(f"The server could not be greeted. {error}") from error
         return stream
 
-    async def _spawn(self) -> Stream:  # type: ignore[override]
+    async def _spawn(self) -> Stream:
         if self._child:
             await self._child.stop()
         if self._closed:

@@ -72,6 +72,7 @@ class Agent:
     capabilities: dict[str, Any] = field(default_factory=dict)
     session: str = ""
     last_id: int = 0
+    client: str = "test"
 
     async def post(
         self, body: Any, *, headers: dict[str, str] | None = None, url: str = ""
@@ -108,7 +109,7 @@ class Agent:
     def meta(self) -> dict[str, Any]:
         return {
             f"{META}protocolVersion": MODERN,
-            f"{META}clientInfo": {"name": "test", "version": "1"},
+            f"{META}clientInfo": {"name": self.client, "version": "1"},
             f"{META}clientCapabilities": self.capabilities,
         }
 
@@ -124,7 +125,7 @@ class Agent:
         params = {
             "protocolVersion": self.revision,
             "capabilities": self.capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
+            "clientInfo": {"name": self.client, "version": "1"},
         }
         hello = {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}
         reply = await self.post(hello)
