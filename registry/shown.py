@@ -134,7 +134,7 @@ def _joined(arguments: bytes, missing: Mapping[str, Pin]) -> bytes:
     if not missing:
         return arguments
     more = b",".join(orjson.dumps(name) + b":" + pin.text for name, pin in missing.items())
-    before = arguments.rstrip()[:-1]
+    before = (arguments or b"{}").rstrip()[:-1]
     return before + (b"" if before.strip() == b"{" else b",") + more + b"}"
 
 

@@ -36,7 +36,7 @@ urlpatterns = [
     path("toolsets/<slug:slug>/agents/", views_toolsets.set_agents, name="set_toolset_agents"),
     path("toolsets/<slug:slug>/tools/add/", views_toolsets.add_tools, name="add_tools"),
     path("toolsets/<slug:slug>/tools/remove/", views_toolsets.remove_tools, name="remove_tools"),
-    path("toolsets/<slug:slug>/tools/<str:name>/", views_shown.shown_tool, name="shown_tool"),
+    path("toolsets/<slug:slug>/tools/<tool:name>/", views_shown.shown_tool, name="shown_tool"),
     path("agents/<slug:name>/toolsets/", views_toolsets.agent_toolsets, name="agent_toolsets"),
     path("agents/<slug:name>/connect/", views_toolsets.agent_connect, name="agent_connect"),
 ]
