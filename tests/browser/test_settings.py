@@ -93,7 +93,7 @@ def test_a_tool_is_renamed_and_described_with_the_keyboard(
     page.keyboard.press("Enter")
 
     expect(page.get_by_text("as you said")).to_be_visible()
-    expect(page.get_by_text("mcp__countersign__post")).to_be_visible()
+    expect(page.get_by_text("mcp__countersign__post").first).to_be_visible()
     expect(page.locator("pre")).to_contain_text("Letters of the office.")
     expect(page.locator("pre")).not_to_contain_text('"subject"')
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
