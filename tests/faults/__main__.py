@@ -19,7 +19,17 @@ from tests.faults.broken import VARIANTS
 from tests.faults.plan import Plan
 from tests.faults.suite import Report, run
 
-SHORT = Plan(seed=0, calls=300, workers=3, gateways=1, databases=1, rounds=1, seconds=20, cut_s=3)
+SHORT = Plan(
+    seed=0,
+    calls=300,
+    workers=3,
+    gateways=1,
+    databases=1,
+    rounds=1,
+    seconds=20,
+    cut_s=3,
+    at_once=2,
+)
 LONG = Plan(
     seed=0,
     calls=20_000,

@@ -27,6 +27,8 @@ class Nemesis:
         self.house, self._cut_s = house, cut_s
         self._seed = seed
         self.count: Counter[str] = Counter()
+        # Two cuts at once would end with the shorter one.
+        self._door = asyncio.Lock()
         self.chance = random.Random(f"{seed} nemesis")
         self.deeds: dict[str, Deed] = {
             "pause worker": self.pause_worker,
@@ -54,14 +56,18 @@ class Nemesis:
             await asyncio.sleep(chance.uniform(0.5, 1.5) * every_s)
             await deed()
 
-    async def everything(self, *, rounds: int, every_s: float) -> None:
-        """All deeds in a shuffled order, so many times."""
+    async def everything(self, *, rounds: int, every_s: float, at_once: int = 1) -> None:
+        """All deeds in a shuffled order, so many times; `at_once` of them go on side by side."""
         for _ in range(rounds):
             names = sorted(self.deeds)
             self.chance.shuffle(names)
-            for name in names:
-                await asyncio.sleep(self._some(0.5, 1.5) * every_s)
-                await self.deeds[name]()
+            lanes = [names[n::at_once] for n in range(at_once)]
+            await asyncio.gather(*(self._one_by_one(lane, every_s * at_once) for lane in lanes))
+
+    async def _one_by_one(self, names: list[str], every_s: float) -> None:
+        for name in names:
+            await asyncio.sleep(self._some(0.5, 1.5) * every_s)
+            await self.deeds[name]()
 
     @asynccontextmanager
     async def deed(self, what: str) -> AsyncIterator[None]:
@@ -105,7 +111,7 @@ class Nemesis:
 
     async def cut_database(self, seconds: float) -> None:
         """No connection is left, and none is let in."""
-        async with self.deed("cut database"):
+        async with self._door, self.deed("cut database"):
             await self._admit(False)
             await asyncio.sleep(seconds)
             await self._admit(True)
@@ -151,7 +157,7 @@ class Nemesis:
         """The database is away, and then gateway and workers lose their power: what they wrote
         and did not force to the disk is gone."""
         house = self.house
-        async with self.deed("power cut"):
+        async with self._door, self.deed("power cut"):
             await self._admit(False)
             await asyncio.sleep(self._some(2, 3))
             victims = [house.gateway, *house.workers]

@@ -16,6 +16,8 @@ class Plan:
     # Of every other deed, and how long each cut of the database lasts.
     rounds: int = 1
     cut_s: float = 5.0
+    # So many other deeds side by side.
+    at_once: int = 1
     seconds: float = 60.0
     crowd: int = 16
     pause_s: float = 0.05

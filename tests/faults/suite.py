@@ -131,7 +131,7 @@ def _tracks(nemesis: Nemesis, plan: Plan) -> list[asyncio.Task[None]]:
             tracks.append(nemesis.track(name, deed, times=times, every_s=every_s))
     if plan.rounds:
         every_s = plan.seconds / plan.rounds / len(nemesis.deeds)
-        tracks.append(nemesis.everything(rounds=plan.rounds, every_s=every_s))
+        tracks.append(nemesis.everything(rounds=plan.rounds, every_s=every_s, at_once=plan.at_once))
     return [asyncio.create_task(track) for track in tracks]
 
 
