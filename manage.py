@@ -191,11 +191,12 @@ def run_up() -> NoReturn:
 
 def run_tests(arguments: list[str]) -> NoReturn:
     from tests.browser.chromium import provide_chromium
-    from tests.clients import install_clients, provide_npm
+    from tests.clients import install_clients, install_others, provide_npm
 
     npm = provide_npm(install_packages)
     if npm:
         install_clients(npm)
+    install_others()
     provide_chromium(npm)
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:

@@ -1,4 +1,4 @@
-"""The TypeScript clients and servers that tests talk to, and a Node.js to run them."""
+"""Clients and servers of others that tests talk to, and a Node.js to run those in TypeScript."""
 
 import hashlib
 import importlib.util
@@ -13,6 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The conformance suite's need.
 NODE_AT_LEAST = 22
+# Each with an environment of its own: one brings half a hundred packages that we do not need, the
+# other needs an SDK that is older than ours.
+IN_PYTHON = ("fastmcp", "sqlite")
 
 
 def provide_npm(install_packages: Callable[[Path], bool]) -> list[str] | None:
@@ -33,6 +36,53 @@ def install_clients(npm: list[str]) -> None:
         note.write_text(wanted)
     else:
         say("npm ci did not succeed: the tests of the TypeScript clients will fail.")
+
+
+def environment_of(name: str) -> Path:
+    """Beside our own packages, so that it goes where they go."""
+    return Path(sys.prefix) / "others" / name
+
+
+def install_others() -> None:
+    """Each from its lock file, unless it is there already."""
+    for name in IN_PYTHON:
+        lock, there = ROOT / "requirements" / f"{name}.txt", environment_of(name)
+        note, wanted = there / ".countersign-lock", hashlib.sha256(lock.read_bytes()).hexdigest()
+        if note.exists() and note.read_text() == wanted:
+            continue
+        if _made(there) and _filled(there, lock):
+            note.write_text(wanted)
+        else:
+            say(f"The packages of {lock.name} could not be installed: tests with them will fail.")
+
+
+def _made(there: Path) -> bool:
+    uv = _uv()
+    if uv and _done(uv, "venv", "--quiet", "--clear", "--python", sys.executable, there):
+        return True
+    return _done(sys.executable, "-m", "venv", "--clear", there)
+
+
+def _filled(there: Path, lock: Path) -> bool:
+    uv, python = _uv(), there / "bin" / "python"
+    wanted = ("install", "-q", "--require-hashes", "-r", lock)
+    if uv and _done(uv, "pip", *wanted, "--python", python):
+        return True
+    bare = not (there / "bin" / "pip").exists()
+    if bare and not _done(python, "-m", "ensurepip"):
+        return False
+    return _done(python, "-m", "pip", *wanted, "--disable-pip-version-check")
+
+
+def _uv() -> str | None:
+    beside = Path(sys.prefix) / "bin" / "uv"
+    return str(beside) if beside.exists() else shutil.which("uv")
+
+
+def _done(*argv: str | Path) -> bool:
+    # Like pip, uv is to trust whom the machine trusts: a company's proxy, say.
+    env = {"UV_SYSTEM_CERTS": "1", **os.environ}
+    return subprocess.run(argv, env=env, stdout=sys.stderr, check=False).returncode == 0
 
 
 def find_npm() -> list[str] | None:

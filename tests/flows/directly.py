@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from tests.flows.servers import Server
 from tests.gateway.agent import LEGACY, Agent
@@ -48,8 +49,51 @@ class OverStdio:
         self.stdin.write(json.dumps(message).encode() + b"\n")
 
 
+class OverEvents:
+    """One question at a time: what is said meanwhile is passed over."""
+
+    def __init__(self, http: aiohttp.ClientSession, stream: aiohttp.ClientResponse) -> None:
+        self.http, self.stream = http, stream
+        self.last_id = 0
+
+    async def begin(self) -> None:
+        self.there = self.stream.url.join(URL(await self._data()))
+        await self.ask("initialize", HELLO)
+        await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    async def ask(self, method: str, params: Json) -> Json:
+        self.last_id += 1
+        await self._post({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
+        while True:
+            message: Json = json.loads(await self._data())
+            if message.get("id") == self.last_id and "method" not in message:
+                return message
+
+    async def _post(self, message: Json) -> None:
+        async with self.http.post(self.there, json=message) as response:
+            assert response.status == 202, await response.text()
+
+    async def _data(self) -> str:
+        async for line in self.stream.content:
+            if line.startswith(b"data: "):
+                return line[6:].decode().strip()
+        raise ConnectionError("The stream ended.")
+
+
 @asynccontextmanager
-async def directly(server: Server) -> AsyncIterator[OverHttp | OverStdio]:
+async def over_events(http: aiohttp.ClientSession, url: str) -> AsyncIterator[OverEvents]:
+    async with http.get(url, read_bufsize=2**24) as stream:
+        link = OverEvents(http, stream)
+        await link.begin()
+        yield link
+
+
+@asynccontextmanager
+async def directly(server: Server) -> AsyncIterator[OverHttp | OverStdio | OverEvents]:
+    if server.url.endswith("/sse"):
+        async with aiohttp.ClientSession() as session, over_events(session, server.url) as events:
+            yield events
+        return
     if server.url:
         async with aiohttp.ClientSession() as session:
             yield OverHttp(Agent(session, server.url, "nobody", LEGACY[0]))

@@ -1,23 +1,28 @@
 """Servers of ours and of others, as real processes, and what the tests ask of them."""
 
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from config.embedded.valkey import free_port
 from examples.servers import ExampleServer, example_servers
+from tests.clients import environment_of
 from tests.processes import HOST, ROOT, Running
 
 MODULES = ROOT / "node_modules" / "@modelcontextprotocol"
 NODE = shutil.which("node") or "there-is-no-node"
 EVERYTHING = [NODE, str(MODULES / "server-everything" / "dist" / "index.js")]
 FILESYSTEM = [NODE, str(MODULES / "server-filesystem" / "dist" / "index.js")]
+MEMORY = [NODE, str(MODULES / "server-memory" / "dist" / "index.js")]
+THINKING = [NODE, str(MODULES / "server-sequential-thinking" / "dist" / "index.js")]
+INSPECTOR = MODULES / "inspector" / "clients" / "launcher" / "build" / "index.js"
 # Some of the examples are met on stdio, as `up` runs them; to start one again takes longer.
 ON_STDIO = ("calculator", "documents")
 
@@ -49,6 +54,7 @@ def running_servers(folder: Path, env: dict[str, str]) -> Iterator[dict[str, Ser
             if it.slug not in ON_STDIO
         ]
         starting.append(pool.submit(_everything_over_http, folder, env))
+        starting.append(pool.submit(_everything_over_events, folder, env))
         for started in starting:
             server = started.result()
             assert server.process
@@ -61,12 +67,32 @@ def of_others(folder: Path) -> list[Server]:
     files, repository = folder / "files", folder / "repository"
     _fill(files)
     _commit(repository)
+    graph, shop = folder / "graph.jsonl", folder / "shop.db"
+    graph.write_text(GRAPH)
+    _stock(shop)
     python = [sys.executable, "-m"]
+    sqlite = str(environment_of("sqlite") / "bin" / "mcp-server-sqlite")
     return [
         Server("filesystem", [*FILESYSTEM, str(files)]),
         Server("git", [*python, "mcp_server_git", "--repository", str(repository)]),
         Server("time", [*python, "mcp_server_time", "--local-timezone", "UTC"]),
+        Server("memory", ["/usr/bin/env", f"MEMORY_FILE_PATH={graph}", *MEMORY]),
+        Server("thinking", THINKING),
+        Server("sqlite", [sqlite, "--db-path", str(shop)]),
     ]
+
+
+GRAPH = (
+    '{"type":"entity","name":"bob","entityType":"person","observations":["owns scout"]}\n'
+    '{"type":"entity","name":"scout","entityType":"agent","observations":[]}\n'
+    '{"type":"relation","from":"bob","to":"scout","relationType":"owns"}\n'
+)
+
+
+def _stock(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as link, link:
+        link.execute("CREATE TABLE fruit (name TEXT, price REAL)")
+        link.execute("INSERT INTO fruit VALUES ('pear', 0.4), ('quince', 1.25)")
 
 
 def _fill(files: Path) -> None:
@@ -103,12 +129,25 @@ def _everything_over_http(folder: Path, env: dict[str, str]) -> Server:
     return _started("everything-http", argv, port, folder, env, says="listening on port")
 
 
+def _everything_over_events(folder: Path, env: dict[str, str]) -> Server:
+    port = free_port()
+    argv, env, says = [*EVERYTHING, "sse"], {**env, "PORT": str(port)}, "running on port"
+    return _started("everything-sse", argv, port, folder, env, says=says, path="/sse")
+
+
 def _started(
-    slug: str, argv: list[str], port: int, folder: Path, env: dict[str, str], *, says: str
+    slug: str,
+    argv: list[str],
+    port: int,
+    folder: Path,
+    env: dict[str, str],
+    *,
+    says: str,
+    path: str = "/mcp",
 ) -> Server:
     log = folder / f"{slug}.log"
     process = Running(argv, env=env, log=log, ready=lambda it: says in it.text())
-    return Server(slug, url=f"http://{HOST}:{port}/mcp", process=process)
+    return Server(slug, url=f"http://{HOST}:{port}{path}", process=process)
 
 
 Question = tuple[str, dict[str, Any]]
@@ -142,6 +181,7 @@ def questions(folder: Path) -> dict[str, list[Question]]:
         ],
         "everything": EVERYTHING_ASKED,
         "everything-http": EVERYTHING_ASKED,
+        "everything-sse": EVERYTHING_ASKED,
         "filesystem": [
             ("read_text_file", {"path": str(files / "hello.txt")}),
             ("read_media_file", {"path": str(files / "dot.png")}),
@@ -153,10 +193,24 @@ def questions(folder: Path) -> dict[str, list[Question]]:
             ("git_diff_unstaged", repository),
             ("git_show", {**repository, "revision": "nothing"}),
         ],
+        "memory": [
+            ("read_graph", {}),
+            ("open_nodes", {"names": ["bob"]}),
+            ("search_nodes", {"query": "nobody"}),
+            ("add_observations", {"observations": [{"entityName": "x", "contents": ["y"]}]}),
+        ],
+        "sqlite": [
+            ("list_tables", {}),
+            ("read_query", {"query": "SELECT * FROM fruit WHERE price < 1"}),
+            ("read_query", {"query": "SELECT FROM"}),
+        ],
+        # Whatever it is told it counts, so that no answer comes twice: it is asked what it refuses.
+        "thinking": [("sequentialthinking", THOUGHT)],
         "time": [("convert_time", noon), ("get_current_time", {"timezone": "Mars/Olympus"})],
     }
 
 
+THOUGHT = {"thought": "", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
 EVERYTHING_ASKED: list[Question] = [
     ("echo", {"message": "hello"}),
     ("get-sum", {"a": 2, "b": 3}),

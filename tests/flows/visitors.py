@@ -10,13 +10,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import aiohttp
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.flows.servers import NODE
+from tests.clients import environment_of
+from tests.conformance.suite import node as node_22
+from tests.flows.servers import INSPECTOR, NODE
+from tests.gateway.agent import LEGACY, Agent
 
 SCRIPTS = Path(__file__).parent / "clients"
 OnStep = Callable[[dict[str, Any]], object]
@@ -103,16 +107,17 @@ def _json(model: Any) -> Json:
     return dumped
 
 
-class TypeScriptVisitor:
-    def __init__(self, script: str, url: str, token: str, mode: str) -> None:
-        self.argv = [str(SCRIPTS / script), url, token, mode]
+class ScriptVisitor:
+    """A program of its own, driven by lines of JSON: see clients/serve.mjs."""
+
+    def __init__(self, interpreter: str, script: str, url: str, token: str, mode: str) -> None:
+        self.argv = [interpreter, str(SCRIPTS / script), url, token, mode]
         self.asked: list[Json] = []
         self._waiting: dict[int, tuple[asyncio.Future[Json], OnStep | None]] = {}
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator["TypeScriptVisitor"]:
+    async def connected(self) -> AsyncIterator["ScriptVisitor"]:
         self._process = await asyncio.create_subprocess_exec(
-            NODE,
             *self.argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -191,6 +196,98 @@ class TypeScriptVisitor:
         return result
 
 
+class RawVisitor:
+    """No SDK at all: the requests that a program of the spring of 2025 would write."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.revision = agent.revision
+        self.asked: list[Json] = []
+
+    async def tools(self) -> list[Json]:
+        tools: list[Json] = (await self.agent.ask("tools/list")).result["tools"]
+        return tools
+
+    async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json:
+        params = {"name": tool, "arguments": arguments}
+        token = "how-far" if on_step else None
+        message = await self.agent.message("tools/call", params, token=token)
+        try:
+            last = await self._heard(message, on_step)
+        except asyncio.CancelledError:
+            await self._take_back(message["id"])
+            raise
+        if "error" in last:
+            raise Refused(last["error"]["code"], last["error"]["message"])
+        result: Json = last["result"]
+        return result
+
+    async def _heard(self, message: Json, on_step: OnStep | None) -> Json:
+        async with self.agent.open(message) as response:
+            if response.content_type == "application/json":
+                whole: Json = await response.json()
+                return whole
+            async for line in response.content:
+                if not line.startswith(b"data:"):
+                    continue
+                said: Json = json.loads(line[5:])
+                if "id" in said:
+                    return said
+                if on_step and said["method"] == "notifications/progress":
+                    on_step(
+                        {key: said["params"].get(key) for key in ("progress", "total", "message")}
+                    )
+        raise ConnectionError("The stream ended before the answer.")
+
+    async def _take_back(self, request_id: Any) -> None:
+        params = {"requestId": request_id}
+        said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        await self.agent.post(said, headers=self.agent.headers(said))
+
+
+class InspectorVisitor:
+    """The Inspector's command line: each question is a program of its own."""
+
+    revision = "2026-07-28"
+
+    def __init__(self, url: str, token: str) -> None:
+        self.asked: list[Json] = []
+        self._argv = [
+            *(node_22(), str(INSPECTOR), "--cli", url, "--transport", "http"),
+            *("--protocol-era", "modern", "--header", f"Authorization: Bearer {token}"),
+        ]
+
+    async def tools(self) -> list[Json]:
+        tools: list[Json] = (await self._run("--method", "tools/list"))["tools"]
+        return tools
+
+    async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json:
+        given = [f"{name}={_as_argument(value)}" for name, value in arguments.items()]
+        pairs = ["--tool-arg", *given] if given else []
+        return await self._run("--method", "tools/call", "--tool-name", tool, *pairs)
+
+    async def _run(self, *more: str) -> Json:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *self._argv, *more, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+        try:
+            out, complaint = await process.communicate()
+        except asyncio.CancelledError:
+            process.terminate()
+            await process.wait()
+            raise
+        try:
+            answer: Json = json.loads(out)
+        except ValueError:
+            raise Refused(process.returncode, complaint.decode()) from None
+        return answer
+
+
+def _as_argument(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 CLIENTS = (
     "python",
     "python-legacy",
@@ -199,6 +296,9 @@ CLIENTS = (
     "typescript-legacy",
     "typescript-opens",
     "typescript-v1",
+    "fastmcp",
+    "inspector",
+    "raw",
 )
 
 
@@ -210,6 +310,17 @@ async def visiting(client: str, url: str, token: str) -> AsyncIterator[Visitor]:
         async with PythonVisitor(url, token, mode).connected() as visitor:
             yield visitor
         return
-    script = "sdk.mjs" if mode == "v1" else "client.mjs"
-    async with TypeScriptVisitor(script, url, token, mode or "auto").connected() as other:
+    if language == "inspector":
+        yield InspectorVisitor(url, token)
+        return
+    if language == "raw":
+        async with aiohttp.ClientSession() as session:
+            yield RawVisitor(Agent(session, url, token, LEGACY[-1], client="flows"))
+        return
+    interpreter, script = NODE, "sdk.mjs" if mode == "v1" else "client.mjs"
+    if language == "fastmcp":
+        interpreter = str(environment_of("fastmcp") / "bin" / "python")
+        script = "fastmcp_client.py"
+    driven = ScriptVisitor(interpreter, script, url, token, mode or "auto")
+    async with driven.connected() as other:
         yield other

@@ -1,0 +1,67 @@
+"""What the clients' tests saw, as the table of docs/compatibility.md."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from tests.processes import ROOT
+
+PAGE = ROOT / "docs" / "compatibility.md"
+BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
+COLUMNS = ("list", "call", "error", "progress", "cancel")
+CLIENTS = {
+    "python": "Python SDK 2.3, 2026-07-28",
+    "python-legacy": "Python SDK 2.3, 2025-11-25",
+    "typescript": "TypeScript client 2.4, 2026-07-28",
+    "typescript-legacy": "TypeScript client 2.4, 2025-11-25",
+    "typescript-v1": "TypeScript SDK 1.32, 2025-11-25",
+    "fastmcp": "FastMCP 4.1 with tasks, 2026-07-28",
+    "inspector": "Inspector 2.12, command line, 2026-07-28",
+    "raw": "No SDK, 2025-03-26",
+}
+
+Cell = tuple[str, str]
+# By client and server: what held there in this run.
+_seen: dict[Cell, set[str]] = defaultdict(set)
+
+
+def note(client: str, servers: Iterable[str], column: str) -> None:
+    assert column in COLUMNS
+    for server in servers:
+        _seen[client, server].add(column)
+
+
+def seen() -> dict[Cell, set[str]]:
+    return {cell: set(columns) for cell, columns in _seen.items()}
+
+
+def table(found: dict[Cell, set[str]]) -> str:
+    """A row for each server, a column for each client."""
+    servers = list(dict.fromkeys(server for _, server in found))
+    lines = [["", *CLIENTS.values()], ["---"] * (len(CLIENTS) + 1)]
+    for server in sorted(servers):
+        cells = (found.get((client, server), set()) for client in CLIENTS)
+        lines.append([f"**{server}**", *(words(cell) for cell in cells)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def words(cell: set[str]) -> str:
+    return ", ".join(column for column in COLUMNS if column in cell) or "–"
+
+
+def written() -> dict[Cell, set[str]]:
+    """As the page has it."""
+    text = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    return dict(_cells(text))
+
+
+def _cells(text: str) -> Iterator[tuple[Cell, set[str]]]:
+    for line in text.strip().splitlines()[2:]:
+        server, *cells = (cell.strip() for cell in line.strip("| ").split("|"))
+        for client, cell in zip(CLIENTS, cells, strict=True):
+            yield (client, server.strip("*")), {c for c in COLUMNS if c in cell.split(", ")}
+
+
+def write(found: dict[Cell, set[str]]) -> None:
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{after}")
