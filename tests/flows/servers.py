@@ -204,13 +204,12 @@ def questions(folder: Path) -> dict[str, list[Question]]:
             ("read_query", {"query": "SELECT * FROM fruit WHERE price < 1"}),
             ("read_query", {"query": "SELECT FROM"}),
         ],
-        # Whatever it is told it counts, so that no answer comes twice: it is asked what it refuses.
         "thinking": [("sequentialthinking", THOUGHT)],
         "time": [("convert_time", noon), ("get_current_time", {"timezone": "Mars/Olympus"})],
     }
 
 
-THOUGHT = {"thought": "", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+THOUGHT = {"thought": "one", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
 EVERYTHING_ASKED: list[Question] = [
     ("echo", {"message": "hello"}),
     ("get-sum", {"a": 2, "b": 3}),

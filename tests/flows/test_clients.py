@@ -144,6 +144,13 @@ async def answer(visitor: Visitor, tool: str, arguments: Json) -> Json:
     return {**result, "_meta": meta} if meta else result
 
 
+def uncounted(answer: Json) -> Json:
+    """Sequential Thinking counts whatever it is told, by whomever."""
+    text = re.sub(r"(thoughtHistoryLength\W+)\d+", r"\g<1>0", json.dumps(answer))
+    without: Json = json.loads(text)
+    return without
+
+
 async def test_it_lists_every_tool_as_its_server_describes_it(
     client: str, house: House, truth: dict[str, Json]
 ) -> None:
@@ -173,7 +180,8 @@ async def test_it_gets_the_answers_that_the_servers_give(
             for number in chosen(client, asked[slug]):
                 tool, given = asked[slug][number]
                 expected = truth[slug]["answers"][number]
-                assert await answer(visitor, f"{slug}.{tool}", given) == expected, (slug, tool)
+                found = await answer(visitor, f"{slug}.{tool}", given)
+                assert uncounted(found) == uncounted(expected), (slug, tool)
                 bad = "code" in expected or expected.get("isError")
                 compatibility.note(client, [slug], "error" if bad else "call")
 
@@ -262,8 +270,9 @@ async def test_it_hears_what_was_wrong_with_its_question(lasting_client: str, ho
 
 
 async def test_every_call_is_in_the_record(
-    client: str, house: House, asked: dict[str, list[Question]]
+    lasting_client: str, house: House, asked: dict[str, list[Question]]
 ) -> None:
+    client = lasting_client
     before = await Call.objects.acount()
 
     async with visiting(client, house.url(), house.token) as visitor:
