@@ -365,5 +365,6 @@ def test_the_sdk_examples_of_the_docs_run(language: str, paste: Callable[..., st
 
     printed = paste(language, example)
 
-    assert "weather.forecast" in printed
+    # Node prints the first hundred of a list, and with all servers there are more.
+    assert "calculator.add" in printed
     assert re.search(r"result\W+3", printed)
