@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -159,7 +159,12 @@ class Engine:
 
     async def _send(self, sending: Sending, flight: Flight, on_step: OnStep | None) -> Outcome:
         meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
-        log_book = LogBook(sending.call_id, sending.fence, self.journal, self.bell)
+        # Nobody looks on while a short call runs, and logs cost its server time.
+        log_book = (
+            LogBook(sending.call_id, sending.fence, self.journal, self.bell)
+            if sending.background
+            else None
+        )
 
         def progressed(said: Progress) -> None:
             step = meter.step(said.progress, said.total, said.message)
@@ -186,8 +191,7 @@ class Engine:
                     arguments=sending.arguments,
                     limits=_limits(sending),
                     on_progress=progressed,
-                    # Nobody looks on while a short call runs, and logs cost its server time.
-                    on_log=log_book.hear if sending.background else None,
+                    on_log=log_book.hear if log_book else None,
                     cancel=flight.cancel,
                     param_headers=self._param_headers(sending),
                     idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
@@ -209,7 +213,8 @@ class Engine:
             return Outcome(State.UNKNOWN, "The gateway failed while sending.", Executed.UNKNOWN)
         finally:
             meter.close()
-            log_book.close()
+            if log_book is not None:
+                log_book.close()
         return of_reply(reply)
 
     async def _follow(self, sending: Sending, flight: Flight, meter: Meter) -> Reply:
@@ -311,7 +316,12 @@ def _outcome(error: UpstreamError, sending: Sending, flight: Flight) -> Outcome:
 
 def _limits(sending: Sending) -> Limits:
     left_s = max(sending.tool.timeout_s - sending.since_s, LET_GO_S)
-    return Limits(total_s=left_s, max_bytes=settings.RESULT_MAX_BYTES)
+    return _limited(left_s, settings.RESULT_MAX_BYTES)
+
+
+@lru_cache(maxsize=256)
+def _limited(total_s: float, max_bytes: int) -> Limits:
+    return Limits(total_s=total_s, max_bytes=max_bytes)
 
 
 def _named(sending: Sending) -> str:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.conf import settings
 
 from calls.statements import call_digest
 from calls.states import State
+from core.journal import Written
 
 
 @dataclass(slots=True)
@@ -83,6 +85,29 @@ class Opening:
                 return {"lease_s": settings.LEASE_S}
             case _:
                 return {}
+
+
+class Usual:
+    """What the lines of many openings have in common, written once: those of one agent and tool
+    differ in the call, in its arguments, and in the client's name for the request."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, line: dict[str, Any]) -> None:
+        varying = ("id", "arguments", "arguments_digest", "request_key")
+        rest = {name: value for name, value in line.items() if name not in varying}
+        self._rest = orjson.dumps(rest)[1:]
+
+    def written(self, call_id: UUID, arguments: bytes, request_key: str) -> Written:
+        id_ = str(call_id)
+        json = b'{"id":"%b","arguments":%b,"arguments_digest":"%b","request_key":%b,%b' % (
+            id_.encode(),
+            orjson.dumps(arguments.decode()),
+            digest(arguments).encode(),
+            orjson.dumps(request_key),
+            self._rest,
+        )
+        return Written(id_, json)
 
 
 def digest(arguments: bytes) -> str:

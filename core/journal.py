@@ -11,14 +11,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import psycopg
-from psycopg.rows import tuple_row
 
 from core.errors import RecordUnavailable, RecordUnsure
+from core.pipeline import Pipeline, Row
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,10 @@ PLANS = (
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
 
-Row = tuple[Any, ...]
-Line = tuple["Statement", Mapping[str, Any]]
+
+# While one commit is under way, the next begins on another connection, if so many wait for it.
+LANES = 2
+WORTH = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,16 +44,49 @@ class Statement:
     order: int
 
 
-@dataclass(slots=True, eq=False)
-class _Unit:
-    lines: Sequence[Line]
-    done: asyncio.Future[list[Row | None]]
-    # Part of a transaction, whose fate may be unknown.
-    taken: bool = False
-    ids: frozenset[tuple[Statement, str]] = field(init=False)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A line as JSON already, for those who write many alike."""
 
-    def __post_init__(self) -> None:
-        self.ids = frozenset((statement, str(line["id"])) for statement, line in self.lines)
+    id: str
+    json: bytes
+
+
+Line = tuple[Statement, Mapping[str, Any] | Written]
+
+
+class _Unit:
+    __slots__ = ("done", "gives_up_at", "lines", "taken")
+
+    def __init__(self, lines: Sequence[Line], done: asyncio.Future[list[Row | None]]) -> None:
+        self.lines = [(statement, _written(line)) for statement, line in lines]
+        self.done = done
+        # Part of a transaction, whose fate may be unknown.
+        self.taken = False
+        self.gives_up_at = float("inf")
+
+
+def _written(line: Mapping[str, Any] | Written) -> Written:
+    if isinstance(line, Written):
+        return line
+    return Written(str(line["id"]), orjson.dumps(line))
+
+
+class _Lane:
+    """One connection, and whoever writes on it."""
+
+    __slots__ = ("pipeline", "ring", "task")
+
+    def __init__(self) -> None:
+        self.pipeline: Pipeline | None = None
+        self.ring = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        pipeline, self.pipeline = self.pipeline, None
+        if pipeline is not None:
+            with contextlib.suppress(psycopg.Error):
+                await pipeline.aclose()
 
 
 class Journal:
@@ -61,9 +96,13 @@ class Journal:
         self._conninfo = conninfo
         self._batch = batch
         self._waiting: list[_Unit] = []
-        self._ring = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._connection: psycopg.AsyncConnection[Row] | None = None
+        self._lanes: list[_Lane] = []
+        self._idle: list[_Lane] = []
+        # Ids of lines on their way: another lane must not overtake them.
+        self._away: set[str] = set()
+        # Those that wait no longer than so.
+        self._hurried: set[_Unit] = set()
+        self._timer: asyncio.TimerHandle | None = None
         # The last attempt found no database.
         self.is_away = False
 
@@ -73,43 +112,74 @@ class Journal:
         Raises RecordUnavailable when the lines were not durable `within` seconds, and
         RecordUnsure when they may be or may become so.
         """
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="journal")
-        unit = _Unit(lines, asyncio.get_running_loop().create_future())
-        self._waiting.append(unit)
-        self._ring.set()
+        unit = self._add(lines)
         if within is None:
             return await unit.done
-        timer = asyncio.get_running_loop().call_later(within, _give_up, unit)
+        self._hurry(unit, within)
         try:
             return await unit.done
         finally:
-            timer.cancel()
+            self._hurried.discard(unit)
 
     def write_later(self, *lines: Line) -> None:
         """Write as soon as it can be done; nobody waits for it."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="journal")
-        unit = _Unit(lines, asyncio.get_running_loop().create_future())
-        unit.done.add_done_callback(_note_failure)
+        self._add(lines).done.add_done_callback(_note_failure)
+
+    def _add(self, lines: Sequence[Line]) -> _Unit:
+        loop = asyncio.get_running_loop()
+        if not self._lanes:
+            self._lanes = [_Lane() for _ in range(LANES)]
+            for lane in self._lanes:
+                lane.task = loop.create_task(self._run(lane), name="journal")
+                self._idle.append(lane)
+        unit = _Unit(lines, loop.create_future())
         self._waiting.append(unit)
-        self._ring.set()
+        if len(self._idle) == LANES or (self._idle and len(self._waiting) >= WORTH):
+            self._idle.pop().ring.set()
+        return unit
+
+    def _hurry(self, unit: _Unit, within: float) -> None:
+        """One timer for all: nearly always a unit is done long before."""
+        loop = asyncio.get_running_loop()
+        unit.gives_up_at = loop.time() + within
+        self._hurried.add(unit)
+        if self._timer is None or self._timer.when() > unit.gives_up_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_at(unit.gives_up_at, self._look)
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        for unit in [unit for unit in self._hurried if unit.gives_up_at <= loop.time()]:
+            self._hurried.discard(unit)
+            _give_up(unit)
+        next_at = min((unit.gives_up_at for unit in self._hurried), default=None)
+        self._timer = loop.call_at(next_at, self._look) if next_at else None
 
     async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        if self._connection is not None:
-            await self._connection.close()
+        for lane in self._lanes:
+            if lane.task is not None:
+                lane.task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await lane.task
+            await lane.close()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    async def _run(self) -> None:
+    async def _run(self, lane: _Lane) -> None:
         while True:
-            await self._ring.wait()
-            self._ring.clear()
-            while self._waiting:
+            await lane.ring.wait()
+            lane.ring.clear()
+            await self._let_others_join()
+            while units := self._take():
+                ids = {line.id for unit in units for _, line in unit.lines}
+                self._away |= ids
+                try:
+                    await self._commit(lane, units)
+                finally:
+                    self._away -= ids
                 await self._let_others_join()
-                await self._commit(self._take())
+            self._idle.append(lane)
 
     async def _let_others_join(self) -> None:
         # A commit costs about the same for one line as for ten: as long as each turn of the loop
@@ -127,72 +197,80 @@ class Journal:
         for unit in self._waiting:
             if unit.done.done():
                 continue
-            if len(taken) >= self._batch or not seen.isdisjoint(unit.ids):
+            keys = [(statement, line.id) for statement, line in unit.lines]
+            overtakes = any(line.id in self._away for _, line in unit.lines)
+            if overtakes or len(taken) >= self._batch or not seen.isdisjoint(keys):
                 left.append(unit)
             else:
                 unit.taken = True
                 taken.append(unit)
-            seen |= unit.ids
+            seen.update(keys)
         self._waiting = left
         return taken
 
-    async def _commit(self, units: list[_Unit]) -> None:
+    async def _commit(self, lane: _Lane, units: list[_Unit]) -> None:
         if not units:
             return
         try:
-            answers = await self._transaction(units)
+            answers = await self._transaction(lane, units)
         except psycopg.OperationalError as error:
-            await self._reconnect_later(units, error)
+            await self._reconnect_later(lane, units, error)
         except psycopg.Error as error:
-            await self._one_by_one(units, error)
+            await self._one_by_one(lane, units, error)
         else:
             self.is_away = False
             for unit in units:
                 if not unit.done.done():
-                    unit.done.set_result(
-                        [answers.get((s, str(row["id"]))) for s, row in unit.lines]
-                    )
+                    unit.done.set_result([answers.get((s, line.id)) for s, line in unit.lines])
 
-    async def _one_by_one(self, units: list[_Unit], error: psycopg.Error) -> None:
+    async def _one_by_one(self, lane: _Lane, units: list[_Unit], error: psycopg.Error) -> None:
         """One bad line must not take its neighbours with it."""
         if len(units) > 1:
             for unit in units:
-                await self._commit([unit])
+                await self._commit(lane, [unit])
         elif not units[0].done.done():
             units[0].done.set_exception(error)
 
-    async def _reconnect_later(self, units: list[_Unit], error: psycopg.Error) -> None:
+    async def _reconnect_later(self, lane: _Lane, units: list[_Unit], error: psycopg.Error) -> None:
         """The commit's fate is unknown: statements are idempotent by id, so ask again."""
         log.warning("journal: the database went away: %s", str(error).strip())
         self.is_away = True
-        if self._connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                await self._connection.close()
-        self._connection = None
+        await lane.close()
         self._waiting[:0] = [unit for unit in units if not unit.done.done()]
         await asyncio.sleep(0.1)
 
-    async def _transaction(self, units: list[_Unit]) -> dict[tuple[Statement, str], Row]:
-        connection = await self._connected()
-        sheets: dict[Statement, list[Mapping[str, Any]]] = {}
+    async def _transaction(
+        self, lane: _Lane, units: list[_Unit]
+    ) -> dict[tuple[Statement, str], Row]:
+        pipeline = await self._connected(lane)
+        sheets: dict[Statement, list[bytes]] = {}
         for unit in units:
             for statement, line in unit.lines:
-                sheets.setdefault(statement, []).append(line)
-        ordered = sorted(sheets.items(), key=lambda sheet: sheet[0].order)
-        return await _executed(connection, ordered)
+                sheets.setdefault(statement, []).append(line.json)
+        ordered = sorted(sheets, key=lambda statement: statement.order)
+        answers = await pipeline.transact(
+            [(statement.sql, b"[%b]" % b",".join(sheets[statement])) for statement in ordered]
+        )
+        return {
+            (statement, str(row[0])): row
+            for statement, rows in zip(ordered, answers, strict=True)
+            for row in rows
+        }
 
-    async def _connected(self) -> psycopg.AsyncConnection[Row]:
-        if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(
+    async def _connected(self, lane: _Lane) -> Pipeline:
+        if lane.pipeline is not None and lane.pipeline.is_over:
+            await lane.close()
+        if lane.pipeline is None:
+            connection = await psycopg.AsyncConnection.connect(
                 self._conninfo,
                 autocommit=True,
-                prepare_threshold=1,
-                row_factory=tuple_row,
                 connect_timeout=2,
+                client_encoding="utf8",
                 application_name="countersign journal",
                 options=PLANS,
             )
-        return self._connection
+            lane.pipeline = Pipeline(connection)
+        return lane.pipeline
 
 
 def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:
@@ -207,23 +285,3 @@ def _give_up(unit: _Unit) -> None:
             if unit.taken
             else RecordUnavailable("The record could not be written in time; nothing was sent.")
         )
-
-
-async def _executed(
-    connection: psycopg.AsyncConnection[Row],
-    sheets: list[tuple[Statement, list[Mapping[str, Any]]]],
-) -> dict[tuple[Statement, str], Row]:
-    """All sheets in one transaction and one round trip: what a pipeline sends before it
-    synchronises is one implicit transaction."""
-    async with contextlib.AsyncExitStack() as stack:
-        if len(sheets) > 1:
-            await stack.enter_async_context(connection.pipeline())
-        cursors = [
-            (statement, await connection.execute(statement.sql, (orjson.dumps(lines).decode(),)))
-            for statement, lines in sheets
-        ]
-    answers: dict[tuple[Statement, str], Row] = {}
-    for statement, cursor in cursors:
-        for row in await cursor.fetchall():
-            answers[statement, str(row[0])] = row
-    return answers

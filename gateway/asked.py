@@ -1,4 +1,4 @@
-"""What is asked for, what became of it, and the first row that it makes."""
+"""What is asked for, and what became of it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from django.utils.translation import gettext as _
-
 from accounts.tokens import Bearer
 from approvals.grants import StandingGrant
 from calls.answers import Answer
-from calls.models import Call
-from calls.opening import Opening, digest
+from calls.opening import digest
 from calls.repeats import Key, given, guarding
-from calls.statements import statement
 from calls.states import State
 from core.ids import uuid7
-from policies.decide import Decision, Subject
+from policies.decide import Subject
 from registry.models import Tool
 from registry.published import PublishedTool, PublishedToolset, Violation
 
 NO_ARGUMENTS = b"{}"
-NAME_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,80 +118,3 @@ def subject(ask: Ask, tool: PublishedTool) -> Subject:
         exposed=tool.exposed_name,
         tags=tool.tags,
     )
-
-
-def opening(
-    ask: Ask, state: State, decision: Decision | None, *, reason: str = "", owner: str = ""
-) -> Opening:
-    tool = ask.tool
-    inline = state == State.RUNNING
-    return Opening(
-        id=ask.call_id,
-        agent_id=ask.bearer.agent_id,
-        agent=ask.bearer.agent_name,
-        token_id=ask.bearer.token_id or None,
-        person_id=ask.bearer.person_id,
-        person=ask.bearer.person_name,
-        toolset=ask.toolset.slug,
-        server_id=tool.server_id if tool else None,
-        server=tool.server_slug if tool else "",
-        tool_id=tool.tool_id if tool else None,
-        definition_id=tool.definition_id if tool else None,
-        definition_digest=tool.digest if tool else "",
-        tool_name=storable(tool.exposed_name if tool else ask.tool_name)[:NAME_MAX],
-        arguments=ask.arguments or NO_ARGUMENTS,
-        origin=ask.origin,
-        mode=Call.Mode.INLINE if inline else Call.Mode.BACKGROUND,
-        effect=decision.effect if decision else "",
-        rule_id=decision.rule_id if decision else None,
-        rule=decision.rule if decision else "",
-        reason=reason or _reason(ask, decision),
-        state=state,
-        outcome=reason if state == State.REFUSED else "",
-        revision=ask.revision,
-        client=storable(ask.client)[:NAME_MAX],
-        request_key=ask.request_key,
-        lease_owner=owner,
-        details=_details(ask, decision),
-        once=key.id if state != State.REFUSED and (key := once(ask)) else None,
-        guarded=inline and ask.grant is None and is_guarded(ask),
-        grant_id=ask.grant.id if ask.grant else None,
-        statement=_statement(ask) if state in (State.HELD, State.QUEUED) else "",
-        decide_within_s=decision.decide_within_s if decision else None,
-        start_within_s=decision.start_within_s if decision else None,
-    )
-
-
-def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
-    details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
-    if ask.answers:
-        details["answers"] = ask.answers
-    if ask.grant is not None:
-        details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
-    if ask.key:
-        details["idempotency_key"] = ask.key
-    if ask.again:
-        details["again"] = str(ask.repeats or "")
-    return details
-
-
-def _reason(ask: Ask, decision: Decision | None) -> str:
-    if ask.grant is not None:
-        said = _("Granted by %(who)s in advance (grant %(id)d).")
-        return said % {"who": ask.grant.owner, "id": ask.grant.id}
-    return decision.reason if decision else ""
-
-
-def _statement(ask: Ask) -> str:
-    assert ask.tool is not None
-    return statement(
-        agent=(ask.bearer.agent_id, ask.bearer.agent_name),
-        person=(ask.bearer.person_id, ask.bearer.person_name),
-        tool=ask.tool,
-        arguments=ask.arguments or NO_ARGUMENTS,
-    )
-
-
-def storable(text: str) -> str:
-    """What an agent says of itself, fit for a text column."""
-    return text.replace("\0", "�").encode(errors="replace").decode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg
 from django.db import DatabaseError, connection, transaction
@@ -24,6 +24,7 @@ from calls.freezes import FreezeBook
 from calls.hands import Hands
 from core.errors import RecordUnavailable
 from gateway.ears import Ears
+from gateway.opening import Openings
 from gateway.watch import Watch
 from policies import decide
 from policies.decide import RuleBook
@@ -42,6 +43,7 @@ class Snapshot:
     rules: RuleBook
     grants: GrantBook
     freezes: FreezeBook
+    openings: Openings = field(default_factory=Openings)
 
 
 class Runtime:

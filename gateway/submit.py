@@ -14,6 +14,7 @@ from audit.services import SYSTEM
 from calls import dispatch
 from calls.answers import answered
 from calls.execution import Sending
+from calls.hands import Hands
 from calls.models import Call
 from calls.opening import Opening
 from calls.progress import OnStep
@@ -23,9 +24,11 @@ from calls.room import find_room
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending
 from core.errors import RecordUnavailable, RecordUnsure
-from core.journal import Line, Row
+from core.journal import Line
+from core.pipeline import Row
 from gateway import earlier, lookups, wording
-from gateway.asked import NO_ARGUMENTS, Ask, Submitted, fitted, is_guarded, once, opening, subject
+from gateway.asked import NO_ARGUMENTS, Ask, Submitted, fitted, is_guarded, once, subject
+from gateway.opening import opening
 from gateway.runtime import Runtime, Snapshot
 from policies.decide import Decision
 from policies.models import Effect
@@ -191,12 +194,11 @@ async def _run(
     if (ask.grant or not is_guarded(ask)) and (found := await earlier.guarded(runtime, ask)):
         return found
     hands = runtime.hands
-    made = opening(ask, State.RUNNING, decision, owner=hands.engine.owner)
     try:
-        answers = await _write(runtime, ask, *_lines(ask, made))
+        answers = await _write(runtime, ask, *_running(ask, tool, decision, snapshot, hands))
     except RecordUnavailable:
         # It may yet become durable: then it must not stand there as if it had been sent.
-        hands.journal.write_later((MOVE, _not_sent(made, _("The record was not in time."))))
+        hands.journal.write_later((MOVE, _not_sent(ask, _("The record was not in time."))))
         raise
     if _is_used_up(ask, answers):
         return await _ask_people(runtime, ask, decision)
@@ -206,11 +208,11 @@ async def _run(
     if opened[2] != snapshot.generation:
         why = await _changed(runtime, ask, tool)
         if why:
-            return await _stop(runtime, made, why)
-    answer = await hands.engine.execute(_sending(made, tool), on_step)
+            return await _stop(runtime, ask, why)
+    answer = await hands.engine.execute(_sending(ask, tool), on_step)
     # No answer yet: it is tried again, by a worker.
     state = State.QUEUED if answer is None else answer.state
-    return Submitted(made.id, state, answer, reason=decision.reason)
+    return Submitted(ask.call_id, state, answer, reason=decision.reason)
 
 
 async def _not_opened(runtime: Runtime, ask: Ask) -> Submitted:
@@ -219,6 +221,15 @@ async def _not_opened(runtime: Runtime, ask: Ask) -> Submitted:
     if found is None:
         raise Taken
     return found
+
+
+def _running(
+    ask: Ask, tool: PublishedTool, decision: Decision, snapshot: Snapshot, hands: Hands
+) -> list[Line]:
+    owner = hands.engine.owner
+    if ask.grant is not None:
+        return _lines(ask, opening(ask, State.RUNNING, decision, owner=owner))
+    return [(OPEN, snapshot.openings.line(ask, tool, decision, owner))]
 
 
 def _lines(ask: Ask, opening: Opening) -> list[Line]:
@@ -260,15 +271,15 @@ def _may_run(ask: Ask, decision: Decision, snapshot: Snapshot) -> bool:
     return snapshot.grants.holds(ask.grant, decision)
 
 
-async def _stop(runtime: Runtime, opening: Opening, why: str) -> Submitted:
-    await runtime.hands.journal.write((MOVE, _not_sent(opening, why)), within=None)
-    answer = answered(opening.id, State.FAILED, why, Executed.NO, None, None)
-    return Submitted(opening.id, State.FAILED, answer, reason=why)
+async def _stop(runtime: Runtime, ask: Ask, why: str) -> Submitted:
+    await runtime.hands.journal.write((MOVE, _not_sent(ask, why)), within=None)
+    answer = answered(ask.call_id, State.FAILED, why, Executed.NO, None, None)
+    return Submitted(ask.call_id, State.FAILED, answer, reason=why)
 
 
-def _not_sent(opening: Opening, why: str) -> dict[str, Any]:
+def _not_sent(ask: Ask, why: str) -> dict[str, Any]:
     sentence = _("Not executed: %(why)s") % {"why": why}
-    return ending(opening.id, 1, Outcome(State.FAILED, sentence, Executed.NO), SYSTEM)
+    return ending(ask.call_id, 1, Outcome(State.FAILED, sentence, Executed.NO), SYSTEM)
 
 
 def _taken_back(opening: Opening) -> dict[str, Any]:
@@ -278,12 +289,12 @@ def _taken_back(opening: Opening) -> dict[str, Any]:
     return move.line()
 
 
-def _sending(opening: Opening, tool: PublishedTool) -> Sending:
+def _sending(ask: Ask, tool: PublishedTool) -> Sending:
     return Sending(
-        call_id=opening.id,
+        call_id=ask.call_id,
         fence=1,
         tool=tool,
-        arguments=opening.arguments,
+        arguments=ask.arguments or NO_ARGUMENTS,
         background=False,
     )
 

@@ -116,3 +116,24 @@ async def test_it_says_so_when_the_record_cannot_be_written_in_time() -> None:
         await journal.write(note(1), within=0.2)
 
     await journal.aclose()
+
+
+async def test_lines_larger_than_a_socket_takes_are_written_too(journal: Journal, url: str) -> None:
+    text = "x" * (8 * 1024 * 1024)
+
+    (answer,) = await journal.write(note(1, text), within=30)
+
+    assert answer is not None
+    assert answer[1] == text
+    assert len(notes(url)["1"]) == len(text)
+
+
+async def test_a_statement_that_failed_can_be_used_again(journal: Journal, url: str) -> None:
+    """Whatever of it the database remembers from the first time."""
+    for number in range(3):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await journal.write(note(number, "bad"), (MARK, {"id": "1", "text": "good"}))
+
+    await journal.write(note(9), (MARK, {"id": "9", "text": "better"}))
+
+    assert notes(url) == {"9": "better"}
