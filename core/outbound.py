@@ -5,10 +5,11 @@ import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 Address = IPv4Address | IPv6Address
+# As getaddrinfo gives it: family, kind, protocol, canonical name, and the address to connect to.
+Found = tuple[int, int, int, str, tuple[object, ...]]
 
 # Named one by one, because `is_global` of Python 3.11 to 3.13 disagrees with itself about most of
 # them, and several carry an IPv4 address inside that would be reached without being looked at.
@@ -91,39 +92,24 @@ class Guard:
             self.check_address(url.host)
         return url
 
-    async def resolve(self, host: str, port: int, family: int = 0) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[Found]:
         """All addresses of a name; one that is not allowed refuses the name."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError:
+            raise Refused("The server's URL names a host that cannot be connected to.") from None
         for _, _, _, _, address in found:
             self.check_address(str(address[0]))
-        return [_result(host, *entry) for entry in found]
+        return list(found)
 
-    def open_socket(self, found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    def open_socket(self, found: Found) -> socket.socket:
         """Last look: makes the socket for the very address that is connected to next."""
         family, kind, protocol, _, address = found
         self.check_address(str(address[0]))
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
         return made
-
-
-class GuardedResolver(AbstractResolver):
-    """Lets aiohttp resolve names only through the guard."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        try:
-            return await self._guard.resolve(host, port, family)
-        except socket.gaierror as error:
-            raise OSError(error.errno, f"the name {host} was not found") from error
-
-    async def close(self) -> None:
-        pass
 
 
 def _is_public(address: Address) -> bool:
@@ -136,16 +122,3 @@ def _is_public(address: Address) -> bool:
 
 def _is_literal(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdigit()
-
-
-def _result(
-    host: str, family: int, _kind: int, protocol: int, _name: str, address: tuple[object, ...]
-) -> ResolveResult:
-    return ResolveResult(
-        hostname=host,
-        host=str(address[0]),
-        port=int(str(address[1])),
-        family=family,
-        proto=protocol,
-        flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-    )

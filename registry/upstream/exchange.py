@@ -3,17 +3,18 @@
 import asyncio
 import contextlib
 import re
+import socket
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from core.outbound import Refused
 from registry.upstream import wire
+from registry.upstream.connection import BadHttp, Cut, Silent
 from registry.upstream.eventstream import EventStream
-from registry.upstream.links import Arrived, Links, Road, Stale
+from registry.upstream.links import Arrived, Links, Place, Road, Stale
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -32,7 +33,8 @@ _DRAIN_S = 1.0
 _STALE_TIMES = 200
 _RESUME_TIMES = 20
 _RESUME_WAIT_S = 10.0
-_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
+# Whatever becomes of a connection, and time running out.
+_FAILURES = (OSError,)
 _BREAK = re.compile(r"[\r\n\0]")
 
 
@@ -50,7 +52,7 @@ class Order:
     """One request. `left` says afterwards whether any of it can have reached the server."""
 
     id: int
-    place: aiohttp.ClientRequest
+    place: Place
     # Without the length of the body, and without the empty line.
     head: bytes
     body: bytes
@@ -234,7 +236,7 @@ async def _reply_in(arrived: Arrived, events: EventStream, order: Order) -> Mess
                     return _for(order, message)
                 if order.hear:
                     order.hear(message)
-    except aiohttp.ClientPayloadError:
+    except Cut:
         if order.resume is None or not events.last_id:
             raise
     return None
@@ -243,28 +245,27 @@ async def _reply_in(arrived: Arrived, events: EventStream, order: Order) -> Mess
 def _failure(error: Exception, order: Order) -> UpstreamError:
     if not order.left:
         return NotSent(_not_reached(error, order))
-    if isinstance(error, aiohttp.SocketTimeoutError):
+    if isinstance(error, Silent):
         return TimedOut(f"The server was silent for {order.limits.idle_s:g} seconds.", "idle")
-    if isinstance(error, TimeoutError):
+    # With a number it is the network's, of a connection that broke.
+    if isinstance(error, TimeoutError) and error.errno is None:
         return TimedOut(f"The call took longer than {order.limits.total_s:g} seconds.", "total")
-    if isinstance(error, HttpProcessingError):
+    if isinstance(error, BadHttp):
         return Nonsense("The server's answer is not HTTP that can be read.")
     return Lost("The connection broke before the reply.")
 
 
 def _not_reached(error: Exception, order: Order) -> str:
-    where = order.place.url.host or ""
+    where = order.place.host
     match error:
-        case aiohttp.ClientConnectorError(os_error=Refused() as refused):
-            return str(refused)
-        case aiohttp.ClientConnectorDNSError():
+        case Refused():
+            return str(error)
+        case socket.gaierror():
             return f"The name {where} was not found."
-        case aiohttp.ClientConnectorCertificateError():
-            return f"The certificate of {where} is not valid: {error.certificate_error}."
-        case aiohttp.ClientConnectorError():
-            return f"{where} could not be reached: {error.os_error.strerror or error.os_error}."
+        case ssl.SSLCertVerificationError():
+            return f"The certificate of {where} is not valid: {error}."
         case TimeoutError():
             return f"{where} did not take the connection within {order.limits.connect_s:g} seconds."
-        case aiohttp.InvalidURL():
-            return "The server's URL names a host that cannot be connected to."
+        case OSError(strerror=str(why)):
+            return f"{where} could not be reached: {why}."
     return f"{where} could not be reached: {error or type(error).__name__}."

@@ -1,60 +1,44 @@
 """The HTTP connections of one event loop, and the small errands that outlive a call."""
 
 import asyncio
-import select
+import ssl
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage
-from aiohttp.streams import StreamReader
-from multidict import CIMultiDictProxy
+import aiohappyeyeballs
 from yarl import URL
 
-from core.outbound import Guard, GuardedResolver
+from core.outbound import Guard
+from registry.upstream.connection import Connection
 from registry.upstream.values import Limits
+
+Arrived = Connection
 
 # Shorter than the 5 s after which uvicorn and Node close an idle connection: a request that meets
 # the closing would leave us not knowing whether it was taken.
 _KEEPALIVE_S = 4.0
 _ERRAND_ENDS_S = 2.0
-_HUNG_UP = getattr(select, "POLLRDHUP", 0)
+# Before the next address of a name is tried beside the first.
+_NEXT_ADDRESS_S = 0.25
 
 
-class Stale(aiohttp.ClientConnectionError):
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to connect to: connections to one place serve whoever goes there."""
+
+    host: str
+    port: int
+    tls: bool
+
+
+class Stale(ConnectionError):
     """A kept connection was closed before anything was written to it."""
 
 
-class Arrived:
-    """The head of a response, and its body while it comes."""
-
-    __slots__ = ("_connection", "content", "headers", "status")
-
-    def __init__(
-        self, connection: Connection, message: RawResponseMessage, content: StreamReader
-    ) -> None:
-        self._connection = connection
-        self.status = message.code
-        self.headers: CIMultiDictProxy[str] = message.headers
-        self.content = content
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def release(self) -> None:
-        """Keep the connection for the next request, unless there is more to come on it."""
-        self._connection.release()
-
-
 class Road:
-    """One HTTP request on its way, from a connection to the head of its response.
-
-    aiohttp's pool, TLS and parser, and a request that is written in one piece by ourselves: its
-    session costs twice as much per call, and cannot say whether a byte has left.
-    """
+    """One HTTP request on its way; `left` once a byte of it may have."""
 
     __slots__ = ("connection", "left")
 
@@ -63,31 +47,94 @@ class Road:
         self.left = False
 
     async def send(self, data: bytes, idle_s: float) -> Arrived:
-        protocol = self.connection.protocol
-        if protocol is None or protocol.transport is None or _is_over(protocol):
+        if not self.connection.is_usable:
             raise Stale("closed while it was kept")
-        _expect_response(protocol, idle_s)
         self.left = True
-        protocol.transport.write(data)
-        protocol.start_timeout()
-        message, content = await protocol.read()
-        while 100 <= message.code < 200 and message.code != 101:
-            message, content = await protocol.read()
-        return Arrived(self.connection, message, content)
+        await self.connection.ask(data, idle_s)
+        return self.connection
+
+
+class Shelf:
+    """The connections to one place that are free, the last used first."""
+
+    __slots__ = ("_all", "free")
+
+    def __init__(self) -> None:
+        self.free: list[Connection] = []
+        self._all: set[Connection] = set()
+
+    def add(self, connection: Connection) -> None:
+        self._all.add(connection)
+
+    def keep(self, connection: Connection) -> None:
+        self.free.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        if connection in self.free:
+            self.free.remove(connection)
+
+    def close(self, *, unused_since: float) -> None:
+        while self.free and self.free[0].free_since <= unused_since:
+            self.free.pop(0).close()
+
+    def abort(self) -> None:
+        for connection in self._all:
+            connection.abort()
 
 
 class Links:
     def __init__(self, guard: Guard) -> None:
         self.guard = guard
-        self._connector: aiohttp.TCPConnector | None = None
+        self._shelves: dict[Place, Shelf] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
         self._errands: set[asyncio.Task[None]] = set()
 
-    def place(self, url: URL) -> aiohttp.ClientRequest:
-        """Where to connect to, in the form that aiohttp's pool asks for."""
-        return aiohttp.ClientRequest("POST", url, loop=asyncio.get_running_loop())
+    def place(self, url: URL) -> Place:
+        return Place(url.raw_host or "", url.port or 0, url.scheme == "https")
 
-    async def connect(self, place: aiohttp.ClientRequest, limits: Limits) -> Connection:
-        return await self._pool().connect(place, traces=[], timeout=_connecting(limits.connect_s))
+    async def connect(self, place: Place, limits: Limits) -> Connection:
+        """One that was kept, or a new one."""
+        shelf = self._shelves.get(place)
+        if shelf is None:
+            shelf = self._shelves[place] = Shelf()
+        oldest = asyncio.get_running_loop().time() - _KEEPALIVE_S
+        while shelf.free:
+            kept = shelf.free.pop()
+            if kept.free_since > oldest:
+                return kept
+            kept.close()
+        if self._sweeper is None:
+            self._sweep()
+        async with asyncio.timeout(limits.connect_s):
+            return await self._connected(place, shelf)
+
+    async def _connected(self, place: Place, shelf: Shelf) -> Connection:
+        loop = asyncio.get_running_loop()
+        found = await self.guard.resolve(place.host, place.port)
+        made = await aiohappyeyeballs.start_connection(
+            found,
+            loop=loop,
+            happy_eyeballs_delay=_NEXT_ADDRESS_S,
+            socket_factory=self.guard.open_socket,
+        )
+        try:
+            _transport, connection = await loop.create_connection(
+                lambda: Connection(loop, shelf),
+                sock=made,
+                ssl=_tls() if place.tls else None,
+                server_hostname=place.host.rstrip(".") if place.tls else None,
+            )
+        except BaseException:
+            made.close()
+            raise
+        return connection
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(_KEEPALIVE_S / 2, self._sweep)
+        for shelf in self._shelves.values():
+            shelf.close(unused_since=loop.time() - _KEEPALIVE_S)
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(errand)
@@ -100,38 +147,17 @@ class Links:
         for task in list(self._errands):
             task.cancel()
         await asyncio.gather(*self._errands, return_exceptions=True)
-        if self._connector is not None:
-            await self._connector.close()
-
-    def _pool(self) -> aiohttp.TCPConnector:
-        if self._connector is None:
-            self._connector = aiohttp.TCPConnector(
-                resolver=GuardedResolver(self.guard),
-                socket_factory=self.guard.open_socket,
-                limit=0,
-                limit_per_host=0,
-                keepalive_timeout=_KEEPALIVE_S,
-            )
-        return self._connector
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for shelf in self._shelves.values():
+            shelf.abort()
+        # Transports close in the loop's next turn.
+        await asyncio.sleep(0)
 
 
-def _is_over(protocol: ResponseHandler) -> bool:
-    if protocol.should_close or not protocol.is_connected():
-        return True
-    # The server's end may have come while this loop was busy, and not been looked at yet. Found
-    # out now, it is certain that the call was not taken; found out later, it is not.
-    assert protocol.transport is not None
-    poll = select.poll()
-    poll.register(protocol.transport.get_extra_info("socket").fileno(), _HUNG_UP)
-    return bool(poll.poll(0))
-
-
-def _expect_response(protocol: ResponseHandler, idle_s: float) -> None:
-    protocol.set_response_params(
-        read_until_eof=True, auto_decompress=False, read_timeout=idle_s, read_bufsize=64 * 1024
-    )
-
-
-@lru_cache
-def _connecting(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(connect=seconds)
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """One in a process: to make it, the machine's certificates are read."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

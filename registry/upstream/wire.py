@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -60,18 +61,24 @@ def meta(
     modern: bool, token: int | None = None, log: bool = False, key: str = "", tasks: bool = False
 ) -> bytes:
     """The `_meta` member of a request's params, or nothing where none is needed."""
-    fields: dict[str, Any] = {}
-    if modern:
-        fields[f"{_META}protocolVersion"] = MODERN
-        fields[f"{_META}clientInfo"] = CLIENT_INFO
-        fields[f"{_META}clientCapabilities"] = {"extensions": {TASKS: {}}} if tasks else {}
-    if modern and log:
-        fields[f"{_META}logLevel"] = "info"
+    fields = [_of_all_calls(log, tasks)] if modern else []
     if token is not None:
-        fields["progressToken"] = token
+        fields.append(b'"progressToken":%d' % token)
     if key:
-        fields[IDEMPOTENCY_KEY] = key
-    return b'"_meta":' + orjson.dumps(fields) if fields else b""
+        fields.append(orjson.dumps({IDEMPOTENCY_KEY: key})[1:-1])
+    return b'"_meta":{%b}' % b",".join(fields) if fields else b""
+
+
+@lru_cache
+def _of_all_calls(log: bool, tasks: bool) -> bytes:
+    fields: dict[str, Any] = {
+        f"{_META}protocolVersion": MODERN,
+        f"{_META}clientInfo": CLIENT_INFO,
+        f"{_META}clientCapabilities": {"extensions": {TASKS: {}}} if tasks else {},
+    }
+    if log:
+        fields[f"{_META}logLevel"] = "info"
+    return orjson.dumps(fields)[1:-1]
 
 
 def request(id_: int, method: str, params: bytes) -> bytes:

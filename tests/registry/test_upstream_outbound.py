@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.outbound import Guard, GuardedResolver, Refused
+from core.outbound import Guard, Refused
 from registry.upstream import NotSent, Target, Upstreams
 from tests.upstreams.raw import MODERN, RawServer, Request, reply, respond, serving
 
@@ -214,11 +214,3 @@ async def test_a_name_that_is_not_there_is_certain(names: Any) -> None:
     with pytest.raises(NotSent, match=r"no\.example was not found"):
         await upstreams.call_tool(target, name="t", arguments=b"{}")
     await upstreams.aclose()
-
-
-async def test_the_resolver_gives_numbers_only(names: Any) -> None:
-    names(["93.184.216.34"])
-    [found] = await GuardedResolver(Guard()).resolve("example.com", 443)
-
-    assert found["host"] == "93.184.216.34"
-    assert found["flags"] & socket.AI_NUMERICHOST
