@@ -31,6 +31,8 @@ class Message:
     text: str
     # Empty where there is none.
     meta: dict[str, Any]
+    # It was written as we write JSON ourselves, and so was each part of it.
+    plain: bool = False
 
     @property
     def is_request(self) -> bool:
@@ -42,6 +44,16 @@ def parse(body: bytes) -> Any:
         return strict_json.loads(body)
     except Ambiguous as error:
         raise Refusal(400, str(error), code=_code(body)) from error
+
+
+def parse_plain(body: bytes) -> Message | None:
+    """The message that nearly every program sends; None where a closer look is needed."""
+    value = strict_json.plain(body)
+    if not isinstance(value, dict):
+        return None
+    found = message(value, "")
+    found.plain = True
+    return found
 
 
 def _code(body: bytes) -> int:
@@ -100,8 +112,11 @@ def _items(text: str) -> list[str]:
 
 def raw_arguments(message: Message) -> bytes:
     """The very characters of params.arguments, on one line: shown, hashed and sent as they are."""
-    if message.params.get("arguments") is None:
+    arguments = message.params.get("arguments")
+    if arguments is None:
         return b"{}"
+    if message.plain:
+        return orjson.dumps(arguments)
     start, end = _span(message.text)
     return strict_json.one_line(message.text[start:end])
 

@@ -62,11 +62,13 @@ LEGACY_METHODS: dict[str, Handler] = {**_BOTH, "ping": _ping}
 
 
 async def answer(exchange: Exchange, body: bytes, receive: Any, send: Any) -> None:
-    value = messages.parse(body)
-    if isinstance(value, list):
-        await _answer_batch(exchange, messages.batch(value, body.decode()), receive, send)
-        return
-    message = messages.message(value, body.decode())
+    message = messages.parse_plain(body)
+    if message is None:
+        value = messages.parse(body)
+        if isinstance(value, list):
+            await _answer_batch(exchange, messages.batch(value, body.decode()), receive, send)
+            return
+        message = messages.message(value, body.decode())
     try:
         await _answer_one(exchange, message, receive, send)
     except Refusal as refusal:
