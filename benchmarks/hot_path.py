@@ -36,7 +36,9 @@ class Run:
 
 def request(path: str, token: str, method: str, params: dict[str, Any]) -> str:
     params = {**params, "_meta": META}
-    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+    message = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    # Without spaces, as the clients of both official SDKs write it.
+    body = json.dumps(message, separators=(",", ":"))
     headers = [
         f"POST {path} HTTP/1.1",
         "Host: 127.0.0.1",
