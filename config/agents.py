@@ -19,6 +19,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 
+from config.front import Front  # noqa: E402
 from config.ports import asked_for  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
 from gateway import listening  # noqa: E402
@@ -58,7 +59,7 @@ def main() -> None:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=Front,
         ws="none",
         lifespan="on",
         access_log=False,

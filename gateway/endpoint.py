@@ -19,6 +19,7 @@ from gateway.body import Disconnected
 from gateway.exchange import Exchange
 from gateway.headers import Headers
 from gateway.here import here, leave
+from gateway.known import BODY, KNOWN, Known
 from gateway.refusals import CLOSE, Refusal, unavailable
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import respond
@@ -59,7 +60,9 @@ class Endpoint:
             if scope["method"] == "GET":
                 await listening.get(exchange, receive, send)
                 return
-            content = await body.read(receive, limit=door.MAX_BODY)
+            content = scope.get(BODY)
+            if content is None:
+                content = await body.read(receive, limit=door.MAX_BODY)
             await protocol.answer(exchange, content, receive, send)
         except Refusal as refusal:
             await self._refuse(scope, receive, send, refusal)
@@ -70,15 +73,20 @@ class Endpoint:
 
     async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: Refusal) -> None:
         # Whoever expects to be told before sending a body has not sent it.
-        if CLOSE in refusal.headers and not any(name == b"expect" for name, _ in scope["headers"]):
+        expects = any(name == b"expect" for name, _ in scope["headers"])
+        if CLOSE in refusal.headers and not expects and BODY not in scope:
             await body.discard(receive)
         await respond(send, refusal.status, refusal.body(), refusal.headers)
 
     async def _admit(self, scope: Any) -> Exchange:
-        toolset, server = _address(scope)
+        known: Known | None = scope.get(KNOWN)
         headers = Headers(scope["headers"])
-        door.check_origin(headers)
-        door.check_size(headers)
+        if known is not None and known.address is not None:
+            toolset, server = known.address
+        else:
+            toolset, server = _address(scope)
+            door.check_origin(headers)
+            door.check_size(headers)
         runtime = self._runtime or await self._start()
         snapshot = await runtime.fresh()
         try:
@@ -88,8 +96,10 @@ class Endpoint:
             bearer, found = self._known(snapshot, headers, toolset, server)
         if scope["method"] == "GET":
             door.check_ear(headers)
-        else:
+        elif known is None or known.address is None:
             door.check_form(headers)
+            if known is not None:
+                known.address = toolset, server
         self._used.note(bearer.token_id)
         tools = found.by_server[server] if server else found.by_exposed
         return Exchange(runtime, snapshot, bearer, found, server, tools, headers)

@@ -26,12 +26,19 @@ _STREAM: list[Header] = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+_OK = (
+    b"200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\ncache-control: no-store\r\n"
+)
 _PING = b": ping\n\n"
 
 OnGone = Callable[[], Awaitable[object]]
 
 
 async def respond(send: Any, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
+    # A server of ours takes the usual answer in one piece, and with one write.
+    whole = getattr(send, "whole", None)
+    if whole is not None and status == 200 and not headers and whole(_OK % len(body), body):
+        return
     start = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),

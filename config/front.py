@@ -1,0 +1,147 @@
+"""uvicorn's HTTP, which knows a request's head again: agents send the same one all day.
+
+A head differs from the one before in the length of the body, and in nothing else. One that was
+parsed and taken before is recognised by its digest; its request is handed on in one piece and
+answered in one piece, with one write. Everything else goes uvicorn's way: first requests, bodies
+that come in parts, pipelined requests, whatever is wrong with one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from hashlib import sha256
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from gateway.known import BODY, KNOWN, Known
+
+REMEMBERED = 4096
+# Of a body that is known to be within every limit.
+BODY_MAX = 60_000
+_length = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,5})\r\n").search
+# Kept nowhere: the digest is of all of the head, and the token is read anew from each.
+_token = re.compile(rb"\r\n[Aa]uthorization: ([^\r\n]+)\r\n").search
+_VARYING = (b"content-length", b"authorization")
+_SPECIAL = (b"transfer-encoding", b"expect", b"upgrade")
+_heads: dict[bytes, tuple[dict[str, Any], Known]] = {}
+
+
+class Front(HttpToolsProtocol):
+    """For one event loop of a process that trusts no proxy's headers."""
+
+    # Between two requests: nothing of the next one has come.
+    _at_rest = True
+
+    def data_received(self, data: bytes) -> None:
+        if not (self._at_rest and (self.cycle is None or self.cycle.response_complete)):
+            super().data_received(data)
+            return
+        key, token, length, body = _parted(data)
+        known = _heads.get(key)
+        if known is None:
+            self._meet(data, key)
+            return
+        self._unset_keepalive_if_required()
+        self._take(known, [(b"content-length", length), (b"authorization", token)], body)
+
+    def _take(
+        self, head: tuple[dict[str, Any], Known], varying: list[tuple[bytes, bytes]], body: bytes
+    ) -> None:
+        scope, known = head
+        of_this: Any = {
+            **scope,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "headers": scope["headers"] + varying,
+            "state": {},
+            KNOWN: known,
+            BODY: body,
+        }
+        self.scope = of_this
+        self.cycle = Cycle(
+            scope=of_this,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=True,
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
+
+    def _meet(self, data: bytes, key: bytes) -> None:
+        """Parsed as ever; remembered if it is a request like those that come again and again."""
+        super().data_received(data)
+        if not key or not self._at_rest or self.transport.is_closing():
+            return
+        if (
+            self.scope["method"] != "POST"
+            or not self.cycle.keep_alive
+            or not _is_plain(self.headers)
+        ):
+            return
+        if len(_heads) >= REMEMBERED:
+            _heads.clear()
+        scope: dict[str, Any] = {**self.scope}
+        scope["headers"] = [line for line in self.headers if line[0] not in _VARYING]
+        _heads[key] = (scope, Known())
+
+    def on_message_begin(self) -> None:
+        self._at_rest = False
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        self._at_rest = True
+        super().on_message_complete()
+
+
+def _is_plain(lines: list[tuple[bytes, bytes]]) -> bool:
+    names = [name for name, _ in lines]
+    return all(names.count(name) == 1 for name in _VARYING) and not any(
+        name in _SPECIAL or (name == b"connection" and value.lower() != b"keep-alive")
+        for name, value in lines
+    )
+
+
+def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """Digest of the head, token, length and body, if this is one whole request; else nothing."""
+    end = data.find(b"\r\n\r\n") + 4
+    length, token = _length(data, 0, end), _token(data, 0, end)
+    if length is None or token is None or not 0 < len(data) - end == int(length[1]) <= BODY_MAX:
+        return b"", b"", b"", b""
+    digest = sha256(data[: length.start(1)])
+    digest.update(data[length.end(1) : end])
+    # Two heads that differ in where the length stands are two.
+    digest.update(b"%d" % length.start(1))
+    return digest.digest(), token[1], length[1], data[end:]
+
+
+class Cycle(RequestResponseCycle):
+    """Of a known request; its `send` can also be given an answer in one piece."""
+
+    async def run_asgi(self, app: Any) -> None:
+        await super().run_asgi(lambda scope, receive, _send: app(scope, receive, self))
+
+    async def __call__(self, message: Any) -> None:
+        await self.send(message)
+
+    def whole(self, head: bytes, body: bytes) -> bool:
+        """Status and fields, without those that the server adds; False where `send` is needed."""
+        if self.disconnected or self.response_started or self.flow.write_paused:
+            return False
+        added = b"".join([b"%b: %b\r\n" % line for line in self.default_headers])
+        if not self.keep_alive or b"connection: " in added:
+            # This process, or this connection, ends.
+            return False
+        self.transport.write(b"HTTP/1.1 %b%b\r\n%b" % (head, added, body))
+        self.response_started = self.response_complete = True
+        self.message_event.set()
+        self.on_response()
+        return True

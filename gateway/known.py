@@ -1,0 +1,16 @@
+"""Requests whose head came before, as a server of ours may say in their scope (config/front.py)."""
+
+from __future__ import annotations
+
+# Of a scope, where the server knows the head: what it came to, and the body, all of it.
+KNOWN, BODY = "countersign.known", "countersign.body"
+
+
+class Known:
+    """What was found of one head, and holds for every request that has the same."""
+
+    __slots__ = ("address",)
+
+    def __init__(self) -> None:
+        # Toolset and server, once origin and form were looked at and nothing was wrong.
+        self.address: tuple[str, str] | None = None
