@@ -10,15 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from core.outbound import Refused
 from registry.upstream.child import Child, Tail
 from registry.upstream.eventstream import EventStream
 from registry.upstream.exchange import BadStatus, Order, deliver, head
-from registry.upstream.links import Arrived, Links, Road, Stale
+from registry.upstream.links import Arrived, Links, Place, Road, Stale
 from registry.upstream.statuses import refusal
 from registry.upstream.values import Limits, Lost, NotSent, TooLarge, UpstreamError
 
@@ -33,7 +31,7 @@ _LOOK_S = 30.0
 # The server no longer knows this stream's session: nothing of what was posted was taken.
 FORGOTTEN = {400, 404, 410}
 _STALE_TIMES = 20
-_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
+_FAILURES = (OSError,)
 _ID = re.compile(rb'"id":(\d{1,15})')
 
 
@@ -57,7 +55,7 @@ class Stream(Child):
         self._headers = headers
         self._events = _Events(self._lines.limit)
         self._endpoint: asyncio.Future[URL] = self._loop.create_future()
-        self._place: aiohttp.ClientRequest | None = None
+        self._place: Place | None = None
         self._reader: asyncio.Task[None] | None = None
         self._posts: set[asyncio.Task[None]] = set()
         self._used_at = self._loop.time()
@@ -222,9 +220,6 @@ class Stream(Child):
 
 
 def _why(error: Any) -> str:
-    match error:
-        case aiohttp.ClientConnectorError():
-            return str(error.os_error)
-        case TimeoutError():
-            return f"nothing came within {_OPEN.total_s:g} seconds"
+    if isinstance(error, TimeoutError):
+        return f"nothing came within {_OPEN.total_s:g} seconds"
     return str(error) or type(error).__name__
