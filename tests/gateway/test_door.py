@@ -269,7 +269,7 @@ async def test_ambiguous_json_is_refused_with_the_reason(
 async def test_a_method_that_is_not_there_is_said_in_each_eras_way(
     play: Play, any_agent: Agent
 ) -> None:
-    reply = await any_agent.ask("prompts/list")
+    reply = await any_agent.ask("prompts/nothing")
 
     assert reply.error["code"] == -32601
     assert reply.status == (404 if any_agent.revision == MODERN else 200)
