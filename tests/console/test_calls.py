@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shlex
 from typing import Any
 from uuid import UUID
@@ -53,6 +54,14 @@ def test_arguments_are_the_bytes_that_were_asked(as_alice: Client, held: UUID) -
     assert response.content == bytes(Call.objects.get(pk=held).arguments)
     assert response["Content-Disposition"].startswith("attachment")
     assert response["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_default_stands_in_its_brackets(as_alice: Client, scout: Agent, alice: User) -> None:
+    schema = {"type": "object", "properties": {"year": {"type": "integer", "default": 2026}}}
+    offering = scenery.server("diary", alice, {"name": "read", "inputSchema": schema})
+    call_id = scenery.call(scout, offering.tools.get(), {}, State.QUEUED)
+
+    assert "(default 2026)" in re.sub("<[^>]+>", "", page(as_alice, call_id))
 
 
 @pytest.mark.parametrize("name", ["alice", "ines", "bob"])
