@@ -28,6 +28,7 @@ import importlib.metadata
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,7 +202,11 @@ def run_tests(arguments: list[str]) -> NoReturn:
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:
         os.execv(sys.executable, [*pytest, *arguments])
+    # What browsers showed and what tests used of it, compared once all have run.
+    used = os.environ["TESTS_CONTROLS"] = tempfile.mkdtemp(prefix="countersign-used-")
     failed = [not run(*pytest, *chosen) for chosen in ALL_TESTS]
+    if not any(failed):
+        shutil.rmtree(used)
     sys.exit(any(failed))
 
 

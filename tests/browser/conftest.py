@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from accounts.models import User
 from core.live import ring
+from tests.browser.controls import written_down
 from tests.browser.scene import Office
 from tests.browser.scene import office as furnished
 from tests.processes import Stack
@@ -33,7 +34,9 @@ def chromium() -> Iterator[Browser]:
         expect.set_options(timeout=PATIENCE_MS)
         path = CHROMIUM if CHROMIUM.exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
+        with written_down() as recorder:
+            recorder.attach(browser)
+            yield browser
         browser.close()
 
 
@@ -51,24 +54,27 @@ def opened(chromium: Browser, stack: Stack, office: Office) -> Iterator[Opened]:
     assert stack.web
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
+    provoked: list[str] = []
 
     def open_window(
-        person: User | None = None, *, may_complain: bool = False, **options: Any
+        person: User | None = None, *, will_complain_of: tuple[str, ...] = (), **options: Any
     ) -> Page:
         context = chromium.new_context(base_url=stack.web_url, **options)
         contexts.append(context)
         if person is not None:
             context.add_cookies([session_cookie(person, stack.web_url)])
         page = context.new_page()
-        if not may_complain:
-            listen(page, complaints)
+        listen(page, complaints)
+        provoked.extend(will_complain_of)
         return page
 
     yield open_window
 
     for context in contexts:
         context.close()
-    assert complaints == []
+    # What a test provokes has to come, and nothing else may.
+    assert [part for part in provoked if not any(part in said for said in complaints)] == []
+    assert [said for said in complaints if not any(part in said for part in provoked)] == []
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from calls.models import Call, Freeze
 from calls.states import State
 from policies.thresholds import Threshold
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.console import scenery
 
@@ -65,11 +66,14 @@ def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Offic
     alice.goto(f"/calls/{office.held}/")
     talk = alice.locator("#talk")
 
-    talk.get_by_text("0 comments").click()
+    talk.get_by_text("0 comments").press("Enter")
     talk.get_by_label("Comment").fill("I look into it.")
     talk.get_by_role("button", name="Comment").click()
 
     expect(talk.get_by_role("listitem")).to_contain_text("I look into it.")
+    talk.get_by_label("Comment").fill("Who is Ana?")
+    talk.get_by_role("button", name="Ask the agent").press("Enter")
+    expect(talk.get_by_role("listitem").last).to_contain_text("Question to the agent")
 
 
 def test_one_freezes_and_somebody_else_lets_it_go_on(
@@ -77,7 +81,7 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
 ) -> None:
     alice.goto("/settings/")
     alice.get_by_role("main").get_by_role("link", name="Freezes").click()
-    alice.get_by_label("What", exact=True).select_option("agent:scout")
+    choose(alice.get_by_label("What", exact=True), "agent:scout")
     alice.get_by_label("Reason").fill("It asks too often.")
     alice.keyboard.press("Enter")
     expect(alice.locator("#frozen")).to_contain_text("The agent scout is frozen.")

@@ -8,6 +8,7 @@ from audit.models import Entry
 from audit.sealing import seal_all
 from audit.services import record
 from tests.browser.conftest import Opened, rung
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.browser.test_calls import live
 
@@ -68,7 +69,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     page.get_by_role("link", name="What scout did").click()
     expect(page.get_by_label("Agent", exact=True)).to_have_value("scout")
 
-    page.get_by_label("Export what fits").select_option("jsonl")
+    choose(page.get_by_label("Export what fits"), "jsonl")
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
@@ -99,7 +100,7 @@ def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -
     page = opened(office.alice, java_script_enabled=False)
     page.goto("/audit/")
     page.get_by_label("Agent", exact=True).fill("scout")
-    page.get_by_label("Time", exact=True).select_option("today")
+    choose(page.get_by_label("Time", exact=True), "today")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_role("cell", name="scout").first).to_be_visible()
     page.get_by_role("link", name="Who ran what").click()

@@ -10,6 +10,7 @@ from calls.models import Call
 from registry import services
 from registry.models import Toolset
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
 
@@ -70,6 +71,22 @@ def test_a_search_works_without_javascript(opened: Opened, office: Office) -> No
     assert names(page) == ["mailer.send_mail"]
 
 
+def test_on_a_telephone_one_searches_by_the_button_and_unfolds_what_narrows(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice, viewport={"width": 360, "height": 780})
+    page.goto("/catalogue/")
+    page.get_by_role("searchbox", name="Search").fill("mail")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator("#found .rows .title")).to_have_text(["mailer.send_mail"])
+    page.get_by_text("Narrow by").click()
+    facet = page.get_by_role("navigation", name="Narrow by").locator(".facet > summary").first
+    facet.press("Enter")
+    facet.click()
+    page.get_by_role("link", name="May destroy", exact=True).click()
+    expect(page).to_have_url(re.compile("risk=destroys"))
+
+
 def test_versions_are_compared(alice: Page, office: Office) -> None:
     scenery.see(office.search.server, {**SEARCH, "description": "Finds other things."})
     alice.goto(f"/tools/{office.search.exposed_name}/")
@@ -77,8 +94,10 @@ def test_versions_are_compared(alice: Page, office: Office) -> None:
     alice.get_by_role("link", name="Versions").click()
     expect(alice.get_by_role("heading", name="From version 1 to 2")).to_be_visible()
     expect(alice.locator("ins")).to_have_text("Now: Finds other things.")
-    alice.get_by_label("From", exact=True).select_option("2")
-    alice.get_by_label("To", exact=True).select_option("1")
+    alice.get_by_text("The lines of JSON that differ").press("Enter")
+    expect(alice.get_by_text('+  "description": "Finds other things."').first).to_be_visible()
+    choose(alice.get_by_label("From", exact=True), "2")
+    choose(alice.get_by_label("To", exact=True), "1")
     alice.get_by_role("button", name="Compare").click()
     expect(alice.get_by_role("heading", name="From version 2 to 1")).to_be_visible()
 

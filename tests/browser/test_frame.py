@@ -44,6 +44,29 @@ def test_the_palette_opens_by_click_and_slash_and_closes(alice: Page) -> None:
     expect(palette).to_be_hidden()
 
 
+def test_what_the_palette_does_not_find_leads_to_the_page_that_says_so(alice: Page) -> None:
+    alice.goto("/calls/")
+    alice.keyboard.press("Control+k")
+    alice.keyboard.type("zzz")
+    expect(alice.locator("#palette .nothing")).to_be_visible()
+    alice.keyboard.press("Enter")
+
+    alice.wait_for_url("**/find/?q=zzz")
+    expect(alice.get_by_text("Nothing here is called “zzz”.").first).to_be_visible()
+
+
+def test_every_place_has_its_key(alice: Page) -> None:
+    alice.goto("/calls/")
+    places = alice.locator(".tabs [data-key]")
+    pairs = [(one.get_attribute("data-key"), one.get_attribute("href")) for one in places.all()]
+    assert len(pairs) >= 7
+    for key, address in pairs:
+        alice.keyboard.press("g")
+        alice.keyboard.press(str(key))
+        alice.wait_for_url(f"**{address}")
+        expect(alice.locator("h1")).to_be_visible()
+
+
 def test_the_palette_is_a_page_without_javascript(opened: Opened, office: Office) -> None:
     page = opened(office.alice, java_script_enabled=False)
     page.goto("/calls/")

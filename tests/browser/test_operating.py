@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 
 from registry.models import Server, Tool, Toolset
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.registry.offering import ADD, Offering, serving
 
@@ -89,22 +90,33 @@ def test_a_toolset_loses_a_tool_and_gets_agents(opened: Opened, office: Office) 
 
     page.get_by_role("button", name="Remove mailer.send_mail").press("Enter")
     expect(page.get_by_text("None: it offers whole servers only.")).to_be_visible()
-    page.get_by_label("ledger-clerk").check()
+    page.get_by_label("ledger-clerk").uncheck()
     page.get_by_role("button", name="Save the agents").click()
-
+    expect(page.get_by_label("ledger-clerk")).not_to_be_checked()
     made = Toolset.objects.get(slug="office")
+    assert [agent.name for agent in made.agents.all()] == ["scout"]
+    page.get_by_label("ledger-clerk").press("Space")
+    page.get_by_role("button", name="Save the agents").press("Enter")
     expect(page.get_by_label("ledger-clerk")).to_be_checked()
     assert {agent.name for agent in made.agents.all()} == {"scout", "ledger-clerk"}
+
+    own = page.locator("[name=own]").first
+    own.uncheck()
+    page.get_by_role("button", name="Save the tools for own calls").press("Enter")
+    expect(own).not_to_be_checked()
+    made.refresh_from_db()
+    assert own.get_attribute("value") not in made.own_tools
 
 
 def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) -> None:
     alice.goto("/agents/ledger-clerk/")
 
-    alice.get_by_label("office").check()
-    alice.get_by_role("button", name="Save the toolsets").press("Enter")
-
-    alice.goto("/agents/ledger-clerk/")
-    expect(alice.get_by_label("office")).to_be_checked()
+    for press in ("Space", "Enter"):
+        before = alice.get_by_label("office").is_checked()
+        alice.get_by_label("office").press("Space")
+        alice.get_by_role("button", name="Save the toolsets").press(press)
+        alice.goto("/agents/ledger-clerk/")
+        expect(alice.get_by_label("office")).to_be_checked(checked=not before)
     alice.get_by_role("link", name="Its calls").click()
     alice.wait_for_url("**/calls/?agent=ledger-clerk")
 
@@ -113,7 +125,24 @@ def test_rules_are_asked_what_would_happen(alice: Page, office: Office) -> None:
     alice.goto("/policies/")
     alice.get_by_role("link", name=re.compile("Explain")).click()
 
-    alice.get_by_label("Tool", exact=True).select_option("mailer.send_mail")
+    choose(alice.get_by_label("Tool", exact=True), "mailer.send_mail")
+    choose(alice.get_by_label("Agent", exact=True), "scout")
+    alice.get_by_label("Arguments").fill("{}")
     alice.get_by_role("button", name="Ask the rules").press("Enter")
 
     expect(alice.get_by_text("Nothing leaves the house").first).to_be_visible()
+
+
+def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.search.exposed_name}/")
+    alice.get_by_text("Change how its calls are handled").press("Enter")
+    choose(alice.get_by_label("Runs"), "background")
+    alice.get_by_label("Time limit in seconds").fill("90")
+    alice.get_by_label("Safe to repeat").press("Space")
+    choose(alice.get_by_label("The same call again within ten minutes"), "guard")
+    alice.get_by_role("button", name="Save the handling").click()
+
+    expect(alice.get_by_role("main")).to_contain_text("90")
+    changed = Tool.objects.get(pk=office.search.pk)
+    assert (changed.mode, changed.timeout_s, changed.repeats) == ("background", 90, "guard")
+    assert changed.safe_to_repeat

@@ -199,7 +199,7 @@ def test_new_calls_are_announced_and_move_nothing(alice: Page, office: Office) -
     expect(news).to_be_visible()
     assert card(alice, office).bounding_box() == place
     expect(alice.locator("#queue-count")).to_contain_text("3")
-    news.click()
+    news.press("Enter")
     expect(alice.locator("[data-card]")).to_have_count(3)
     expect(alice.locator("[data-card]").last).to_contain_text("Another")
     expect(card(alice, office).get_by_label("Reason")).to_have_value("half a thou")
@@ -347,7 +347,9 @@ def test_whoever_is_signed_out_elsewhere_is_signed_out_here(alice: Page, office:
 
 
 def test_a_button_that_comes_to_nothing_says_so(opened: Opened, office: Office) -> None:
-    page = opened(office.alice, may_complain=True)
+    # The request that fails here is all that the browser complains of, and htmx with it.
+    said = ("/approve/", "ERR_FAILED", "htmx:sendError")
+    page = opened(office.alice, will_complain_of=said)
     page.goto("/queue/")
     page.route("**/approve/", lambda route: route.abort())
 

@@ -8,6 +8,7 @@ from accounts.roles import Role
 from policies.models import Rule
 from registry.models import Server, Tool, Toolset
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
@@ -143,6 +144,7 @@ def test_a_server_is_tested_registered_and_published(alice: Page, office: Office
         alice.get_by_label("URL").fill(f"{url}/mcp")
         alice.get_by_role("button", name="Test the connection").click()
         expect(alice.get_by_text("sums answers and offers 1 tool.")).to_be_visible()
+        alice.get_by_text("Its tools").press("Enter")
         assert not Server.objects.filter(slug="sums").exists()
         # A test takes nothing away, not even what is never shown again.
         expect(alice.get_by_label("Credential")).to_have_value("s3cret")
@@ -152,6 +154,23 @@ def test_a_server_is_tested_registered_and_published(alice: Page, office: Office
     alice.get_by_role("button", name="Publish sums.add").click()
     expect(alice.get_by_text("Published: 1. Agents get them now.")).to_be_visible()
     assert Tool.objects.get(exposed_name="sums.add").state == Tool.State.PUBLISHED
+
+
+def test_a_rule_moves_earlier_and_is_dragged_later(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada)
+    page.goto("/policies/")
+    page.get_by_role("button", name="Move Mails are read first earlier").click()
+    expect(page.locator(".rules > li:nth-child(3)")).to_contain_text("Mails are read first")
+    expect(page.get_by_role("button", name="Move Mails are read first earlier")).to_be_focused()
+
+    first = page.locator(".rules > li").first
+    first.drag_to(page.locator(".rules > li").nth(2), target_position={"x": 20, "y": 40})
+    expect(page.locator(".rules > li").first).not_to_contain_text("Everyday work")
+
+    shown = page.locator(".rules .title").all_inner_texts()
+    assert [rule.name for rule in Rule.objects.in_order()] == shown
 
 
 def test_rules_are_ordered_with_the_keyboard_alone(
@@ -183,7 +202,7 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
     expect(page.locator("#covers")).to_have_text("Covers 1 published tool today.")
     page.get_by_label("Server", exact=True).fill("nowhere")
     expect(page.locator("#covers")).to_have_text("Covers no published tool today.")
-    page.get_by_label("Effect").select_option("deny")
+    choose(page.get_by_label("Effect"), "deny")
     page.get_by_role("button", name="Save the rule").click()
     expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
 

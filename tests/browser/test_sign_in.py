@@ -45,6 +45,44 @@ def test_a_sign_in_link_asks_before_it_is_used(
     expect(page.get_by_role("banner").get_by_text("bob")).to_be_visible()
 
 
+def test_the_theme_is_chosen_before_one_is_known(opened: Opened, office: Office) -> None:
+    page = opened()
+    page.goto("/sign-in/?next=/calls/")
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Light", exact=True).press("Enter")
+    page.get_by_role("link", name="Countersign").click()
+    page.wait_for_url("**/sign-in/?next=/catalogue/")
+
+    page.goto("/" + services.sign_in_link(office.bob).split("/", 3)[3])
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.get_by_role("button", name="As the system").press("Space")
+    page.get_by_role("button", name="Light", exact=True).click()
+    page.get_by_role("button", name="Dark").click()
+    page.get_by_role("button", name="Sign in").press("Enter")
+
+    page.wait_for_url("**/catalogue/")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_link_that_was_used_leads_to_the_password(opened: Opened, office: Office) -> None:
+    address = "/" + services.sign_in_link(office.bob).split("/", 3)[3]
+    page = opened()
+    page.goto(address)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/catalogue/")
+
+    # It is answered by 403: the browser says so on its console.
+    other = opened(will_complain_of=("403",))
+    other.goto(address)
+    other.get_by_role("button", name="Sign in").press("Enter")
+    expect(other.get_by_role("alert")).to_be_visible()
+    other.get_by_role("link", name="Sign in with a password").press("Enter")
+    other.wait_for_url("**/sign-in/")
+
+
 def test_signing_out(alice: Page) -> None:
     alice.goto("/catalogue/")
 
@@ -66,6 +104,8 @@ def test_the_theme_is_chosen_at_once_and_kept(alice: Page) -> None:
     assert alice.evaluate(background) == at_once
     alice.get_by_role("button", name="Light", exact=True).click()
     assert alice.evaluate(background) != at_once
+    alice.get_by_role("button", name="As the system").press("Enter")
+    expect(alice.locator("html")).to_have_attribute("data-theme", "system")
 
 
 def test_the_theme_is_chosen_without_javascript(opened: Opened, office: Office) -> None:

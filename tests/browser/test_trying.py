@@ -4,13 +4,14 @@ import re
 
 import orjson
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from accounts.models import Agent
 from calls.models import Call
 from registry import services
 from registry.models import Tool, Toolset
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose, pick_file, type_time
 from tests.browser.scene import Office
 from tests.console import scenery
 
@@ -87,10 +88,10 @@ def test_items_come_and_go(alice: Page, odd: Tool) -> None:
 def test_one_of_several_schemas_is_chosen(alice: Page, odd: Tool) -> None:
     alice.goto(f"/tools/{odd.exposed_name}/try/")
 
-    alice.get_by_label("Which of them").select_option(label="a distance")
+    choose(alice.get_by_label("Which of them"), "a distance")
     alice.get_by_label(re.compile("^metres")).fill("12")
-    alice.get_by_label(re.compile("^loud")).select_option(label="true")
-    alice.get_by_label(re.compile("^day")).fill("2026-11-21")
+    choose(alice.get_by_label(re.compile("^loud")), "true")
+    type_time(alice.get_by_label(re.compile("^day")), "2026-11-21")
     call_it(alice)
 
     assert sent() == {"where": {"metres": 12}, "loud": True, "day": "2026-11-21"}
@@ -100,7 +101,7 @@ def test_an_empty_field_is_what_one_says_it_is(alice: Page, odd: Tool) -> None:
     alice.goto(f"/tools/{odd.exposed_name}/try/")
     note = alice.locator(".field", has=alice.get_by_label(re.compile("^note")))
 
-    note.get_by_role("combobox").select_option("null")
+    choose(note.get_by_role("combobox"), "null")
     call_it(alice)
 
     assert sent() == {"note": None}
@@ -109,9 +110,8 @@ def test_an_empty_field_is_what_one_says_it_is(alice: Page, odd: Tool) -> None:
 def test_a_file_becomes_base64(alice: Page, odd: Tool) -> None:
     alice.goto(f"/tools/{odd.exposed_name}/try/")
 
-    alice.get_by_label("Or from a file, as base64").set_input_files(
-        {"name": "a.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\x01\x02"}
-    )
+    bits: FilePayload = {"name": "a.bin", "mimeType": "text/plain", "buffer": b"\x00\x01\x02"}
+    pick_file(alice.get_by_label("Or from a file, as base64"), bits)
     expect(alice.get_by_label(re.compile("^picture"))).to_have_value("AAEC")
     call_it(alice)
 
@@ -120,13 +120,13 @@ def test_a_file_becomes_base64(alice: Page, odd: Tool) -> None:
 
 def test_a_try_of_before_is_opened_and_made_again_as_another_agent(alice: Page, odd: Tool) -> None:
     alice.goto(f"/tools/{odd.exposed_name}/try/")
-    alice.get_by_label(re.compile("^day")).fill("2026-11-20")
+    type_time(alice.get_by_label(re.compile("^day")), "2026-11-20")
     call_it(alice)
     alice.goto(f"/tools/{odd.exposed_name}/try/")
 
     alice.locator("[aria-labelledby=tried] .rows a").first.press("Enter")
     expect(alice.get_by_label(re.compile("^day"))).to_have_value("2026-11-20")
-    alice.get_by_label("As", exact=True).select_option("shelf")
+    choose(alice.get_by_label("As", exact=True), "shelf")
     alice.get_by_role("button", name="Call the tool").click()
 
     expect(alice.locator("[aria-labelledby=tried] .rows li")).to_have_count(2)
@@ -139,7 +139,7 @@ def test_a_try_of_before_is_opened_and_made_again_as_another_agent(alice: Page, 
 def test_what_an_agent_would_send_is_copied(opened: Opened, office: Office, odd: Tool) -> None:
     page = opened(office.alice, permissions=["clipboard-read", "clipboard-write"])
     page.goto(f"/tools/{odd.exposed_name}/try/")
-    page.get_by_label(re.compile("^day")).fill("2026-11-21")
+    type_time(page.get_by_label(re.compile("^day")), "2026-11-21")
     page.get_by_role("button", name="What would happen?").click()
 
     page.get_by_text("As an agent would send it").press("Enter")
@@ -147,3 +147,17 @@ def test_what_an_agent_would_send_is_copied(opened: Opened, office: Office, odd:
         page.get_by_role("button", name=f"Copy {what}").click()
         expect(page.get_by_role("button", name=f"Copied {what}")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()").startswith(begins)
+
+
+def test_without_javascript_a_schema_is_chosen_by_its_button(
+    opened: Opened, office: Office, odd: Tool
+) -> None:
+    page = opened(office.alice, java_script_enabled=False)
+    page.goto(f"/tools/{odd.exposed_name}/try/")
+    choose(page.get_by_label("Which of them"), "a distance")
+    page.get_by_role("button", name="Show its fields").press("Enter")
+    page.get_by_label(re.compile("^metres")).fill("12")
+    page.get_by_role("button", name="Call the tool").click()
+
+    expect(page.locator("#call-state")).to_contain_text("Waiting for approval")
+    assert sent() == {"where": {"metres": 12}}

@@ -1,0 +1,106 @@
+"""Which controls the pages have, and which of them some test used as a person does.
+
+controls.js says both while the browser tests run; here they get names that do not depend on rows
+(routes of the URL conf instead of addresses) and go to a file. `whole.py` compares them.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import parse_qsl, urlsplit
+
+from django.urls import Resolver404, resolve
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Request
+
+from tests.browser.whole import Control, directory
+
+SCRIPT = Path(__file__).with_suffix(".js")
+MARK = "@controls "
+# Django's own pages, which are not ours to test.
+NOT_OURS = "admin:"
+
+
+class Recorder:
+    """Writes down what contexts of this browser say; each thing once."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+        self.written: set[str] = set()
+
+    def attach(self, browser: Browser) -> None:
+        new_context = browser.new_context
+
+        def watched(**options: Any) -> BrowserContext:
+            context = new_context(**options)
+            if options.get("java_script_enabled", True):
+                context.add_init_script(path=SCRIPT)
+                context.on("console", self.heard)
+            else:
+                context.on("request", self.sent)
+            return context
+
+        browser.new_context = watched  # type: ignore[method-assign]
+
+    def heard(self, message: ConsoleMessage) -> None:
+        if message.text.startswith(MARK):
+            what, by, part, kind, to, name = json.loads(message.text.removeprefix(MARK))
+            self._write(what, _control(part, kind, to, name), by)
+
+    def sent(self, request: Request) -> None:
+        """Without JavaScript no page says what was pressed; what was sent does."""
+        for name, value in parse_qsl(request.post_data or "", keep_blank_values=True):
+            button = Control("without JavaScript", "button", f"{name} {value.partition(' ')[0]}")
+            self._write("used", button, "")
+
+    def _write(self, what: str, control: Control, by: str) -> None:
+        if control.part.startswith(NOT_OURS):
+            return
+        for line in ([what, *control], *([["keyed", *control]] if by else [])):
+            text = json.dumps(line)
+            if text not in self.written:
+                self.written.add(text)
+                self.file.write(text + "\n")
+
+
+@contextmanager
+def written_down() -> Iterator[Recorder]:
+    with (directory() / f"controls-{os.getpid()}").open("a", buffering=1) as file:
+        yield Recorder(file)
+
+
+def _control(part: str, kind: str, to: str, name: str) -> Control:
+    here, there = _place(part), _place(to)
+    # A form that is not the page's own is drawn from one template wherever it stands.
+    if kind != "link" and there and there != here and part.startswith("/"):
+        here = "many pages"
+    return Control(here, kind, _name(f"{there} {name}".strip()))
+
+
+@cache
+def _place(path: str) -> str:
+    """The name of the route, for an address."""
+    if not path.startswith("/"):
+        return path
+    try:
+        return resolve(urlsplit(path).path).view_name
+    except Resolver404:
+        return "nowhere"
+
+
+# What differs from row to row: ids, numbers and what follows from them, names of agents.
+ROWS = (
+    (r"[0-9a-f]{8}-[0-9a-f-]{27}|\d[\d, ]*\d|\d", "N"),
+    (r"(?<=N )(comment|character|byte|call)s?\b.*", r"\1s"),
+    (r"The calls? of \S+ before this one.*|The N calls", "The calls before this one"),
+)
+
+
+def _name(name: str) -> str:
+    for pattern, instead in ROWS:
+        name = re.sub(pattern, instead, name)
+    return name

@@ -1,0 +1,93 @@
+"""What the recorder of controls takes for used, and what it does not."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.controls import Recorder
+from tests.browser.hands import choose, type_time
+from tests.browser.whole import Left, compared
+
+PAGE = """<!doctype html><title>Nowhere</title>
+<a href="/calls/">Calls</a> <a href="/calls/?state=held">Held</a>
+<form method="get" action="/calls/"><input name="tool"><button>Filter</button></form>
+<select name="state" id="state"><option>a<option>b<option>c</select>
+<input type="date" name="day">
+<details><summary>More</summary></details>
+<p hidden><button type="button">Hidden</button></p>
+<ul><li><button type="button">Row 1</button><li><button type="button">Row 2</button></ul>"""
+
+
+class Nowhere:
+    """A page of the test's own, and what is written of it."""
+
+    def __init__(self, page: Page, directory: Path) -> None:
+        self.page, self.directory = page, directory
+        self.file = io.StringIO()
+        page.context.on("console", Recorder(self.file).heard)
+        page.route("**/*", lambda route: route.fulfill(status=204))
+        page.route("**/here/", lambda route: route.fulfill(body=PAGE, content_type="text/html"))
+        page.goto("http://localhost/nothing/here/")
+
+    def unused(self) -> list[str]:
+        return self._left().unused
+
+    def keyed(self) -> bool:
+        return "here" not in self._left().never_keyed
+
+    def _left(self) -> Left:
+        # Whatever the page said before this is answered is heard by then.
+        self.page.evaluate("1")
+        (self.directory / "controls-1").write_text(self.file.getvalue().replace("nowhere", "here"))
+        return compared(self.directory)
+
+
+@pytest.fixture
+def nowhere(chromium: Browser, tmp_path: Path) -> Iterator[Nowhere]:
+    context = chromium.new_context()
+    yield Nowhere(context.new_page(), tmp_path)
+    context.close()
+
+
+def test_what_nobody_used_is_named(nowhere: Nowhere) -> None:
+    assert nowhere.unused() == [
+        "here | button | Row N",
+        "here | date | day",
+        "here | fold | More",
+        "here | link | calls:list",
+        "here | link | calls:list state",
+        "here | select | state",
+        "many pages | button | calls:list",
+        "many pages | form | calls:list get",
+        "many pages | text | calls:list tool",
+    ]
+
+
+def test_a_script_uses_nothing(nowhere: Nowhere) -> None:
+    before = nowhere.unused()
+
+    nowhere.page.locator("button").first.dispatch_event("click")
+    nowhere.page.evaluate("document.querySelector('summary').click()")
+    nowhere.page.locator("select").select_option("b")
+    nowhere.page.locator("[name=day]").fill("2026-11-21")
+
+    assert nowhere.unused() == before
+
+
+def test_hands_use_what_they_touch(nowhere: Nowhere) -> None:
+    page = nowhere.page
+    page.get_by_role("button", name="Row 2").click()
+    page.get_by_text("More").click()
+    assert not nowhere.keyed()
+    choose(page.locator("select"), "c")
+    type_time(page.locator("[name=day]"), "2026-11-21")
+    assert "here | select | state" not in nowhere.unused()
+    page.locator("[name=tool]").press("x")
+    with page.expect_request("**/calls/?tool=x"):
+        page.locator("[name=tool]").press("Enter")
+
+    assert nowhere.unused() == ["here | link | calls:list", "here | link | calls:list state"]
+    assert nowhere.keyed()
