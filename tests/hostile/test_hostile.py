@@ -228,6 +228,7 @@ def exported(console: Client, form: str) -> bytes:
 
 def test_in_exports(console: Client, record: list[Entry]) -> None:
     sheet, lines = exported(console, "csv"), exported(console, "jsonl")
+    proved = exported(console, "proof")
 
     rows = [
         r
@@ -244,7 +245,9 @@ def test_in_exports(console: Client, record: list[Entry]) -> None:
     assert [one["tool"] for one in kept if one["action"] == "call.refused"] == [
         e.tool for e in record
     ]
-    assert hidden_count(lines.decode("ascii").replace("\x7f", "")) == 0
+    for written in (lines, proved):
+        assert hidden_count(written.decode("ascii").replace("\x7f", "")) == 0
+        assert len(written.splitlines()) >= len(record)
 
 
 def test_in_logs() -> None:
