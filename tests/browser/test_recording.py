@@ -1,4 +1,4 @@
-"""What the recorder of controls takes for used, and what it does not."""
+"""What browser tests hear of a page: which controls were used, and what Chromium complains of."""
 
 import io
 from collections.abc import Iterator
@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.browser.conftest import listen
 from tests.browser.controls import Recorder
 from tests.browser.hands import choose, type_time
 from tests.browser.whole import Left, compared
+from tests.processes import Stack
 
 PAGE = """<!doctype html><title>Nowhere</title>
 <a href="/calls/">Calls</a> <a href="/calls/?state=held">Held</a>
@@ -91,3 +93,28 @@ def test_hands_use_what_they_touch(nowhere: Nowhere) -> None:
 
     assert nowhere.unused() == ["here | link | calls:list", "here | link | calls:list state"]
     assert nowhere.keyed()
+
+
+INLINE = """() => {
+  const script = document.createElement("script");
+  script.textContent = "window.ran = true";
+  document.body.append(script);
+}"""
+
+
+def test_what_a_browser_complains_of_is_heard(chromium: Browser, stack: Stack) -> None:
+    assert stack.web
+    complaints: list[str] = []
+    context = chromium.new_context(base_url=stack.web_url)
+    page = context.new_page()
+    listen(page, complaints)
+    page.goto("/sign-in/")
+    assert complaints == []
+
+    page.evaluate(INLINE)
+    assert page.evaluate("window.ran") is None
+    assert "Content Security Policy" in complaints[-1]
+    with page.expect_console_message(lambda message: "404" in message.text):
+        page.evaluate("fetch('/no/such/page/')")
+    assert any(said.endswith(": 404") for said in complaints)
+    context.close()

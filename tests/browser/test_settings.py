@@ -144,7 +144,7 @@ def test_a_server_is_tested_registered_and_published(alice: Page, office: Office
         alice.get_by_label("URL").fill(f"{url}/mcp")
         alice.get_by_role("button", name="Test the connection").click()
         expect(alice.get_by_text("sums answers and offers 1 tool.")).to_be_visible()
-        alice.get_by_text("Its tools").press("Enter")
+        alice.get_by_text("Its tools", exact=True).press("Enter")
         assert not Server.objects.filter(slug="sums").exists()
         # A test takes nothing away, not even what is never shown again.
         expect(alice.get_by_label("Credential")).to_have_value("s3cret")
