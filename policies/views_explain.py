@@ -10,6 +10,7 @@ from django.shortcuts import render
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from core.http import page
+from core.text import revealed
 from policies.supposing import CannotSuppose, suppose
 from registry.models import Tool
 
@@ -47,4 +48,4 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"explained": suppose(asked["agent"], asked["tool"], asked["arguments"])}
     except CannotSuppose as error:
-        return {"error": str(error)}
+        return {"error": revealed(str(error))}
