@@ -65,6 +65,9 @@ READ = sql.SQL("""
            CASE WHEN c.amendment_id IS NOT NULL THEN (
                SELECT bool_or(every.private) FROM calls_amendment every
                WHERE every.call_id = c.id) END AS private,
+           CASE WHEN c.state = 'running' THEN (
+               SELECT max(i.id) FROM calls_input i
+               WHERE i.call_id = c.id AND i.response = '') END AS question,
            c.effect, CASE WHEN NOT p.unnamed THEN p.name END AS rule, p.instead,
            p.when <> '' AS conditional
     FROM calls_call c LEFT JOIN calls_result r ON r.call_id = c.id
@@ -85,6 +88,8 @@ class Look:
     answer: Answer | None
     # An attempt may have been executed.
     maybe: bool = False
+    # The last of its server's questions that waits for an answer; 0 for none.
+    asked: int = 0
 
 
 async def look(connection: AsyncConnection[Any], ids: list[UUID]) -> dict[UUID, Look]:
@@ -107,7 +112,15 @@ def _looked(row: Any) -> Look:
         if row.asked is not None and state not in NOT_SENT:
             answer = _modified(answer, row)
     maybe = row.executed == Executed.UNKNOWN
-    return Look(state, row.progress, row.progress_total, row.progress_message, answer, maybe)
+    return Look(
+        state,
+        row.progress,
+        row.progress_total,
+        row.progress_message,
+        answer,
+        maybe,
+        row.question or 0,
+    )
 
 
 def _modified(answer: Answer, row: Any) -> Answer:

@@ -17,6 +17,7 @@ from audit.models import ClockTime
 from audit.services import SYSTEM
 from calls.execution import Sending
 from calls.freezes import frozen, wait_for_freezes
+from calls.inputs import words_of
 from calls.models import Call
 from calls.statements import differences, statement
 from calls.states import Executed, State
@@ -89,6 +90,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         arguments=call.to_send,
         background=True,
         doubtful=call.executed == Executed.UNKNOWN,
+        abilities=words_of(call.pk) if tool.relays else (),
     )
 
 

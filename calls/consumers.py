@@ -15,7 +15,7 @@ from calls.models import Call
 from core.consumers import ConsoleConsumer
 
 # Elements of a call's page, each with an id of its own.
-PARTS = ("state_line", "progress", "log", "late", "result", "timeline")
+PARTS = ("state_line", "progress", "questions", "log", "late", "result", "timeline")
 
 
 class Picture(NamedTuple):

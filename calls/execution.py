@@ -12,10 +12,10 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import orjson
@@ -23,13 +23,14 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.answers import Answer, answered
-from calls.inputs import Inputs
+from calls.inputs import TELL, Inputs
 from calls.logs import LogBook
 from calls.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.progress import Meter, OnStep
 from calls.safekeeping import End, Safekeeping
 from calls.states import Executed, State
 from calls.transitions import LET_GO, NOTE_TASK, Outcome, ending
+from core import abilities
 from core.journal import Journal
 from core.live import Bell
 from registry.published import CALL, Connection, PublishedTool
@@ -37,7 +38,6 @@ from registry.upstream import (
     InvalidAnnotation,
     Limits,
     NotSent,
-    OnInput,
     OnTask,
     Progress,
     Reply,
@@ -50,6 +50,8 @@ from registry.upstream import (
 )
 
 log = logging.getLogger(__name__)
+
+Turned = Literal["asked", "task"]
 
 # So long a server may take to let go of a call that was cancelled for our sake.
 LET_GO_S = 2.0
@@ -69,6 +71,12 @@ class Sending:
     # What its server made of it when it was sent, and how long ago: nothing is sent again.
     upstream_task: str = ""
     since_s: float = 0.0
+    # What its agent's client can be asked, in words of core.abilities.
+    abilities: tuple[str, ...] = ()
+    # What it already answered, as JSON: for a server that keeps nothing between requests.
+    responses: bytes = b""
+    # As which least important line its agent wants to hear of its server's log; "": not at all.
+    log_level: str = ""
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
     claimed_at: float = field(default_factory=time.monotonic)
 
@@ -82,6 +90,10 @@ class Flight:
     stopping: bool = False
     # Its server runs it as a task, which the row knows: somebody else may go on with it.
     is_task: bool = False
+    # Its agent may have answered a question.
+    nudge: asyncio.Event = field(default_factory=asyncio.Event)
+    # It was asked something: it may have come back to another process.
+    asked: bool = False
     # How it ended, while that is not written down yet.
     end: End | None = None
 
@@ -92,6 +104,19 @@ class Flight:
             self.task.cancel()
         else:
             self.cancel.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    """What whoever asked for a call hears of it while it runs, in the process that runs it."""
+
+    on_step: OnStep | None = None
+    on_log: Callable[[dict[str, Any]], None] | None = None
+    # It asked its agent something, or goes on as a task: nothing to wait for.
+    on_turn: Callable[[Turned], None] | None = None
+
+
+_DEAF = Ear()
 
 
 def owner_name() -> str:
@@ -145,31 +170,44 @@ class Engine:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._empty.wait(), seconds)
 
-    async def execute(self, sending: Sending, on_step: OnStep | None = None) -> Answer | None:
+    def answered(self, call_id: str) -> None:
+        """For the listener: a question of a call was answered, perhaps of one of ours."""
+        for flown, flight in self.flights.items():
+            if str(flown) == call_id:
+                flight.nudge.set()
+
+    async def execute(self, sending: Sending, ear: Ear = _DEAF) -> Answer | None:
         """None: the call goes back to the queue, and a worker will try again."""
         flight = Flight(sending.fence, asyncio.current_task())
         self.flights[sending.call_id] = flight
         try:
-            outcome = await self._send(sending, flight, on_step)
+            outcome = await self._send(sending, flight, ear)
             return await self._write_down(sending, flight, outcome)
         finally:
             del self.flights[sending.call_id]
             if self._leaving and not self.flights:
                 self._empty.set()
 
-    async def _send(self, sending: Sending, flight: Flight, on_step: OnStep | None) -> Outcome:
+    async def _send(self, sending: Sending, flight: Flight, ear: Ear) -> Outcome:
         meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
-        # Nobody looks on while a short call runs, and logs cost its server time.
+        # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
+        # cost its server time.
+        wanted = sending.background or bool(sending.log_level)
         log_book = (
-            LogBook(sending.call_id, sending.fence, self.journal, self.bell)
-            if sending.background
-            else None
+            LogBook(sending.call_id, sending.fence, self.journal, self.bell) if wanted else None
         )
+        inputs = self._inputs(sending, flight, ear)
 
         def progressed(said: Progress) -> None:
             step = meter.step(said.progress, said.total, said.message)
-            if step is not None and on_step is not None:
-                on_step(step)
+            if step is not None and ear.on_step is not None:
+                ear.on_step(step)
+
+        def logged(line: dict[str, Any]) -> None:
+            if log_book is not None:
+                log_book.hear(line)
+            if ear.on_log is not None:
+                ear.on_log(line)
 
         try:
             if self._leaving and sending.background:
@@ -182,7 +220,7 @@ class Engine:
             if time.monotonic() - sending.claimed_at > settings.LEASE_S:
                 raise NotSent("Whoever was to send it was stopped for too long.")
             if sending.upstream_task:
-                reply = await self._follow(sending, flight, meter)
+                reply = await self._follow(sending, flight, meter, inputs)
             else:
                 reply = await self.upstreams.call_tool(
                     self._target(sending.tool.connection),
@@ -191,13 +229,16 @@ class Engine:
                     arguments=sending.arguments,
                     limits=_limits(sending),
                     on_progress=progressed,
-                    on_log=log_book.hear if log_book else None,
+                    on_log=logged if wanted else None,
+                    log_level=sending.log_level or "info",
                     cancel=flight.cancel,
                     param_headers=self._param_headers(sending),
                     idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
-                    on_task=self._on_task(sending, flight),
+                    on_task=self._on_task(sending, flight, ear),
                     on_status=meter.say,
-                    on_input=self._inputs(sending),
+                    asking=inputs,
+                    abilities=_relayed(sending),
+                    responses=sending.responses,
                     as_task=_runs_as_task(sending.tool),
                 )
         except UpstreamError as error:
@@ -215,9 +256,12 @@ class Engine:
             meter.close()
             if log_book is not None:
                 log_book.close()
+            flight.asked = inputs.asked
         return of_reply(reply)
 
-    async def _follow(self, sending: Sending, flight: Flight, meter: Meter) -> Reply:
+    async def _follow(
+        self, sending: Sending, flight: Flight, meter: Meter, inputs: Inputs
+    ) -> Reply:
         flight.is_task = True
         ref = TaskRef(**orjson.loads(sending.upstream_task))
         target = self._target(sending.tool.connection)
@@ -226,24 +270,35 @@ class Engine:
             ref,
             limits=_limits(sending),
             on_status=meter.say,
-            on_input=self._inputs(sending),
+            asking=inputs,
+            abilities=_relayed(sending),
             cancel=flight.cancel,
         )
 
-    def _inputs(self, sending: Sending) -> OnInput:
-        return Inputs(sending.call_id, sending.fence, self.journal, self.bell).answers
+    def _inputs(self, sending: Sending, flight: Flight, ear: Ear) -> Inputs:
+        return Inputs(
+            sending.call_id,
+            sending.fence,
+            _relayed(sending),
+            self.journal,
+            self.bell,
+            nudge=flight.nudge,
+            on_ask=partial(ear.on_turn, "asked") if ear.on_turn else None,
+        )
 
-    def _on_task(self, sending: Sending, flight: Flight) -> OnTask | None:
+    def _on_task(self, sending: Sending, flight: Flight, ear: Ear) -> OnTask | None:
         """Only a tool's call can become a task."""
         if sending.tool.method != CALL:
             return None
-        return partial(self._note_task, sending, flight)
+        return partial(self._note_task, sending, flight, ear)
 
-    async def _note_task(self, sending: Sending, flight: Flight, ref: TaskRef) -> None:
+    async def _note_task(self, sending: Sending, flight: Flight, ear: Ear, ref: TaskRef) -> None:
         line = {"id": sending.call_id, "fence": sending.fence}
         line["upstream_task"] = orjson.dumps(ref).decode()
         await self.journal.write((NOTE_TASK, line), within=None)
         flight.is_task = True
+        if ear.on_turn is not None:
+            ear.on_turn("task")
 
     async def _hand_over(self, sending: Sending) -> None:
         """The process stops, and the task goes on: whoever sweeps next takes it up."""
@@ -261,6 +316,8 @@ class Engine:
     ) -> Answer | None:
         line = ending(sending.call_id, sending.fence, outcome, SYSTEM)
         await self.safekeeping.write(flight, line)
+        if flight.asked or flight.is_task:
+            self.journal.write_later((TELL, {"id": sending.call_id}))
         self._ring(sending)
         if outcome.state == State.QUEUED:
             return None
@@ -330,6 +387,10 @@ def _named(sending: Sending) -> str:
         return sending.tool.name
     params = orjson.loads(sending.arguments)
     return str(params.get("uri") or params.get("name") or "")
+
+
+def _relayed(sending: Sending) -> tuple[str, ...]:
+    return abilities.relayed(sending.abilities, sending.tool.relays)
 
 
 def _runs_as_task(tool: PublishedTool) -> bool:

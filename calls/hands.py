@@ -30,6 +30,7 @@ class Hands:
         self.engine = Engine(self.journal, owner=owner_name())
         self.leases = Leases(self.engine, self.pool)
         self.listener.on(listen.CANCEL, self.leases.look)
+        self.listener.on(listen.ANSWERED, self.engine.answered)
         self.started = False
 
     async def start(self) -> None:

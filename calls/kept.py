@@ -125,23 +125,45 @@ class LogLine(models.Model):
         return f"line {self.number} of {self.call_id}"
 
 
+class LogLevel(models.Model):
+    """From which importance on a session of an earlier revision hears what servers log."""
+
+    # A digest of its id.
+    session = models.CharField(max_length=64, primary_key=True)
+    level = models.CharField(max_length=9)
+    set_at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(name="calls_loglevel_old", fields=["set_at"])]
+
+    def __str__(self) -> str:
+        return self.level
+
+
 class Input(models.Model):
-    """A question of a server's task in the middle of a call, and its agent's answer."""
+    """A server's question in the middle of a call, and its agent's answer."""
 
     call = models.ForeignKey(
         "calls.Call", models.PROTECT, related_name="inputs", db_constraint=False, db_index=False
     )
-    # As the server named it; it asks under no name twice.
+    # What was asked together, and each as the server named it: never twice in one round.
+    round = models.IntegerField(db_default=0)
     key = models.CharField(max_length=200)
     request = models.TextField()
     message = models.TextField(blank=True)
     response = models.TextField(blank=True, db_default="")
+    # The client said that it could not answer: `response` is a JSON-RPC error.
+    is_error = models.BooleanField(db_default=False)
     at = models.DateTimeField(db_default=ClockTime())
+    answered_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["id"]
         default_permissions = ()
-        constraints = [models.UniqueConstraint(name="calls_one_input", fields=["call", "key"])]
+        constraints = [
+            models.UniqueConstraint(name="calls_one_input", fields=["call", "round", "key"])
+        ]
         triggers = [
             Refuse(name="no_delete", operation=pgtrigger.Delete),
             Refuse(name="no_truncate", operation=pgtrigger.Truncate),

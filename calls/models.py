@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
-from calls.kept import Input, LateReply, LogLine, Result, ResultPart
+from calls.kept import Input, LateReply, LogLevel, LogLine, Result, ResultPart
 from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
 from core import exact_json
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
@@ -27,6 +27,7 @@ __all__ = [
     "FreezeQuerySet",
     "Input",
     "LateReply",
+    "LogLevel",
     "LogLine",
     "Once",
     "Rerun",

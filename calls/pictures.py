@@ -53,13 +53,14 @@ def eyes(call: Call | None, person: User) -> Eyes | None:
 def seen_with(looking: Eyes, call: Call) -> dict[str, Any]:
     may_read = looking.may_read
     shown = results.of_call(call) if may_read else None
+    entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
     return {
         # As parts of a page ask for them.
         "user": looking,
         "perms": {"calls": {"cancel_call": looking.may_resolve}},
         "call": call,
         # A vote is told by the move that it made.
-        "entries": list(Entry.objects.of_call(call.pk).exclude(action="approval.voted")),
+        "entries": entries,
         "is_live": call.state in LIVE,
         "progress": _progress(call) if call.state == State.RUNNING else None,
         "took": _seconds(call),
@@ -70,8 +71,14 @@ def seen_with(looking: Eyes, call: Call) -> dict[str, Any]:
         "late": _late(call),
         # Short calls are asked for none.
         "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
+        # Few calls are asked anything, and then their entries say so.
+        "questions": list(call.inputs.all()) if may_read and _asked(entries) else [],
         **_reruns(call),
     }
+
+
+def _asked(entries: list[Entry]) -> bool:
+    return any(entry.action == "call.input_asked" for entry in entries)
 
 
 def _reruns(call: Call) -> dict[str, Any]:

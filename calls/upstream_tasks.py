@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from audit.services import SYSTEM, record
 from calls.execution import Sending
+from calls.inputs import words_of
 from calls.models import Call
 from calls.states import State
 from registry import published
@@ -59,6 +60,7 @@ def take_over(*, owner: str) -> Sending | None:
         doubtful=True,
         upstream_task=call.upstream_task,
         since_s=since_s,
+        abilities=words_of(call.pk) if tool.relays else (),
     )
 
 

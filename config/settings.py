@@ -236,6 +236,8 @@ DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
 # Asked before any call is sent that people decided: do they still stand behind it?
 CLAIM_CHECKS = ["approvals.standing.obstacle", "approvals.granting.obstacle"]
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
+# What a server asks an agent in the middle of a call is answered within that time, or not at all.
+ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))
 HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
 # How many calls workers run at once for one agent, and on one server with its credential.
 AGENT_LIMIT = int(os.environ.get("COUNTERSIGN_AGENT_LIMIT", "32"))

@@ -18,7 +18,9 @@ log = logging.getLogger(__name__)
 
 CALL = "countersign_call"
 CANCEL = "countersign_cancel"
+ANSWERED = "countersign_answered"
 CHANGED = "countersign_changed"
+LEVEL = "countersign_level"
 
 Handler = Callable[[str], None]
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from accounts.tokens import Bearer
 from approvals.grants import StandingGrant
 from calls.answers import Answer
+from calls.execution import Turned
 from calls.opening import digest
 from calls.repeats import Key, given, guarding
 from calls.states import State
@@ -40,8 +41,14 @@ class Ask:
     hold_for: str = ""
     # A person's yes in advance, which lets it run where rules ask.
     grant: StandingGrant | None = None
-    # What its client can be asked for a server: "form", "url".
-    answers: tuple[str, ...] = ()
+    # What its client can be asked for the server, in words of core.abilities.
+    abilities: tuple[str, ...] = ()
+    # Answers before any question, as the client sent them: for a server that keeps no state.
+    responses: bytes = b""
+    # Its client can be given something else than the result: questions, or a task.
+    may_turn: bool = False
+    # As which least important line of its server's log it wants to hear; "": not at all.
+    log_level: str = ""
     # The agent's own, by which it may ask again and again for this one call.
     key: str = ""
     # Meant, although it is the same as a call before: the id of that, once it is known.
@@ -70,6 +77,8 @@ class Submitted:
     refusal: str = ""
     reason: str = ""
     violations: list[Violation] = field(default_factory=list)
+    # Why there is no answer yet: it asked its agent something, or goes on as a task.
+    turned: Turned | None = None
 
 
 def fitted(ask: Ask) -> tuple[Ask, list[Violation]]:

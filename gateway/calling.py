@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 from django.utils.translation import gettext as _
 
+from calls.execution import Ear
 from calls.models import Call
-from gateway import asides, handles, messages, own_tools, pending, sessions, waiting
+from core import abilities
+from gateway import (
+    asides,
+    handles,
+    hearing,
+    messages,
+    own_tools,
+    pending,
+    questions,
+    sessions,
+    waiting,
+)
 from gateway.asked import Ask, Submitted
 from gateway.exchange import Turn
 from gateway.refusals import invalid_params
@@ -38,17 +51,22 @@ async def call(turn: Turn) -> bytes:
         return turn.answered(submitted.answer)
     digest = _digest(turn, name, arguments)
     return await pending.answer(
-        turn, call_id=submitted.call_id, state=submitted.state, digest=digest
+        turn,
+        call_id=submitted.call_id,
+        state=submitted.state,
+        digest=digest,
+        turned=submitted.turned,
     )
 
 
 async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
     exchange, client = turn.exchange, turn.client
     key, again = _asides(turn)
+    tool = _tool(turn, name)
     ask = Ask(
         bearer=exchange.bearer,
         toolset=exchange.toolset,
-        tool=_tool(turn, name),
+        tool=tool,
         tool_name=name,
         arguments=arguments,
         parsed=_parsed(turn),
@@ -58,10 +76,34 @@ async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
         request_key=key_of(turn),
         key=key,
         again=again,
-        answers=client.answers if client.takes_tasks else (),
+        **await able(turn, tool),
     )
     turn.reply.linger(None if key else gone(turn, ask))
-    return await submit(turn.runtime, ask, on_step=turn.on_step)
+    return await submit(turn.runtime, ask, ear=ear_of(turn, ask))
+
+
+async def able(turn: Turn, tool: PublishedTool | None) -> dict[str, Any]:
+    """What its client can be asked, answered before, and wants to hear, as members of an Ask."""
+    client = turn.client
+    words = abilities.relayed(client.abilities, tool.relays) if tool else ()
+    return {
+        "abilities": words,
+        "may_turn": bool(words) or (client.takes_tasks and not turn.reads),
+        "responses": _responses(turn),
+        "log_level": await hearing.wanted(turn),
+    }
+
+
+def ear_of(turn: Turn, ask: Ask) -> Ear:
+    return Ear(turn.on_step, hearing.relay(turn, ask.log_level))
+
+
+def _responses(turn: Turn) -> bytes:
+    """What comes as answers with no question of ours: the server may know what to make of it."""
+    if not turn.client.modern:
+        return b""
+    given = questions.responses_of(turn.message)
+    return orjson.dumps(given) if given else b""
 
 
 def _tool(turn: Turn, name: str) -> PublishedTool | None:

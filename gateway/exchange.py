@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 from django.conf import settings
 
 from accounts.tokens import Bearer
 from audit.services import Actor
 from calls.answers import Answer
 from calls.progress import OnStep
+from core import abilities
 from gateway import given, large, replies
 from gateway.headers import Headers
 from gateway.messages import Message
-from gateway.revisions import MODERN, OLDEST, TASKS
+from gateway.revisions import MISSING_CAPABILITY, MODERN, OLDEST, TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
 from registry.methods import METHODS
@@ -72,15 +74,12 @@ class Client:
 
     @property
     def opens_urls(self) -> bool:
-        return "url" in self.answers
+        return abilities.URL in self.abilities
 
     @property
-    def answers(self) -> tuple[str, ...]:
-        """The modes in which its user can be asked; one that names none has forms."""
-        elicitation = self.capabilities.get("elicitation")
-        if not isinstance(elicitation, dict):
-            return ()
-        return tuple(mode for mode in ("form", "url") if mode in elicitation) or ("form",)
+    def abilities(self) -> tuple[str, ...]:
+        """What it can be asked in the middle of a call, in words of core.abilities."""
+        return abilities.declared(self.capabilities)
 
 
 def named(info: Any) -> str:
@@ -90,7 +89,12 @@ def named(info: Any) -> str:
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key))[:200]
 
 
-@dataclass(frozen=True, slots=True)
+def _status(error: bytes) -> int:
+    """What the server misses, the client did not declare: said as if we had missed it."""
+    return 400 if orjson.loads(error).get("code") == MISSING_CAPABILITY else 200
+
+
+@dataclass(slots=True)
 class Turn:
     """One JSON-RPC request on its way to its answer."""
 
@@ -100,6 +104,10 @@ class Turn:
     reply: Reply
     # Where the client asked to hear how far it is.
     progress: Progress | None
+    # The newest question that it was asked on its stream.
+    asked_last: int = 0
+    # Of the answer, where it comes as one document.
+    status: int = 200
 
     @property
     def runtime(self) -> Runtime:
@@ -120,6 +128,8 @@ class Turn:
 
     def answered(self, answer: Answer) -> bytes:
         modern, method = self.client.modern, self.message.method
+        if answer.error is not None and modern:
+            self.status = _status(answer.error)
         if self.reads:
             return given.of(answer, self.message.id, method=method, modern=modern)
         return replies.of(self.fitted(answer), self.message.id, modern=modern)

@@ -42,15 +42,37 @@ def _mac(call_id: UUID, agent_id: int) -> bytes:
     return seal.sign("task id", call_id.bytes + b"%d" % agent_id)[:_MAC]
 
 
+def question_id(call_id: UUID, question: int, agent_id: int) -> str:
+    """Of a request that we make of a legacy client: its answer may come to any process."""
+    value = call_id.bytes + question.to_bytes(8)
+    return seal.to_text(value + seal.sign("question id", value + b"%d" % agent_id)[:_MAC])
+
+
+def question_of(request_id: object, agent_id: int) -> tuple[UUID, int] | None:
+    try:
+        value = seal.from_text(request_id) if isinstance(request_id, str) else b""
+    except ValueError:
+        return None
+    shown, mac = value[:-_MAC], value[-_MAC:]
+    if len(shown) != 16 + 8:
+        return None
+    if not compare_digest(mac, seal.sign("question id", shown + b"%d" % agent_id)[:_MAC]):
+        return None
+    return UUID(bytes=shown[:16]), int.from_bytes(shown[16:])
+
+
 @dataclass(frozen=True, slots=True)
 class State:
-    """A round of waiting for a held call; travels through the client, sealed."""
+    """A round of a call that its client comes back for: people decide, or its server asks
+    something. Travels through the client, sealed."""
 
     call_id: UUID
     # What was asked, so that it cannot be claimed for another request.
     digest: str
     round: int
     expires_at: int
+    # The questions that this round asks, by the ids of their rows.
+    questions: tuple[int, ...] = ()
 
 
 def asked(place: str, tool: str, arguments: bytes) -> str:
@@ -58,7 +80,8 @@ def asked(place: str, tool: str, arguments: bytes) -> str:
 
 
 def seal_state(state: State, agent_id: int) -> str:
-    value = orjson.dumps([state.call_id, state.digest, state.round, state.expires_at])
+    asked = (state.call_id, state.digest, state.round, state.expires_at, state.questions)
+    value = orjson.dumps(asked)
     return seal.to_text(seal.seal("request state", value, place=f"agent:{agent_id}"))
 
 
@@ -70,9 +93,10 @@ def unseal_state(text: object, agent_id: int, *, digest: str) -> State:
         value = seal.unseal("request state", seal.from_text(text), place=f"agent:{agent_id}")
     except (Unsealable, ValueError):
         raise invalid_params("This requestState was altered, or given to another agent.") from None
-    call_id, for_digest, rounds, expires_at = orjson.loads(value)
+    call_id, for_digest, rounds, expires_at, *questions = orjson.loads(value)
     if for_digest != digest:
         raise invalid_params("This requestState belongs to another tool or other arguments.")
     if expires_at < time.time():
         raise invalid_params("This requestState has expired: call again without it.")
-    return State(UUID(call_id), for_digest, rounds, expires_at)
+    asked = tuple(questions[0]) if questions else ()
+    return State(UUID(call_id), for_digest, rounds, expires_at, asked)

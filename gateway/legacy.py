@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway import listing, lookups, messages, replies, sessions, waiting
+from core import abilities
+from gateway import listing, lookups, messages, questions, replies, sessions, waiting
 from gateway.exchange import Client, Exchange, named
 from gateway.headers import Headers
 from gateway.messages import Message
@@ -13,7 +14,6 @@ from gateway.refusals import invalid_params, invalid_request
 from gateway.revisions import LEGACY, OLDEST
 
 SESSION = b"mcp-session-id"
-_ABILITIES = ("elicitation", "sampling", "roots")
 
 
 def client_of(headers: Headers, agent_id: int) -> Client:
@@ -27,8 +27,8 @@ def client_of(headers: Headers, agent_id: int) -> Client:
     session = sessions.resume(agent_id, text)
     if version is not None and version != session.revision:
         raise invalid_request(f"This session speaks {session.revision}, the header says {version}.")
-    abilities: dict[str, Any] = {name: {} for name in session.capabilities}
-    return Client(session.revision, session.client, abilities, text)
+    capabilities = abilities.capabilities(session.abilities)
+    return Client(session.revision, session.client, capabilities, text)
 
 
 def begin(message: Message, agent_id: int) -> tuple[bytes, bytes]:
@@ -41,18 +41,24 @@ def begin(message: Message, agent_id: int) -> tuple[bytes, bytes]:
         agent_id,
         revision=revision,
         client=named(message.params.get("clientInfo")),
-        capabilities=_abilities(message.params.get("capabilities")),
+        abilities=_abilities(message.params.get("capabilities"), revision),
     )
     return replies.result(message.id, listing.initialized(revision)), session.encode()
 
 
-def _abilities(capabilities: Any) -> tuple[str, ...]:
-    declared = capabilities if isinstance(capabilities, dict) else {}
-    return tuple(name for name in _ABILITIES if name in declared)
+def _abilities(capabilities: Any, revision: str) -> tuple[str, ...]:
+    known = capabilities if isinstance(capabilities, dict) else {}
+    if revision == OLDEST:
+        # It has no elicitation: a client that declares it all the same may mean anything.
+        known = {name: value for name, value in known.items() if name != abilities.ELICITATION}
+    return abilities.declared(known)
 
 
 async def hear(exchange: Exchange, client: Client, message: Message) -> None:
-    """Notifications and answers; only one of them means anything to us."""
+    """Notifications, of which one means anything to us, and answers to what a server asked."""
+    if not message.method:
+        await questions.posted(exchange, message)
+        return
     if message.method != "notifications/cancelled" or not client.session:
         return
     key = sessions.request_key(client.session, messages.id_of(message.params.get("requestId")))

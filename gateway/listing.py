@@ -28,6 +28,7 @@ CAPABILITIES: dict[str, Any] = {
     "resources": {"listChanged": True},
     "prompts": {"listChanged": True},
     "completions": {},
+    "logging": {},
 }
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 # Never re-exposed: the gateway runs no tasks of 2025-11-25, and has nothing to check headers for.

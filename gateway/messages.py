@@ -21,7 +21,8 @@ _ARGUMENTS = '"arguments"'
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A request, a notification (no `id`) or an answer to us (no `method`)."""
+    """A request, a notification (no `id`) or an answer to us (no `method`), whose `result` or
+    `error` stands in `params`."""
 
     # As JSON, so that 1 and "1" come back as they were sent.
     id: bytes
@@ -89,7 +90,8 @@ def id_of(value: Any) -> bytes:
 def _posted_answer(value: dict[str, Any], request_id: bytes, text: str) -> Message:
     if not request_id or ("result" in value) == ("error" in value):
         raise invalid_request("A message needs a method.")
-    return Message(request_id, "", {}, text, {})
+    said: dict[str, Any] = {name: value[name] for name in ("result", "error") if name in value}
+    return Message(request_id, "", said, text, {})
 
 
 def batch(values: list[Any], text: str) -> list[Message]:

@@ -66,7 +66,7 @@ class Openings:
 
 
 def _is_usual(ask: Ask) -> bool:
-    special = ask.key or ask.again or ask.answers or ask.grant is not None
+    special = ask.key or ask.again or ask.abilities or ask.grant is not None
     return not special and once(ask) is None
 
 
@@ -114,8 +114,8 @@ def opening(
 
 def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
     details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
-    if ask.answers:
-        details["answers"] = ask.answers
+    if ask.abilities:
+        details["answers"] = ask.abilities
     if ask.grant is not None:
         details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
     if ask.key:

@@ -11,10 +11,13 @@ import orjson
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from calls.answers import Answer
+from calls.execution import Turned
 from calls.progress import Step
 from calls.states import State
-from gateway import handles, lookups, replies, task_methods, waiting, wording
+from gateway import handles, lookups, questions, replies, task_methods, waiting, wording
 from gateway.exchange import Turn
+from gateway.watch import Asked
 from registry.models import OwnTool
 
 # SDKs give up at the tenth round: the last one must be an answer.
@@ -24,27 +27,36 @@ SIGN_OF_LIFE_S = 5.0
 _TINY = 1e-6
 
 
-async def answer(turn: Turn, *, call_id: UUID, state: State, digest: str) -> bytes:
-    if turn.client.takes_tasks and not turn.reads:
+async def answer(
+    turn: Turn, *, call_id: UUID, state: State, digest: str, turned: Turned | None = None
+) -> bytes:
+    # What its server asks at once is asked at once; a task would only delay it.
+    if turn.client.takes_tasks and turned != "asked" and not turn.reads:
         return await task_methods.created(turn, call_id)
+    first = _first_round(call_id, digest)
     if state != State.HELD:
-        return await _until_done(turn, call_id)
+        return await _until_done(turn, first)
     if turn.client.modern:
-        return _input_required(turn, _first_round(call_id, digest))
-    return await _held(turn, call_id)
+        return _input_required(turn, replace(first, round=1))
+    return await _held(turn, first)
 
 
 async def retried(turn: Turn, *, digest: str) -> bytes:
     """A client that was told to ask again does so, and is held while nothing happens."""
     shown = turn.message.params["requestState"]
     state = handles.unseal_state(shown, turn.agent_id, digest=digest)
+    await questions.given(turn, state)
+    if state.questions:
+        # It runs, and nobody else is to be waited for.
+        turn.reply.linger(waiting.gone(turn.runtime, state.call_id, turn.exchange.actor))
+        return await _until_done(turn, state)
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
-    answer = await waiting.wait(
-        turn.runtime, state.call_id, seconds=settings.HOLD_S, for_people=True
-    )
-    if answer is not None:
+    seen = await _look(turn, state, settings.HOLD_S, for_people=True)
+    if isinstance(seen, bytes):
+        return seen
+    if isinstance(seen, Answer):
         await waiting.heard(turn.runtime, state.call_id)
-        return turn.answered(answer)
+        return turn.answered(seen)
     if state.round >= ROUNDS or await _is_asked(turn, state.call_id):
         return await not_yet(turn, state.call_id)
     return _input_required(turn, replace(state, round=state.round + 1))
@@ -58,8 +70,33 @@ async def _is_asked(turn: Turn, call_id: UUID) -> bool:
     return found is not None and bool(found.questions)
 
 
+async def _look(
+    turn: Turn, state: handles.State, seconds: float, *, for_people: bool = False
+) -> Answer | bytes | None:
+    """The call's answer, what its client is to be told instead, or None within `seconds`. A
+    client that is asked on its stream is asked there."""
+    until = time.monotonic() + seconds
+    # Whose client cannot be asked anything waits for nothing else than the end.
+    after = 0 if turn.client.abilities else None
+    while True:
+        seen = await turn.runtime.watch.wait(
+            state.call_id,
+            seconds=max(0.0, until - time.monotonic()),
+            on_step=turn.on_step,
+            for_people=for_people,
+            after=None if after is None else max(after, turn.asked_last),
+        )
+        if not isinstance(seen, Asked):
+            return seen
+        turn.asked_last = seen.last
+        asked = await questions.of(turn, state.call_id)
+        if turn.client.modern and asked:
+            return questions.shown(turn, state, asked)
+        questions.push(turn, state.call_id, asked)
+
+
 def _first_round(call_id: UUID, digest: str) -> handles.State:
-    return handles.State(call_id, digest, 1, int(time.time()) + handles.LASTS_S)
+    return handles.State(call_id, digest, 0, int(time.time()) + handles.LASTS_S)
 
 
 def _input_required(turn: Turn, state: handles.State) -> bytes:
@@ -84,7 +121,7 @@ def _page(turn: Turn, call_id: UUID) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params}
 
 
-async def _held(turn: Turn, call_id: UUID) -> bytes:
+async def _held(turn: Turn, state: handles.State) -> bytes:
     turn.reply.linger()
     until = time.monotonic() + settings.HOLD_S
     beat = 0
@@ -94,26 +131,28 @@ async def _held(turn: Turn, call_id: UUID) -> bytes:
             beat += 1
             turn.progress.step(Step(beat * _TINY, None, _("Waiting for a person's approval.")))
             left = min(left, SIGN_OF_LIFE_S)
-        answer = await waiting.wait(
-            turn.runtime, call_id, seconds=left, on_step=turn.on_step, for_people=True
-        )
-        if answer is not None:
-            return turn.answered(answer)
+        seen = await _look(turn, state, left, for_people=True)
+        if seen is not None:
+            return _said(turn, seen)
         if turn.runtime.watch.until is not None:
             break
-    return await not_yet(turn, call_id)
+    return await not_yet(turn, state.call_id)
 
 
-async def _until_done(turn: Turn, call_id: UUID) -> bytes:
-    """Nobody has to decide: it is with a worker, whose time limit ends this."""
+async def _until_done(turn: Turn, state: handles.State) -> bytes:
+    """Nobody has to decide: whoever runs it has a time limit, which ends this."""
     turn.reply.linger()
     while True:
-        answer = await waiting.wait(turn.runtime, call_id, seconds=60, on_step=turn.on_step)
-        if answer is not None:
-            return turn.answered(answer)
+        seen = await _look(turn, state, 60)
+        if seen is not None:
+            return _said(turn, seen)
         if turn.runtime.watch.until is not None:
             # Cut off, it would look as if its client went away, and the call would be cancelled.
-            return await not_yet(turn, call_id)
+            return await not_yet(turn, state.call_id)
+
+
+def _said(turn: Turn, seen: Answer | bytes) -> bytes:
+    return turn.answered(seen) if isinstance(seen, Answer) else seen
 
 
 async def not_yet(turn: Turn, call_id: UUID) -> bytes:

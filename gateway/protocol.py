@@ -12,6 +12,7 @@ from core.errors import RecordUnavailable
 from gateway import (
     batches,
     calling,
+    hearing,
     legacy,
     listening,
     listing,
@@ -58,7 +59,11 @@ MODERN_METHODS: dict[str, Handler] = {
     "tasks/update": task_methods.update,
     "tasks/cancel": task_methods.cancel,
 }
-LEGACY_METHODS: dict[str, Handler] = {**_BOTH, "ping": _ping}
+LEGACY_METHODS: dict[str, Handler] = {
+    **_BOTH,
+    "ping": _ping,
+    "logging/setLevel": hearing.set_level,
+}
 
 
 async def answer(exchange: Exchange, body: bytes, receive: Any, send: Any) -> None:
@@ -120,7 +125,9 @@ async def _answered(
     try:
         handler = _handler(client, message)
         progress = progress_of(reply, message.meta.get("progressToken"))
-        return 200, await handler(Turn(exchange, client, message, reply, progress))
+        turn = Turn(exchange, client, message, reply, progress)
+        body = await handler(turn)
+        return turn.status, body
     except Refusal as refusal:
         # Earlier revisions carry what is wrong with a request in a reply that is well.
         return refusal.status if client.modern else 200, refusal.body(message.id)

@@ -45,15 +45,21 @@ async def ask(
         wrong=wrong,
         # Nobody decides on each letter that is typed.
         at_once=method == COMPLETE,
+        # Whoever completes an argument as it is typed is asked nothing.
+        **({} if method == COMPLETE else await calling.able(turn, tool)),
     )
     turn.reply.linger(calling.gone(turn, ask))
-    submitted = await submit(turn.runtime, ask, on_step=turn.on_step)
+    submitted = await submit(turn.runtime, ask, ear=calling.ear_of(turn, ask))
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(turn, submitted)
     if submitted.answer is not None:
         return turn.answered(submitted.answer)
     return await pending.answer(
-        turn, call_id=submitted.call_id, state=submitted.state, digest=digest
+        turn,
+        call_id=submitted.call_id,
+        state=submitted.state,
+        digest=digest,
+        turned=submitted.turned,
     )
 
 

@@ -8,8 +8,11 @@ number for FRESH_S answers nobody, because a token may have been revoked meanwhi
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 from django.db import DatabaseError, connection, transaction
@@ -20,16 +23,20 @@ from accounts.tokens import TokenBook
 from approvals import grants
 from approvals.grants import GrantBook
 from calls import freezes
+from calls.answers import Answer
 from calls.freezes import FreezeBook
 from calls.hands import Hands
 from core.errors import RecordUnavailable
 from gateway.ears import Ears
+from gateway.levels import Levels
 from gateway.opening import Openings
 from gateway.watch import Watch
 from policies import decide
 from policies.decide import RuleBook
 from registry import published
 from registry.published import Catalogue
+
+log = logging.getLogger(__name__)
 
 FRESH_S = 1.0
 PATIENCE_S = 5.0
@@ -52,7 +59,10 @@ class Runtime:
     def __init__(self) -> None:
         self.hands = Hands()
         self.watch = Watch(self.hands)
+        self.levels = Levels(self.hands)
         self.ears: Ears[Snapshot] = Ears(self.hands.listener, self.fresh)
+        # Calls that go on although nobody is answered just now.
+        self._calls: set[asyncio.Task[Answer | None]] = set()
         self._snapshot: Snapshot | None = None
         self._checked_at = float("-inf")
         self._reading = asyncio.Lock()
@@ -63,8 +73,26 @@ class Runtime:
 
     async def aclose(self) -> None:
         await self.ears.aclose()
+        await self._cut_off()
         await self.watch.aclose()
         await self.hands.aclose()
+
+    def keep(self, call: Coroutine[Any, Any, Answer | None]) -> asyncio.Task[Answer | None]:
+        task = asyncio.create_task(call, name="call")
+        self._calls.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Answer | None]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("a call's end could not be written down: %s", error)
+
+    async def _cut_off(self) -> None:
+        """They wait for agents; what is known of them is written down."""
+        for task in self._calls:
+            task.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def fresh(self) -> Snapshot:
         """The configuration as it was at most FRESH_S ago; raises RecordUnavailable."""

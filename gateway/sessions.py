@@ -25,14 +25,14 @@ _PURPOSE = "mcp session"
 class Session:
     revision: str
     client: str
-    # Names only: which of the client's abilities we could use.
-    capabilities: tuple[str, ...]
+    # What its client can be asked, in words of core.abilities.
+    abilities: tuple[str, ...]
     expires_at: int
 
 
-def begin(agent_id: int, *, revision: str, client: str, capabilities: tuple[str, ...]) -> str:
+def begin(agent_id: int, *, revision: str, client: str, abilities: tuple[str, ...]) -> str:
     # The seal's nonce makes every session another one.
-    value = [revision, client, capabilities, int(time.time()) + LASTS_S]
+    value = [revision, client, abilities, int(time.time()) + LASTS_S]
     return seal.to_text(seal.seal(_PURPOSE, orjson.dumps(value), place=_place(agent_id)))
 
 
@@ -50,8 +50,13 @@ def _opened(agent_id: int, text: str) -> Session | None:
         value = seal.unseal(_PURPOSE, seal.from_text(text), place=_place(agent_id))
     except (Unsealable, ValueError):
         return None
-    revision, client, capabilities, expires_at = orjson.loads(value)
-    return Session(revision, client, tuple(capabilities), expires_at)
+    revision, client, abilities, expires_at = orjson.loads(value)
+    return Session(revision, client, tuple(abilities), expires_at)
+
+
+def session_key(session: str) -> str:
+    """By which the session can be found, and not be used."""
+    return hashlib.sha256(session.encode()).hexdigest()
 
 
 def request_key(session: str, request_id: bytes) -> str:

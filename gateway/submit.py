@@ -13,11 +13,10 @@ from approvals.services import ASK, asking
 from audit.services import SYSTEM
 from calls import dispatch
 from calls.answers import answered
-from calls.execution import Sending
+from calls.execution import Ear, Sending
 from calls.hands import Hands
 from calls.models import Call
 from calls.opening import Opening
-from calls.progress import OnStep
 from calls.refusal import Again, Refusal, of_policy
 from calls.repeats import ONCE
 from calls.room import find_room
@@ -26,7 +25,7 @@ from calls.transitions import MOVE, OPEN, Move, Outcome, ending
 from core.errors import RecordUnavailable, RecordUnsure
 from core.journal import Line
 from core.pipeline import Row
-from gateway import earlier, lookups, wording
+from gateway import earlier, lookups, running, wording
 from gateway.asked import NO_ARGUMENTS, Ask, Submitted, fitted, is_guarded, once, subject
 from gateway.opening import opening
 from gateway.runtime import Runtime, Snapshot
@@ -42,19 +41,19 @@ class Taken(Exception):
     """What was asked for is another call, or is becoming one."""
 
 
-async def submit(runtime: Runtime, ask: Ask, *, on_step: OnStep | None = None) -> Submitted:
+async def submit(runtime: Runtime, ask: Ask, *, ear: Ear | None = None) -> Submitted:
     """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time,
     and QueueFull, with nothing recorded, when too much waits already."""
     for pause_s in PAUSES_S:
         try:
-            return await _submit(runtime, ask, on_step)
+            return await _submit(runtime, ask, ear or Ear())
         except Taken:
             # The same was opened elsewhere at this very moment: soon its row can be read.
             await asyncio.sleep(pause_s)
     raise RecordUnavailable(_("The same is being asked for right now. Nothing was sent."))
 
 
-async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitted:
+async def _submit(runtime: Runtime, ask: Ask, ear: Ear) -> Submitted:
     ask, differing = fitted(ask)
     if ask.key and (known := await earlier.first(runtime, ask)):
         return await _known(runtime, ask, known)
@@ -88,7 +87,7 @@ async def _submit(runtime: Runtime, ask: Ask, on_step: OnStep | None) -> Submitt
         case _ if ask.background or tool.mode == Call.Mode.BACKGROUND:
             return await _queue(runtime, ask, decision)
         case _:
-            return await _run(runtime, ask, tool, decision, snapshot, on_step)
+            return await _run(runtime, ask, tool, decision, snapshot, ear)
 
 
 def _granted(ask: Ask, tool: PublishedTool, decision: Decision, snapshot: Snapshot) -> Ask:
@@ -187,7 +186,7 @@ async def _run(
     tool: PublishedTool,
     decision: Decision,
     snapshot: Snapshot,
-    on_step: OnStep | None,
+    ear: Ear,
 ) -> Submitted:
     """Opened and sent in one commit, here and now."""
     # What is guarded in the usual way, the record itself compares while it opens it.
@@ -209,7 +208,9 @@ async def _run(
         why = await _changed(runtime, ask, tool)
         if why:
             return await _stop(runtime, ask, why)
-    answer = await hands.engine.execute(_sending(ask, tool), on_step)
+    answer, turned = await running.run(runtime, _sending(ask, tool), ear, ask.may_turn)
+    if turned is not None:
+        return Submitted(ask.call_id, State.RUNNING, reason=decision.reason, turned=turned)
     # No answer yet: it is tried again, by a worker.
     state = State.QUEUED if answer is None else answer.state
     return Submitted(ask.call_id, state, answer, reason=decision.reason)
@@ -296,6 +297,9 @@ def _sending(ask: Ask, tool: PublishedTool) -> Sending:
         tool=tool,
         arguments=ask.arguments or NO_ARGUMENTS,
         background=False,
+        abilities=ask.abilities,
+        responses=ask.responses,
+        log_level=ask.log_level,
     )
 
 

@@ -5,20 +5,16 @@ Source: io.modelcontextprotocol/tasks, specification/draft/tasks.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
-from calls import inputs
 from calls.answers import Answer, Look
 from calls.states import State
 from core.errors import RecordUnavailable
-from gateway import handles, lookups, replies, waiting, wording
+from gateway import handles, lookups, questions, replies, waiting, wording
 from gateway.exchange import Turn
 from gateway.lookups import Found
 from gateway.refusals import Refusal, invalid_params
@@ -53,7 +49,7 @@ async def get(turn: Turn) -> bytes:
     if found.seen.answer is not None:
         await waiting.heard(turn.runtime, found.call_id)
     members = _task(turn, found, _status(found.seen)) | _ending(turn, found.seen.answer)
-    if found.seen.state == State.RUNNING and turn.client.answers:
+    if found.seen.asked and turn.client.abilities:
         members |= await _wanted(turn, found.call_id)
     return turn.result(replies.own(members, modern=True))
 
@@ -63,8 +59,7 @@ async def update(turn: Turn) -> bytes:
     found = await _asked_for(turn)
     responses = turn.message.params.get("inputResponses")
     if isinstance(responses, dict) and responses:
-        by = turn.exchange.actor
-        await asyncio.to_thread(_closing, inputs.answer, found.call_id, responses, by=by)
+        await questions.given_to_task(turn, found.call_id, responses)
     return turn.result(replies.ACKNOWLEDGED)
 
 
@@ -90,16 +85,8 @@ async def _asked_for(turn: Turn) -> Found:
 
 
 async def _wanted(turn: Turn, call_id: UUID) -> dict[str, Any]:
-    modes = set(turn.client.answers)
-    asked = await asyncio.to_thread(_closing, inputs.open_ones, call_id, modes)
+    asked = {one.name: one.request for one in await questions.of(turn, call_id)}
     return {"status": "input_required", "inputRequests": asked} if asked else {}
-
-
-def _closing(verb: Callable[..., Any], *given: Any, **more: Any) -> Any:
-    try:
-        return verb(*given, **more)
-    finally:
-        connection.close()
 
 
 def _task(turn: Turn, found: Found, status: str) -> dict[str, Any]:

@@ -31,9 +31,10 @@ async def wait(
     for_people: bool = False,
 ) -> Answer | None:
     """None: it has not ended within `seconds`, or this process makes way for another."""
-    return await runtime.watch.wait(
+    seen = await runtime.watch.wait(
         call_id, seconds=seconds, on_step=on_step, for_people=for_people
     )
+    return seen if isinstance(seen, Answer) else None
 
 
 async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import dataclass
 from uuid import UUID
 
 import psycopg
@@ -20,20 +21,32 @@ log = logging.getLogger(__name__)
 EVERY_S = 1.0
 
 
-class Watcher:
-    """One waiter's view of one call."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The call asks its agent something; `last` is the newest of its open questions."""
 
-    def __init__(self, on_step: OnStep | None) -> None:
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    last: int
+
+
+class Watcher:
+    """One waiter's view of one call; with `after`, also of questions that are newer than that."""
+
+    def __init__(self, on_step: OnStep | None, after: int | None) -> None:
+        self.answer: asyncio.Future[Answer | Asked] = asyncio.get_running_loop().create_future()
         self._on_step = on_step
+        self._after = after
         self._seen: float | None = None
 
     def see(self, seen: Look) -> None:
         if seen.progress is not None and seen.progress != self._seen and self._on_step:
             self._seen = seen.progress
             self._on_step(Step(seen.progress, seen.total, seen.message))
-        if seen.answer is not None and not self.answer.done():
+        if self.answer.done():
+            return
+        if seen.answer is not None:
             self.answer.set_result(seen.answer)
+        elif self._after is not None and seen.asked > self._after:
+            self.answer.set_result(Asked(seen.asked))
 
 
 class Watch:
@@ -67,10 +80,11 @@ class Watch:
         seconds: float,
         on_step: OnStep | None = None,
         for_people: bool = False,
-    ) -> Answer | None:
+        after: int | None = None,
+    ) -> Answer | Asked | None:
         """The call's answer, or None if it has not ended within `seconds`; sooner where this
         process makes way for another, and at once where people are to decide."""
-        watcher = Watcher(on_step)
+        watcher = Watcher(on_step, after)
         self._watchers.setdefault(call_id, set()).add(watcher)
         self._look_at(call_id)
         patience = asyncio.timeout(self._at_most(seconds, for_people=for_people))

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent
+from core import abilities
 from core.triggers import Refuse, append_only, configuration
 from registry import definitions
 from registry.items import Item, ItemVersion
@@ -40,8 +41,18 @@ __all__ = [
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
 
 
+def usual_relays() -> list[str]:
+    """A model's answers cost whoever runs it, and show what stands in its context: not unasked."""
+    return [Server.Relay.ELICITATION, Server.Relay.ROOTS]
+
+
 class Server(models.Model):
     """An upstream MCP server: where it is, how we speak to it, and how it does."""
+
+    class Relay(models.TextChoices):
+        ELICITATION = abilities.ELICITATION, _("Questions to the agent's user")
+        ROOTS = abilities.ROOTS, _("The folders that the agent works in")
+        SAMPLING = abilities.SAMPLING, _("Answers of the agent's model")
 
     class Transport(models.TextChoices):
         HTTP = "http", _("HTTP")
@@ -67,6 +78,14 @@ class Server(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="servers")
     enabled = models.BooleanField(_("enabled"), default=True)
     publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
+    # What the server may ask of agents in the middle of a call, if their clients can answer.
+    relays = ArrayField(
+        models.CharField(max_length=11, choices=Relay),
+        verbose_name=_("may ask of agents"),
+        default=usual_relays,
+        db_default=["elicitation", "roots"],
+        blank=True,
+    )
 
     revision = models.CharField(max_length=10, blank=True, editable=False)
     # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
@@ -90,6 +109,7 @@ class Server(models.Model):
             "sealed_credential",
             "connection_version",
             "enabled",
+            "relays",
             "revision",
             "by_events",
         )

@@ -76,6 +76,8 @@ class PublishedTool:
     shape: Shape
     tags: tuple[str, ...] = ()
     repeats: str = Tool.Repeats.AUTO
+    # What its server may ask of agents: families of core.abilities.
+    relays: frozenset[str] = frozenset()
 
     @property
     def content(self) -> dict[str, Any]:
@@ -202,7 +204,12 @@ def _tags(tool_ids: set[int]) -> dict[int, list[str]]:
 
 
 def _published(
-    line: Any, slug: str, connection: Connection, shape: Shape, tags: tuple[str, ...]
+    line: Any,
+    slug: str,
+    relays: frozenset[str],
+    connection: Connection,
+    shape: Shape,
+    tags: tuple[str, ...],
 ) -> PublishedTool:
     return PublishedTool(
         tool_id=line.id,
@@ -219,6 +226,7 @@ def _published(
         shape=shape,
         tags=tags,
         repeats=line.repeats,
+        relays=relays,
     )
 
 
@@ -233,13 +241,14 @@ def _mode(chosen: str, is_long: bool) -> str:
     return Tool.Mode.BACKGROUND if chosen == Tool.Mode.AUTO and is_long else chosen
 
 
-def _connections(server_ids: set[int]) -> dict[int, tuple[str, Connection]]:
+def _connections(server_ids: set[int]) -> dict[int, tuple[str, frozenset[str], Connection]]:
     """Servers that cannot be connected to offer nothing; discovery tells people why."""
     known = {}
     commands = Commands()
     for server in Server.objects.filter(pk__in=server_ids):
         try:
-            known[server.pk] = (server.slug, connection(server, commands))
+            reached = connection(server, commands)
+            known[server.pk] = (server.slug, frozenset(server.relays), reached)
         except Unreachable as error:
             log.warning("%s is not offered: %s", server.slug, error)
     return known

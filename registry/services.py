@@ -115,6 +115,16 @@ def set_enabled(server: Server, enabled: bool, *, by: User | None) -> None:
 
 
 @transaction.atomic
+def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> None:
+    """What the server may ask of agents in the middle of a call."""
+    relays = [family for family in Server.Relay.values if family in set(families)]
+    if not Server.objects.filter(pk=server.pk).exclude(relays=relays).update(relays=relays):
+        return
+    server.relays = relays
+    record("server.relays_set", actor=acting(by), server=server.slug, relays=relays)
+
+
+@transaction.atomic
 def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
     """Let agents have the definition with this digest: the one that `by` has read."""
     definition = Definition.objects.filter(tool=tool, digest=digest).first()

@@ -21,6 +21,7 @@ urlpatterns = [
     path("new/server/", views_servers.register, name="register"),
     path("servers/<slug:slug>/edit/", views_servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", views_servers.set_enabled, name="set_server_enabled"),
+    path("servers/<slug:slug>/relays/", views_servers.set_relays, name="set_server_relays"),
     path("servers/<slug:slug>/review/", views_servers.review, name="review"),
     path("toolsets/", views_toolsets.toolsets, name="toolsets"),
     path("new/toolset/", views_toolsets.add_toolset, name="add_toolset"),

@@ -192,6 +192,7 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     now = {"url": server.url, "command": server.command}
     form = part(request.POST or None, initial=now)
     context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
+    context["relays"] = Server.Relay.choices
     if request.method == "POST" and form.is_valid():
         if "test" in request.POST:
             context["looks"] = [_look(slug, form.reach())]
@@ -208,6 +209,14 @@ def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
     said = _("“%s” is on.") if enabled else _("“%s” is off: agents do not see its tools.")
     messages.success(request, said % slug)
     return redirect("registry:server", slug)
+
+
+@page("registry.change_server", "POST")
+def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    services.set_relays(server, request.POST.getlist("relay"), by=request.user)
+    messages.success(request, _("What “%s” may ask of agents is set.") % slug)
+    return redirect("registry:edit_server", slug)
 
 
 @page("registry.operate_server", "GET", "HEAD", "POST")

@@ -4,6 +4,7 @@ from registry.upstream.client import Upstreams
 from registry.upstream.headers import InvalidAnnotation, declared_params, param_headers
 from registry.upstream.values import (
     Answered,
+    Asking,
     CancelledUpstream,
     Discovery,
     InputWanted,
@@ -11,7 +12,6 @@ from registry.upstream.values import (
     Lost,
     Nonsense,
     NotSent,
-    OnInput,
     OnTask,
     OutcomeUnknown,
     Progress,
@@ -20,11 +20,13 @@ from registry.upstream.values import (
     TaskRef,
     TimedOut,
     TooLarge,
+    Unanswered,
     UpstreamError,
 )
 
 __all__ = [
     "Answered",
+    "Asking",
     "CancelledUpstream",
     "Discovery",
     "InputWanted",
@@ -33,7 +35,6 @@ __all__ = [
     "Lost",
     "Nonsense",
     "NotSent",
-    "OnInput",
     "OnTask",
     "OutcomeUnknown",
     "Progress",
@@ -42,6 +43,7 @@ __all__ = [
     "TaskRef",
     "TimedOut",
     "TooLarge",
+    "Unanswered",
     "UpstreamError",
     "Upstreams",
     "declared_params",

@@ -60,6 +60,9 @@ class Agreement:
             headers["Mcp-Name"] = encode(name)
         return head("POST", self.url, headers)
 
+    def listening(self) -> bytes:
+        return head("GET", self.url, self.headers | {"Accept": "text/event-stream"})
+
     def resuming(self, event: str) -> bytes:
         headers = self.headers | {"Accept": "text/event-stream", "Last-Event-ID": event}
         return head("GET", self.url, headers)

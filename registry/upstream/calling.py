@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from types import TracebackType
 from typing import Any
 
 from registry.upstream.values import (
+    Asking,
     CancelledUpstream,
     Limits,
     NotSent,
-    OnInput,
     OnLog,
     OnProgress,
     OnStatus,
@@ -41,9 +43,16 @@ class Call:
     takes_tasks: bool = False
     as_task: bool = False
     on_status: OnStatus | None = None
-    on_input: OnInput | None = None
+    # The way to whoever asked for it, what can be asked there, and how often it was.
+    asking: Asking | None = None
+    abilities: tuple[str, ...] = ()
+    rounds: Iterator[int] = field(default_factory=partial(count, 1))
+    # Beside its arguments: answers to what its server asked, as members of its params.
+    more: bytes = b""
     # Of another method, `arguments` are all its params, and `name` is what a header repeats.
     method: str = TOOLS_CALL
+    # As which least important line of its server's log the caller wants to hear.
+    log_level: str = "info"
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

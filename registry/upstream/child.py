@@ -7,8 +7,8 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -38,7 +38,18 @@ _PATIENCE_S = 2.0
 _EXIT_S = 0.5
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})')
 
-Hear = Callable[[Message], None]
+
+def _ignore(message: Message) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """To whoever asked: for what the server says, and for what it asks in the middle."""
+
+    hear: Callable[[Message], None] = _ignore
+    may_ask: Callable[[Message], bool] | None = None
+    answer: Callable[[Message], Awaitable[bytes]] | None = None
 
 
 class Tail:
@@ -60,9 +71,13 @@ class Tail:
 class Waiting:
     reply: asyncio.Future[Message]
     limits: Limits
-    hear: Hear
+    way: Way
     heard_at: float
     idle: asyncio.TimerHandle | None = None
+    total: asyncio.TimerHandle | None = None
+    # Answers to what the server asks meanwhile, on their way.
+    errands: set[asyncio.Task[None]] = field(default_factory=set)
+    left_s: float = 0.0
 
 
 class Child(asyncio.SubprocessProtocol):
@@ -95,19 +110,21 @@ class Child(asyncio.SubprocessProtocol):
 
     # What is sent
 
-    async def ask(self, id_: int, line: bytes, limits: Limits, hear: Hear) -> Message:
+    async def ask(self, id_: int, line: bytes, limits: Limits, way: Way) -> Message:
         """The reply to one request, among whatever else is asked at the same time."""
         self._lines.limit = max(self._lines.limit, limits.max_bytes + _FRAME)
         self.write(line)
-        waiting = Waiting(self._loop.create_future(), limits, hear, self._loop.time())
+        waiting = Waiting(self._loop.create_future(), limits, way, self._loop.time())
         self._waiting[id_] = waiting
-        total = self._loop.call_later(limits.total_s, _end_total, waiting)
+        waiting.total = self._loop.call_later(limits.total_s, _end_total, waiting)
         waiting.idle = self._loop.call_later(limits.idle_s, self._end_idle, waiting)
         try:
             return await waiting.reply
         finally:
-            total.cancel()
+            waiting.total.cancel()
             waiting.idle.cancel()
+            for errand in waiting.errands:
+                errand.cancel()
             del self._waiting[id_]
 
     def write(self, line: bytes) -> None:
@@ -179,6 +196,8 @@ class Child(asyncio.SubprocessProtocol):
             self._answer(message, len(line))
         elif message.id is None:
             self._hear(message)
+        elif waiting := self._asked_by(message):
+            self._relay(waiting, message)
         else:
             self.tell(wire.answer_to(message))
 
@@ -202,7 +221,33 @@ class Child(asyncio.SubprocessProtocol):
             named = next(iter(self._waiting.values()))
         if named:
             named.heard_at = self._loop.time()
-            named.hear(message)
+            named.way.hear(message)
+
+    def _asked_by(self, question: Message) -> Waiting | None:
+        """Whose call it is about. Nothing says so; with several out, it would be a guess, and
+        another agent's user might be asked."""
+        if question.method == "ping" or len(self._waiting) != 1:
+            return None
+        waiting = next(iter(self._waiting.values()))
+        return waiting if waiting.way.may_ask and waiting.way.may_ask(question) else None
+
+    def _relay(self, waiting: Waiting, question: Message) -> None:
+        errand = self._loop.create_task(self._answered(waiting, question), name="answer a server")
+        waiting.errands.add(errand)
+        errand.add_done_callback(waiting.errands.discard)
+
+    async def _answered(self, waiting: Waiting, question: Message) -> None:
+        assert waiting.way.answer is not None
+        assert waiting.total is not None
+        # The server waits for us: its time stands still.
+        if not waiting.total.cancelled():
+            waiting.left_s = waiting.total.when() - self._loop.time()
+            waiting.total.cancel()
+        answer = await waiting.way.answer(question)
+        waiting.heard_at = self._loop.time()
+        if len(waiting.errands) == 1:
+            waiting.total = self._loop.call_later(waiting.left_s, _end_total, waiting)
+        self.tell(answer)
 
     def _misread(self, line: bytes, error: Nonsense) -> None:
         """Many servers print to standard output by mistake; a spoilt reply names its call."""
@@ -220,6 +265,8 @@ class Child(asyncio.SubprocessProtocol):
 
     def _end_idle(self, waiting: Waiting) -> None:
         left = waiting.heard_at + waiting.limits.idle_s - self._loop.time()
+        if waiting.errands:
+            left = waiting.limits.idle_s
         if left > 0:
             waiting.idle = self._loop.call_later(left, self._end_idle, waiting)
         else:

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from core.outbound import Guard
-from registry.upstream import discovery, tasks
+from registry.upstream import discovery, questions, tasks
 from registry.upstream.calling import Call
+from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
 from registry.upstream.stdio import StdioServer
 from registry.upstream.values import (
+    Asking,
     Discovery,
     Limits,
     NotSent,
-    OnInput,
     OnLog,
     OnProgress,
     OnStatus,
@@ -61,7 +62,10 @@ class Upstreams:
         idempotency_key: str = "",
         on_task: OnTask | None = None,
         on_status: OnStatus | None = None,
-        on_input: OnInput | None = None,
+        asking: Asking | None = None,
+        abilities: tuple[str, ...] = (),
+        responses: bytes = b"",
+        log_level: str = "",
         as_task: bool = False,
         method: str = TOOLS_CALL,
     ) -> Reply:
@@ -70,8 +74,8 @@ class Upstreams:
 
         `idempotency_key` is the same for each attempt of one call, for servers that heed it. Where
         the server makes a task of it, `on_task` is awaited before it is followed to its end.
+        `abilities` (words of core.abilities) are what it may ask for by `asking`.
         """
-        server = await self._server(target)
         call = Call(
             name=name,
             arguments=arguments,
@@ -84,10 +88,14 @@ class Upstreams:
             takes_tasks=on_task is not None,
             as_task=as_task,
             on_status=on_status,
-            on_input=on_input,
             method=method,
+            asking=asking,
+            abilities=abilities,
+            more=b'"inputResponses":' + responses if responses else b"",
+            log_level=log_level or "info",
         )
-        reply = await server.call(call)
+        server = await self._able(target, call)
+        reply = await questions.answered(server, call, await server.call(call))
         if on_task is None or (reply.kind != "task" and not as_task):
             return reply
         ref = tasks.made(reply, asked_for=as_task)
@@ -103,12 +111,14 @@ class Upstreams:
         *,
         limits: Limits,
         on_status: OnStatus | None = None,
-        on_input: OnInput | None = None,
+        asking: Asking | None = None,
+        abilities: tuple[str, ...] = (),
         cancel: asyncio.Event | None = None,
     ) -> Reply:
         """Take up a task that an earlier call became, in this process or another."""
-        call = Call("", b"", limits, cancel=cancel, on_status=on_status, on_input=on_input)
-        return await tasks.follow(await self._server(target), ref, call)
+        call = Call("", b"", limits, cancel=cancel, on_status=on_status, asking=asking)
+        call.abilities = abilities
+        return await tasks.follow(await self._able(target, call), ref, call)
 
     def stderr(self, key: str) -> str:
         """The end of what a server's processes wrote to their standard error."""
@@ -123,6 +133,10 @@ class Upstreams:
         self._closed = True
         await asyncio.gather(*(self.close_target(key) for key in list(self._servers)))
         await self._links.aclose()
+
+    async def _able(self, target: Target, call: Call) -> HttpServer | StdioServer:
+        server = await self._server(target)
+        return await server.able(call.abilities, call.limits) if call.abilities else server
 
     async def _server(self, target: Target) -> Server:
         server = self._servers.get(target.key)

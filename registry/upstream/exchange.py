@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from yarl import URL
 
@@ -15,6 +15,7 @@ from registry.upstream import wire
 from registry.upstream.connection import BadHttp, Cut, Silent
 from registry.upstream.eventstream import EventStream
 from registry.upstream.links import Arrived, Links, Place, Road, Stale
+from registry.upstream.patience import Clock
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -63,6 +64,14 @@ class Order:
     resume: Callable[[str], bytes] | None = None
     session: str = ""
     left: bool = False
+    # Answers to the server's own requests, on their way.
+    errands: list[asyncio.Task[None]] = field(default_factory=list)
+    clock: Clock = field(init=False)
+    # Set once the server began to answer.
+    opened: asyncio.Event | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = Clock(self.limits.idle_s)
 
 
 def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
@@ -81,14 +90,19 @@ def fields(headers: Mapping[str, str]) -> bytes:
 async def exchange(links: Links, order: Order) -> Message:
     """The reply to this order. Raises BadStatus, or the error that says whether it was sent."""
     try:
-        async with asyncio.timeout(order.limits.total_s):
+        async with asyncio.timeout(order.limits.total_s) as order.clock.timeout:
             arrived = await _send(links, order)
+            order.clock.on(arrived.allow_silence)
+            if order.opened is not None and arrived.status == 200:
+                order.opened.set()
             try:
                 return await _reply(links, arrived, order)
             except BaseException:
                 # Closing the stream is also how 2026-07-28 cancels a call.
                 arrived.close()
                 raise
+            finally:
+                order.clock.over()
     except _FAILURES as error:
         raise _failure(error, order) from error
 
@@ -215,6 +229,7 @@ async def _resume(links: Links, events: EventStream, order: Order) -> Message:
         await asyncio.sleep(min(events.retry_ms / 1000, _RESUME_WAIT_S))
         again = Order(order.id, order.place, order.resume(events.last_id), b"", order.limits)
         arrived = await _send(links, again)
+        order.clock.on(arrived.allow_silence)
         try:
             if arrived.status != 200 or _kind(arrived) != "text/event-stream":
                 break

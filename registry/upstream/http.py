@@ -11,12 +11,14 @@ from typing import Any
 import orjson
 
 from core.outbound import Refused
-from registry.upstream import wire
+from registry.upstream import questions, wire
 from registry.upstream.agreement import Agreement, base_headers
 from registry.upstream.calling import Call, Withdrawal
 from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head
 from registry.upstream.links import Links
+from registry.upstream.standing import Standing
 from registry.upstream.statuses import Unacquainted, meaning, refusal
+from registry.upstream.stdio import StdioServer
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
@@ -38,8 +40,15 @@ log = logging.getLogger(__name__)
 
 
 class HttpServer:
-    def __init__(self, target: Target, links: Links, ids: Iterator[int]) -> None:
+    def __init__(
+        self, target: Target, links: Links, ids: Iterator[int], words: tuple[str, ...] = ()
+    ) -> None:
         self.target = target
+        # What agents can be asked by a server that is told so once, when it is greeted.
+        self._words = words
+        self._abler: dict[tuple[str, ...], HttpServer] = {}
+        # Calls that may be asked something: of a question beside them all nobody says whose it is.
+        self._out: dict[int, tuple[Agreement, Call, Order]] = {}
         self._links = links
         self._ids = ids
         self._agreement: Agreement | None = None
@@ -49,6 +58,7 @@ class HttpServer:
         except Refused as error:
             raise NotSent(str(error)) from error
         self._place = links.place(self._url)
+        self._standing = Standing(links, links.place(self._url), self._hear_beside)
         self._base = base_headers(target)
 
     async def call(self, call: Call) -> Reply:
@@ -57,11 +67,28 @@ class HttpServer:
             return await self._call(agreement, call)
         except Unacquainted:
             agreement = await self._prepare(call.limits, instead_of=agreement)
+        if not agreement.modern and call.abilities != self._words:
+            # It was of today when it was asked last.
+            return await (await self.able(call.abilities, call.limits)).call(call)
         # Nothing was taken the first time, so this is still the first call.
         try:
             return await self._call(agreement, call)
         except Unacquainted as error:
             raise error.reason from None
+
+    async def able(self, words: tuple[str, ...], limits: Limits) -> "HttpServer | StdioServer":
+        """The same server for agents that can be asked this: of an earlier revision, with a
+        session of its own, since there a client says what it can only once."""
+        known = self.target.revision
+        if known not in LEGACY:
+            agreement = self._agreement or await self._prepare(limits)
+            if agreement.modern:
+                return self
+            known = agreement.revision
+        if words not in self._abler:
+            target = replace(self.target, revision=known)
+            self._abler[words] = HttpServer(target, self._links, self._ids, words)
+        return self._abler[words]
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         """A request that changes nothing."""
@@ -109,6 +136,9 @@ class HttpServer:
         return agreement.revision, agreement.opening
 
     async def close(self) -> None:
+        for abler in self._abler.values():
+            await abler.close()
+        self._standing.close()
         agreement, self._agreement = self._agreement, None
         if agreement and agreement.session:
             ending = head("DELETE", self._url, agreement.headers)
@@ -170,7 +200,9 @@ class HttpServer:
 
     async def _initialize(self, revision: str, limits: Limits) -> Agreement:
         id_ = next(self._ids)
-        body = wire.request(id_, "initialize", orjson.dumps(wire.greeting(revision))[1:-1])
+        body = wire.request(
+            id_, "initialize", orjson.dumps(wire.greeting(revision, self._words))[1:-1]
+        )
         order = self._order(id_, body, head("POST", self._url, self._base), limits)
         try:
             message = await exchange(self._links, order)
@@ -181,6 +213,8 @@ class HttpServer:
         status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
         if status >= 300:
             raise NotSent(f"The server refused the greeting with HTTP {status}.", status=status)
+        if self._words and agreement.session:
+            await self._standing.open(agreement)
         return agreement
 
     def _greeted(self, message: Message, order: Order) -> Agreement:
@@ -220,11 +254,17 @@ class HttpServer:
         stop = None if agreement.modern else partial(self._stop, agreement, id_)
         try:
             with Withdrawal(call.cancel, stop, call.limits.cancel_grace_s) as withdrawal:
+                self._out[id_] = (agreement, call, order)
                 message = await self._reply(agreement, order, withdrawal)
         except CancelledUpstream:
             if order.left:
                 raise
             raise NotSent("The call was withdrawn before it was sent.") from None
+        finally:
+            self._out.pop(id_, None)
+            # Whatever it still asks, nothing waits for an answer any more.
+            for errand in order.errands:
+                errand.cancel()
         if message.error and withdrawal.asked:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
@@ -242,31 +282,51 @@ class HttpServer:
     def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
         token = id_ if call.on_progress else None
         modern = agreement.modern
-        meta = wire.meta(
-            modern, token, call.on_log is not None, call.idempotency_key, call.takes_tasks
-        )
+        log = call.log_level if call.on_log else ""
+        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
         if call.method == wire.TOOLS_CALL:
             head, name = agreement.for_tool(call.name)
             if call.param_headers and modern:
                 head += fields(call.param_headers)
-            body = wire.call(id_, name, call.arguments, meta, as_task=call.as_task and not modern)
+            as_task = call.as_task and not modern
+            body = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
         else:
             head = agreement.head(call.method, call.name)
-            body = wire.asking(id_, call.method, call.arguments, meta)
+            body = wire.asking(id_, call.method, call.arguments, meta, more=call.more)
         order = self._order(id_, body, head, call.limits)
         order.resume = None if agreement.modern else agreement.resuming
-        order.hear = partial(self._hear, agreement, call, id_)
+        order.hear = partial(self._hear, agreement, call, order)
         return order
 
     def _order(self, id_: int, body: bytes, head: bytes, limits: Limits) -> Order:
         return Order(id=id_, place=self._place, head=head, body=body, limits=limits)
 
-    def _hear(self, agreement: Agreement, call: Call, id_: int, message: Message) -> None:
+    def _hear(self, agreement: Agreement, call: Call, order: Order, message: Message) -> None:
         if message.id is None:
-            call.hear(message, id_)
+            call.hear(message, order.id)
+        elif not agreement.modern and questions.may_be_asked(call, message):
+            errand = self._links.spawn(self._answer(agreement, call, order, message))
+            order.errands.append(errand)
         elif not agreement.modern:
             answer = self._order(0, wire.answer_to(message), agreement.head(), _ERRAND)
             self._links.spawn(self._tell(answer))
+
+    def _hear_beside(self, message: Message) -> None:
+        """Only with one call out it can be about none but that."""
+        if message.id is None:
+            return
+        if len(self._out) == 1:
+            self._hear(*next(iter(self._out.values())), message)
+        elif self._agreement is not None:
+            answer = self._order(0, wire.answer_to(message), self._agreement.head(), _ERRAND)
+            self._links.spawn(self._tell(answer))
+
+    async def _answer(
+        self, agreement: Agreement, call: Call, order: Order, question: Message
+    ) -> None:
+        with order.clock.stopped():
+            body = await questions.reply_to(call, question)
+        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
 
     async def _stop(self, agreement: Agreement, id_: int) -> None:
         body = wire.cancelled(id_, "The caller withdrew the call.")

@@ -136,10 +136,11 @@ class Links:
         for shelf in self._shelves.values():
             shelf.close(unused_since=loop.time() - _KEEPALIVE_S)
 
-    def spawn(self, errand: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(errand)
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
+        return task
 
     async def aclose(self) -> None:
         if self._errands:

@@ -5,14 +5,15 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import orjson
 
-from registry.upstream import wire
+from registry.upstream import questions, wire
 from registry.upstream.calling import Call, Withdrawal
-from registry.upstream.child import Child, Tail
+from registry.upstream.child import Child, Tail, Way
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
@@ -37,8 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class StdioServer:
-    def __init__(self, target: Target, ids: Iterator[int]) -> None:
+    def __init__(self, target: Target, ids: Iterator[int], words: tuple[str, ...] = ()) -> None:
         self.target = target
+        # What agents can be asked by a server that is told so once, when it is greeted.
+        self._words = words
+        self._abler: dict[tuple[str, ...], StdioServer] = {}
         self._ids = ids
         self._stderr = Tail()
         # The process there is, and the same once it has been greeted.
@@ -61,6 +65,21 @@ class StdioServer:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
 
+    async def able(self, words: tuple[str, ...], limits: Limits) -> "StdioServer":
+        """The same server for agents that can be asked this: of an earlier revision, a process of
+        its own, since there a client says what it can only once."""
+        if self.target.revision not in LEGACY:
+            if self._running() is None:
+                await self._prepare()
+            if self._revision == MODERN:
+                return self
+        if words not in self._abler:
+            self._abler[words] = self._same_for(words)
+        return self._abler[words]
+
+    def _same_for(self, words: tuple[str, ...]) -> "StdioServer":
+        return StdioServer(replace(self.target, revision=self._revision), self._ids, words)
+
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         """A request that changes nothing."""
         child = self._running() or await self._prepare()
@@ -73,7 +92,7 @@ class StdioServer:
         child = self._running() or await self._prepare()
         id_ = next(self._ids)
         line = wire.about_task(id_, method, task, modern=self._revision == MODERN, more=more)
-        return await child.ask(id_, line, limits, _ignore)
+        return await child.ask(id_, line, limits, Way())
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
@@ -85,6 +104,8 @@ class StdioServer:
         return self._stderr.text()
 
     async def close(self) -> None:
+        for abler in self._abler.values():
+            await abler.close()
         self._closed = True
         if self._child:
             await self._child.stop()
@@ -160,7 +181,7 @@ class StdioServer:
 
     async def _initialize(self, child: Child, revision: str) -> Child:
         limits = Limits(idle_s=_GREETING_S, total_s=_GREETING_S)
-        params = orjson.dumps(wire.greeting(revision))[1:-1]
+        params = orjson.dumps(wire.greeting(revision, self._words))[1:-1]
         opening = await self._ask(child, "initialize", params, limits, modern=False)
         settled = opening.get("protocolVersion")
         if settled not in LEGACY:
@@ -175,22 +196,24 @@ class StdioServer:
         id_ = next(self._ids)
         parts = [part for part in (params, wire.meta(modern)) if part]
         line = wire.request(id_, method, b",".join(parts))
-        message = await child.ask(id_, line, limits, _ignore)
+        message = await child.ask(id_, line, limits, Way())
         if message.error:
             raise Answered(message.error)
         return message.value or {}
 
     async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
         token = id_ if call.on_progress else None
-        modern, log = self._revision == MODERN, call.on_log is not None
-        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks)
+        modern, log = self._revision == MODERN, call.log_level if call.on_log else ""
+        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
         if call.method == wire.TOOLS_CALL:
-            as_task = call.as_task and not modern
-            line = wire.call(id_, orjson.dumps(call.name), call.arguments, meta, as_task=as_task)
+            name, as_task = orjson.dumps(call.name), call.as_task and not modern
+            line = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
         else:
-            line = wire.asking(id_, call.method, call.arguments, meta)
+            line = wire.asking(id_, call.method, call.arguments, meta, more=call.more)
+        answer = partial(questions.reply_to, call)
+        way = Way(partial(_hear, call, id_), partial(questions.may_be_asked, call), answer)
         try:
-            return await child.ask(id_, line, call.limits, partial(_hear, call, id_))
+            return await child.ask(id_, line, call.limits, way)
         except (TimedOut, asyncio.CancelledError):
             if not withdrawal.asked:
                 await self._stop(child, id_)
@@ -205,7 +228,3 @@ class StdioServer:
 
 def _hear(call: Call, id_: int, message: Message) -> None:
     call.hear(message, id_)
-
-
-def _ignore(message: Message) -> None:
-    pass

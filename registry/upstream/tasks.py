@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from core import strict_json
-from registry.upstream import wire
+from registry.upstream import questions, wire
 from registry.upstream.calling import Call
 from registry.upstream.values import (
     Answered,
@@ -39,6 +39,8 @@ _LEAST_S, _MOST_S, _USUAL_S = 0.2, 30.0, 1.0
 _ERRAND = Limits(connect_s=5, idle_s=15, total_s=20)
 _ENDED = ("completed", "failed", "cancelled")
 _ID_MAX = 1000
+# Its questions have names of their own as long as it lasts.
+_ROUND = 0
 
 
 class Server(Protocol):
@@ -106,9 +108,9 @@ async def _helped(
 ) -> bool:
     """Pass on what answers there are to what it asks; False where there will be none."""
     requests = value.get("inputRequests")
-    if call.on_input is None or not ref.modern or not isinstance(requests, dict) or not requests:
+    if call.asking is None or not ref.modern or not isinstance(requests, dict) or not requests:
         return False
-    answers = await call.on_input(requests)
+    answers = questions.told(requests, await call.asking.look(requests, _ROUND))
     if answers is None:
         return False
     # It may list what it was just told for a moment longer.

@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+from core.abilities import Given
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,18 @@ class TaskRef:
     poll_s: float
 
 
+class Asking(Protocol):
+    """The way to whoever asked for a call, for what its server wants to know. Requests stand by
+    their keys, which are new in each round; None means that there will be no answers."""
+
+    async def look(self, requests: Mapping[str, Any], round_: int) -> "Answers | None": ...
+
+    async def wait(self, requests: Mapping[str, Any], round_: int) -> "Answers | None": ...
+
+
 OnTask = Callable[[TaskRef], Awaitable[None]]
 OnStatus = Callable[[str], None]
-# What a task asks for, by its keys: the answers there are by now, or None where there will be none.
-Answers = dict[str, dict[str, Any]]
-OnInput = Callable[[dict[str, Any]], Awaitable[Answers | None]]
+Answers = dict[str, Given]
 OnProgress = Callable[[Progress], None]
 OnLog = Callable[[dict[str, Any]], None]
 
@@ -155,3 +164,14 @@ class InputWanted(CancelledUpstream):
         end = "confirmed that it stopped" if acknowledged else "has not said whether it stopped"
         sentence = f"The server asked for input{said}, which cannot be given here, and {end}."
         self.args = (sentence,)
+
+
+class Unanswered(InputWanted):
+    """The server waits for nothing: it asked, and is asked again only with an answer."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(wanted, acknowledged=True)
+        said = f" (“{wanted}”)" if wanted else ""
+        self.args = (
+            f"The server asked for input{said} and got none. It does not go on by itself.",
+        )

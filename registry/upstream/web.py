@@ -20,8 +20,8 @@ _MAY_BE_OLDER = set(range(400, 500)) - {401, 402, 403, 407, 408, 429}
 class EventServer(StdioServer):
     """A server of HTTP with SSE: the conversation of stdio, over a stream and posts."""
 
-    def __init__(self, web: "WebServer", ids: Iterator[int]) -> None:
-        super().__init__(web.target, ids)
+    def __init__(self, web: "WebServer", ids: Iterator[int], words: tuple[str, ...] = ()) -> None:
+        super().__init__(web.target, ids, words)
         self._web = web
 
     async def call(self, call: Call) -> Reply:
@@ -32,6 +32,9 @@ class EventServer(StdioServer):
                 raise
         # Its session had ended and nothing was taken: this is still the first call.
         return await super().call(call)
+
+    def _same_for(self, words: tuple[str, ...]) -> "EventServer":
+        return EventServer(self._web, self._ids, words)
 
     async def _start(self) -> Stream:
         stream = await self._spawn()
@@ -78,6 +81,15 @@ class WebServer(HttpServer):
         except NotSent as error:
             await self._look_ahead(error)
         return await super().call(call)
+
+    async def able(self, words: tuple[str, ...], limits: Limits) -> HttpServer | StdioServer:
+        if self._older is not None:
+            return await self._older.able(words, limits)
+        try:
+            return await super().able(words, limits)
+        except NotSent as error:
+            older = await self._look_back(error, limits)
+        return await older.able(words, limits)
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         if self._older is None:

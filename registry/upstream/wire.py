@@ -2,13 +2,15 @@
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from core import strict_json
+from core import abilities, strict_json
+from core.abilities import Given
 from registry.upstream.values import Answered, Nonsense, Reply
 
 MODERN = "2026-07-28"
@@ -21,6 +23,8 @@ TOOLS_CALL = "tools/call"
 TASK_TTL_MS = 24 * 3600 * 1000
 
 METHOD_NOT_FOUND = -32601
+# Outside of what JSON-RPC and MCP keep for themselves.
+NO_ANSWER = -1
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_REVISION = -32022
@@ -58,10 +62,15 @@ class Message:
 
 
 def meta(
-    modern: bool, token: int | None = None, log: bool = False, key: str = "", tasks: bool = False
+    modern: bool,
+    token: int | None = None,
+    log: str = "",
+    key: str = "",
+    tasks: bool = False,
+    words: Collection[str] = (),
 ) -> bytes:
     """The `_meta` member of a request's params, or nothing where none is needed."""
-    fields = [_of_all_calls(log, tasks)] if modern else []
+    fields = [_of_all_calls(log, tasks, tuple(words))] if modern else []
     if token is not None:
         fields.append(b'"progressToken":%d' % token)
     if key:
@@ -70,14 +79,15 @@ def meta(
 
 
 @lru_cache
-def _of_all_calls(log: bool, tasks: bool) -> bytes:
+def _of_all_calls(log: str, tasks: bool, words: tuple[str, ...]) -> bytes:
+    extensions: dict[str, Any] = {"extensions": {TASKS: {}}} if tasks else {}
     fields: dict[str, Any] = {
         f"{_META}protocolVersion": MODERN,
         f"{_META}clientInfo": CLIENT_INFO,
-        f"{_META}clientCapabilities": {"extensions": {TASKS: {}}} if tasks else {},
+        f"{_META}clientCapabilities": abilities.capabilities(words) | extensions,
     }
     if log:
-        fields[f"{_META}logLevel"] = "info"
+        fields[f"{_META}logLevel"] = log
     return orjson.dumps(fields)[1:-1]
 
 
@@ -89,9 +99,17 @@ def request(id_: int, method: str, params: bytes) -> bytes:
     )
 
 
-def call(id_: int, name: bytes, arguments: bytes, meta: bytes, *, as_task: bool = False) -> bytes:
+def call(
+    id_: int,
+    name: bytes,
+    arguments: bytes,
+    meta: bytes,
+    *,
+    more: bytes = b"",
+    as_task: bool = False,
+) -> bytes:
     """A tools/call around the very bytes of `arguments`; `name` is JSON text already."""
-    tail = b"," + meta if meta else b""
+    tail = b"".join(b"," + part for part in (more, meta) if part)
     if as_task:
         tail += b',"task":{"ttl":%d}' % TASK_TTL_MS
     return (
@@ -100,10 +118,10 @@ def call(id_: int, name: bytes, arguments: bytes, meta: bytes, *, as_task: bool 
     )
 
 
-def asking(id_: int, method: str, params: bytes, meta: bytes) -> bytes:
+def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b"") -> bytes:
     """A request around the very bytes of `params`, an object without `_meta`."""
     inside = params.strip()[1:-1].strip()
-    return request(id_, method, b",".join(part for part in (inside, meta) if part))
+    return request(id_, method, b",".join(part for part in (inside, more, meta) if part))
 
 
 def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = b"") -> bytes:
@@ -113,9 +131,14 @@ def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = 
     return request(id_, method, params)
 
 
-def greeting(revision: str) -> dict[str, Any]:
-    """The params of initialize. No capabilities: nothing that a server asks is answered."""
-    return {"protocolVersion": revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
+def greeting(revision: str, words: Collection[str] = ()) -> dict[str, Any]:
+    """The params of initialize; `words` are what agents of this session can be asked."""
+    capabilities = abilities.capabilities(words)
+    return {
+        "protocolVersion": revision,
+        "capabilities": capabilities,
+        "clientInfo": CLIENT_INFO,
+    }
 
 
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
@@ -130,7 +153,7 @@ def cancelled(id_: int, reason: str) -> bytes:
 
 
 def answer_to(question: Message) -> bytes:
-    """Our answer to a server's own request: we declare no capability, so only ping has one."""
+    """Our own answer to a server's request, where nobody else has one: ping is all we know."""
     body: dict[str, Any] = {"jsonrpc": "2.0", "id": question.id}
     if question.method == "ping":
         body["result"] = {}
@@ -138,6 +161,12 @@ def answer_to(question: Message) -> bytes:
         said = f"This client declared no capability for {question.method[:100]}."
         body["error"] = {"code": METHOD_NOT_FOUND, "message": said}
     return orjson.dumps(body)
+
+
+def answer(question: Message, given: Given) -> bytes:
+    """An agent's answer to a server's request."""
+    name = "error" if given.is_error else "result"
+    return orjson.dumps({"jsonrpc": "2.0", "id": question.id, name: given.value})
 
 
 def best_legacy(offered: Any) -> str:

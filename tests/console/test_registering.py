@@ -330,6 +330,24 @@ def test_a_new_connection_is_tested_without_saving(
     assert server.connection_version == 1
 
 
+def test_what_a_server_may_ask_of_agents_is_set_and_recorded(as_olga: Client, olga: User) -> None:
+    server = scenery.server("calc", olga, scenery.ADD)
+    assert server.relays == ["elicitation", "roots"]
+    may_ask = reverse("registry:set_server_relays", args=["calc"])
+
+    page = as_olga.post(may_ask, {"relay": ["sampling", "roots", "secrets"]}, follow=True)
+
+    server.refresh_from_db()
+    assert server.relays == ["roots", "sampling"]
+    assert 'value="sampling" checked' in page.text
+    assert 'value="elicitation">' in page.text
+    entry = Entry.objects.get(action="server.relays_set")
+    assert (entry.actor, entry.details["relays"]) == ("olga", ["roots", "sampling"])
+    as_olga.post(may_ask)
+    server.refresh_from_db()
+    assert server.relays == []
+
+
 def test_a_server_is_switched_off_and_on(as_olga: Client, olga: User) -> None:
     server = scenery.server("calc", olga, scenery.ADD)
     switch = reverse("registry:set_server_enabled", args=["calc"])
@@ -347,6 +365,7 @@ PAGES = [
     ("register", []),
     ("edit_server", ["calc"]),
     ("set_server_enabled", ["calc"]),
+    ("set_server_relays", ["calc"]),
     ("review", ["calc"]),
 ]
 

@@ -101,7 +101,7 @@ class Agent:
         if token is not None:
             meta["progressToken"] = token
         if meta:
-            params = {**params, "_meta": meta}
+            params = {**params, "_meta": {**meta, **params.get("_meta", {})}}
         if request_id is None:
             request_id = self.last_id
         return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}

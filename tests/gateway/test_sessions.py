@@ -29,7 +29,14 @@ async def test_a_revision_that_we_speak_is_agreed_upon(play: Play, version: str)
     reply = await play(version).begin()
 
     assert reply.result["protocolVersion"] == version
-    assert reply.result["capabilities"] == {"tools": {"listChanged": True}, "resources": {}}
+    changing = {"listChanged": True}
+    assert reply.result["capabilities"] == {
+        "tools": changing,
+        "resources": changing,
+        "prompts": changing,
+        "completions": {},
+        "logging": {},
+    }
     assert reply.result["serverInfo"]["name"] == "countersign"
 
 
@@ -132,7 +139,7 @@ async def test_an_expired_session_is_over(
     long_ago = time.time() - sessions.LASTS_S - 1
     with monkeypatch.context() as patch:
         patch.setattr(time, "time", lambda: long_ago)
-        agent.session = sessions.begin(scout.pk, revision="2025-11-25", client="", capabilities=())
+        agent.session = sessions.begin(scout.pk, revision="2025-11-25", client="", abilities=())
 
     reply = await agent.ask("ping")
 

@@ -12,7 +12,7 @@ from registry.models import Server
 class Command(BaseCommand):
     help = (
         "Give a server another address or other secrets, take up its command as it stands in "
-        "the host's catalogue now, or switch it on and off."
+        "the host's catalogue now, switch it on and off, or say what it may ask of agents."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,15 +28,25 @@ class Command(BaseCommand):
         switch.add_argument("--enable", dest="enabled", action="store_true", default=None)
         switch.add_argument("--disable", dest="enabled", action="store_false", default=None)
 
+        parser.add_argument(
+            "--may-ask",
+            nargs="*",
+            choices=Server.Relay.values,
+            help="what it may ask of agents in the middle of a call; none where nothing is named",
+        )
+
     @transaction.atomic
     def handle(self, **options: Any) -> None:
         server = Server.objects.filter(slug=options["name"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['name']}.")
-        if options["enabled"] is None or options["url"] or options["program"]:
+        only_set = options["enabled"] is not None or options["may_ask"] is not None
+        if not only_set or options["url"] or options["program"]:
             self._connect(server, options)
         if options["enabled"] is not None:
             services.set_enabled(server, options["enabled"], by=None)
+        if options["may_ask"] is not None:
+            services.set_relays(server, options["may_ask"], by=None)
         self.stdout.write(f"{server}: {server.address}{'' if server.enabled else ' (disabled)'}")
 
     def _connect(self, server: Server, options: dict[str, Any]) -> None:

@@ -1,0 +1,134 @@
+"""What a server asks in the middle of a call, on its way to the agent and back.
+
+The agent of today is answered with the questions and comes again with its answers; one of an
+earlier revision is asked on the stream of its call, and posts its answers to whichever process.
+
+Sources: MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from calls import inputs
+from calls.inputs import Question, Unfit
+from core.abilities import Given
+from gateway import handles, replies
+from gateway.exchange import Exchange, Turn
+from gateway.messages import Message
+from gateway.refusals import invalid_params
+
+
+async def of(turn: Turn, call_id: UUID) -> list[Question]:
+    """What the call asks now, if this request's client can be asked all of it."""
+    abilities = turn.client.abilities
+    return list(await _in_thread(inputs.open_ones, call_id, abilities))
+
+
+def shown(turn: Turn, state: handles.State, asked: list[Question]) -> bytes:
+    """As the result of a request that is to come again with the answers."""
+    state = handles.State(
+        state.call_id,
+        state.digest,
+        state.round + 1,
+        int(time.time()) + handles.LASTS_S,
+        tuple(one.id for one in asked),
+    )
+    members: dict[str, Any] = {
+        "resultType": "input_required",
+        "inputRequests": {one.key: one.request for one in asked},
+        "requestState": handles.seal_state(state, turn.agent_id),
+        "_meta": {replies.CALL: str(state.call_id)},
+    }
+    return turn.result(orjson.dumps(members))
+
+
+def push(turn: Turn, call_id: UUID, asked: list[Question]) -> None:
+    """On the stream of the call, as requests of ours."""
+    for one in asked:
+        request_id = handles.question_id(call_id, one.id, turn.agent_id)
+        request = {"jsonrpc": "2.0", "id": request_id, **one.request}
+        turn.reply.push(orjson.dumps(request))
+
+
+async def given(turn: Turn, state: handles.State) -> None:
+    """Take the answers that come with a round. Raises the refusal of what is none, and of answers
+    that were given before."""
+    responses = responses_of(turn.message)
+    if not state.questions or not responses:
+        return
+    asked = await _in_thread(inputs.asked, state.call_id, state.questions)
+    named = {one.key: one for one, _open in asked if one.key in responses}
+    if named and not any(is_open for one, is_open in asked if one.key in named):
+        raise invalid_params(_("This requestState was used before: its questions are answered."))
+    await _take(turn.exchange, state.call_id, named, responses)
+
+
+async def given_to_task(turn: Turn, call_id: UUID, responses: Mapping[str, Any]) -> None:
+    named = {one.name: one for one in await of(turn, call_id) if one.name in responses}
+    usable = {name: one for name, one in named.items() if isinstance(responses[name], dict)}
+    await _take(turn.exchange, call_id, usable, responses)
+
+
+async def _take(
+    exchange: Exchange,
+    call_id: UUID,
+    named: Mapping[str, Question],
+    responses: Mapping[str, Any],
+) -> None:
+    answers = {}
+    for name, one in named.items():
+        answers[one.id] = Given(responses[name])
+        try:
+            inputs.check(one, answers[one.id])
+        except Unfit as error:
+            raise invalid_params(f"inputResponses: {error}") from error
+    if answers:
+        await _in_thread(inputs.answer, call_id, answers, by=exchange.actor)
+
+
+def responses_of(message: Message) -> dict[str, Any]:
+    """Raises the refusal of what cannot be answers at all."""
+    if "inputResponses" not in message.params:
+        return {}
+    responses = message.params["inputResponses"]
+    if not isinstance(responses, dict) or not all(isinstance(r, dict) for r in responses.values()):
+        raise invalid_params("params.inputResponses must be an object of objects.")
+    return responses
+
+
+async def posted(exchange: Exchange, message: Message) -> None:
+    """A legacy client's answer to a request of ours; whatever else it answers is nobody's."""
+    agent_id = exchange.bearer.agent_id
+    found = handles.question_of(orjson.loads(message.id), agent_id)
+    if found is None:
+        return
+    call_id, question = found
+    is_error = "error" in message.params
+    given = Given(message.params["error" if is_error else "result"], is_error=is_error)
+    asked = await _in_thread(inputs.asked, call_id, [question])
+    if not asked:
+        return
+    try:
+        inputs.check(asked[0][0], given)
+    except Unfit as error:
+        given = Given({"code": -32602, "message": str(error)}, is_error=True)
+    await _in_thread(inputs.answer, call_id, {question: given}, by=exchange.actor)
+
+
+async def _in_thread(verb: Callable[..., Any], *given: Any, **more: Any) -> Any:
+    def closing() -> Any:
+        try:
+            return verb(*given, **more)
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(closing)

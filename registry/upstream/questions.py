@@ -1,0 +1,155 @@
+"""What a server asks in the middle of a call, and how it is told the answers.
+
+Sources: MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, client/{elicitation,sampling,roots}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import orjson
+
+from core import abilities
+from core.abilities import Given
+from registry.upstream import wire
+from registry.upstream.calling import Call
+from registry.upstream.values import CancelledUpstream, Nonsense, Reply, Unanswered
+from registry.upstream.wire import Message
+
+# A server that only wants to be asked again later is asked so often, at growing distances.
+_LATER_TIMES, _LATER_S, _LATER_MOST_S = 60, 0.1, 5.0
+
+INPUT_REQUIRED = "input_required"
+
+
+class Server(Protocol):
+    async def call(self, call: Call) -> Reply: ...
+
+
+async def answered(server: Server, call: Call, reply: Reply) -> Reply:
+    """Ask for the call again with the answers, as long as its server asks questions."""
+    later = 0
+    while reply.kind == INPUT_REQUIRED:
+        requests, state = _asked(reply)
+        later = 0 if requests else later + 1
+        if requests:
+            more = await _answers(call, requests)
+        elif later <= _LATER_TIMES:
+            more = b""
+            await _pause(call, later)
+        else:
+            raise Nonsense("The server answers only that it wants to be asked again.")
+        parts = [more, b'"requestState":' + orjson.dumps(state) if state is not None else b""]
+        reply = await server.call(replace(call, more=b",".join(part for part in parts if part)))
+    return reply
+
+
+def _asked(reply: Reply) -> tuple[dict[str, Any], str | None]:
+    value = orjson.loads(reply.result)
+    requests, state = value.get("inputRequests"), value.get("requestState")
+    if requests is not None and not isinstance(requests, dict):
+        raise Nonsense("The server asks for input in a form that is not MCP.")
+    if state is not None and not isinstance(state, str):
+        raise Nonsense("The server's requestState is not text.")
+    if not requests and state is None:
+        raise Nonsense("The server asks for input and does not say which.")
+    return requests or {}, state
+
+
+async def _pause(call: Call, times: int) -> None:
+    # The first time at once: it may just have wanted to be rid of the connection.
+    seconds = 0.0 if times == 1 else min(_LATER_S * 2**times, _LATER_MOST_S)
+    if call.cancel is None:
+        await asyncio.sleep(seconds)
+    elif await _is_set(call.cancel, seconds):
+        raise _stopped()
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return event.is_set()
+    return True
+
+
+async def _answers(call: Call, requests: dict[str, Any]) -> bytes:
+    given = await _waited(call, requests)
+    if call.cancel is not None and call.cancel.is_set():
+        raise _stopped()
+    answers = told(requests, given)
+    if answers is None:
+        raise Unanswered(words(requests))
+    return b'"inputResponses":' + orjson.dumps(answers)
+
+
+async def _waited(call: Call, requests: Mapping[str, Any]) -> dict[str, Given] | None:
+    """Until everything is answered, or the call is cancelled."""
+    if call.asking is None:
+        return None
+    asking = asyncio.ensure_future(call.asking.wait(requests, next(call.rounds)))
+    stop = asyncio.ensure_future((call.cancel or asyncio.Event()).wait())
+    try:
+        await asyncio.wait({asking, stop}, return_when=asyncio.FIRST_COMPLETED)
+        return await asking if asking.done() else None
+    finally:
+        asking.cancel()
+        stop.cancel()
+
+
+def told(
+    requests: Mapping[str, Any], given: Mapping[str, Given] | None
+) -> dict[str, dict[str, Any]] | None:
+    """As inputResponses; None where something cannot be answered."""
+    answers = {}
+    for key, one in (given or {}).items():
+        value = abilities.result(requests[key], one)
+        if value is None:
+            return None
+        answers[key] = value
+    return answers if given is not None else None
+
+
+def _stopped() -> CancelledUpstream:
+    error = CancelledUpstream(acknowledged=True)
+    error.args = ("The call was cancelled while its server waited for an answer.",)
+    return error
+
+
+def words(requests: Mapping[str, Any]) -> str:
+    """What is asked, in the server's own words, as far as it has any."""
+    for one in requests.values():
+        params = one.get("params") if isinstance(one, dict) else None
+        said = params.get("message") if isinstance(params, dict) else None
+        if isinstance(said, str) and said:
+            return said[:300]
+    return ""
+
+
+def may_be_asked(call: Call, question: Message) -> bool:
+    """A server of an earlier revision asks by a request of its own, if it was told that it may."""
+    needed = abilities.needed({"method": question.method, "params": question.params or {}})
+    return call.asking is not None and needed is not None and needed <= set(call.abilities)
+
+
+async def reply_to(call: Call, question: Message) -> bytes:
+    """What the server of an earlier revision is answered."""
+    assert call.asking is not None
+    request: dict[str, Any] = {"method": question.method}
+    if question.params is not None:
+        request["params"] = question.params
+    round_ = next(call.rounds)
+    key = f"question-{round_}"
+    given = await call.asking.wait({key: request}, round_)
+    return wire.answer(question, _or_none(request, given[key] if given else None))
+
+
+def _or_none(request: Mapping[str, Any], given: Given | None) -> Given:
+    if given is not None:
+        return given
+    failed = Given({"code": wire.NO_ANSWER, "message": "Nobody answered."}, is_error=True)
+    value = abilities.result(request, failed)
+    return failed if value is None else Given(value)

@@ -1,0 +1,76 @@
+"""What servers log while they run a short call, on the stream of whoever wants to hear it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.agent import LEGACY, META, Reply
+from tests.gateway.conftest import Play
+from tests.upstreams.chatty import Chatty
+
+LINES: list[dict[str, Any]] = [
+    {"level": "debug", "data": "weighing"},
+    {"level": "warning", "logger": "scales", "data": {"kg": 3}},
+]
+
+
+@pytest.fixture(scope="session")
+def running_recorder() -> Iterator[Chatty]:
+    with Chatty() as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def upstream(running_recorder: Chatty) -> Chatty:
+    running_recorder.reset()
+    running_recorder.release()
+    return running_recorder
+
+
+def heard(reply: Reply) -> list[Any]:
+    return [m["params"] for m in reply.messages if m.get("method") == "notifications/message"]
+
+
+@pytest.mark.parametrize(("level", "lines"), [("debug", LINES), ("info", LINES[1:]), ("alert", [])])
+async def test_a_request_says_from_which_level_on(
+    level: str, lines: list[Any], play: Play, upstream: Chatty
+) -> None:
+    reply = await play().call("rec.say", {"lines": LINES}, _meta={f"{META}logLevel": level})
+
+    assert heard(reply) == lines
+    assert reply.text == "done"
+    assert upstream.calls[0].message["params"]["_meta"][f"{META}logLevel"] == level
+
+
+async def test_who_says_nothing_hears_nothing(play: Play, upstream: Chatty) -> None:
+    reply = await play().call("rec.say", {"lines": LINES})
+
+    assert heard(reply) == []
+    assert f"{META}logLevel" not in upstream.calls[0].message["params"]["_meta"]
+
+
+async def test_a_level_that_there_is_not_is_refused(play: Play, upstream: Chatty) -> None:
+    meta = {f"{META}logLevel": "loud"}
+
+    refused = await play().call("rec.say", {"lines": []}, _meta=meta)
+
+    assert (refused.status, refused.error["code"]) == (400, -32602)
+    assert upstream.calls == []
+
+
+@pytest.mark.parametrize("revision", LEGACY)
+async def test_a_session_says_it_once(revision: str, play: Play, upstream: Chatty) -> None:
+    agent, other = play(revision), play(revision)
+
+    said = await agent.ask("logging/setLevel", {"level": "warning"})
+    first = await agent.call("rec.say", {"lines": LINES})
+    second = await agent.call("rec.say", {"lines": [*LINES, LINES[1]]})
+    others = await other.call("rec.say", {"lines": []})
+
+    assert said.result == {}
+    assert heard(first) == LINES[1:]
+    assert heard(second) == [LINES[1], LINES[1]]
+    assert heard(others) == []
+    wrong = await agent.ask("logging/setLevel", {"level": 3})
+    assert wrong.error["code"] == -32602
