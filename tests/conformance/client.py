@@ -7,9 +7,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core.abilities import Given
 from registry.upstream import Discovery, Limits, Target, Upstreams, declared_params, param_headers
 
 EXAMPLES: dict[str, Any] = {
@@ -36,9 +37,25 @@ async def main(url: str) -> None:
                 arguments=json.dumps(arguments).encode(),
                 limits=Limits(total_s=20),
                 param_headers=param_headers(declared_params(schema), arguments),
+                asking=User(),
+                abilities=("form",),
             )
     finally:
         await upstreams.aclose()
+
+
+class User:
+    """Takes every form as it is proposed."""
+
+    async def look(self, requests: Mapping[str, Any], round_: int) -> dict[str, Given]:
+        return {key: Given(self._accepted(request)) for key, request in requests.items()}
+
+    wait = look
+
+    def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
+        properties = request["params"]["requestedSchema"]["properties"]
+        content = {name: part.get("default", value(part)) for name, part in properties.items()}
+        return {"action": "accept", "content": content}
 
 
 def wanted(found: Discovery) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
+    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -20,7 +21,7 @@ from mcp_types import (
     Tool,
 )
 
-from tests.conformance import shelf
+from tests.conformance import questions, shelf
 
 # The smallest of all PNG files, and a WAV file without a sample.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -79,24 +80,31 @@ ANSWERS: dict[str, list[ContentBlock]] = {
     "test_tool_with_progress": [text("It is done.")],
     "test_error_handling": [text("This tool intentionally returns an error for testing")],
     "json_schema_2020_12_tool": [text("The schema is what matters.")],
+    "test_tool_with_logging": [text("It is done.")],
+    "test_logging_tool": [text("It is done.")],
 }
 
 
 async def list_tools(
     ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
 ) -> ListToolsResult:
-    return ListToolsResult(tools=[tool(name) for name in ANSWERS])
+    return ListToolsResult(tools=[tool(name) for name in (*ANSWERS, *questions.QUESTIONS)])
 
 
 def tool(name: str) -> Tool:
-    plain = {"type": "object", "additionalProperties": False}
-    schema = VOCABULARY if name.startswith("json_schema") else plain
+    schema = VOCABULARY if name.startswith("json_schema") else questions.schema(name)
     return Tool(name=name, description=f"Tool {name} of the suite.", input_schema=schema)
 
 
 async def call_tool(
     ctx: ServerRequestContext[Any], params: CallToolRequestParams
-) -> CallToolResult:
+) -> CallToolResult | InputRequiredResult:
+    if params.name in questions.QUESTIONS:
+        return questions.ask(ctx, params)
+    if params.name in ("test_tool_with_logging", "test_logging_tool"):
+        for words in ("started", "processing data", "completed"):
+            await ctx.session.send_log_message("info", words, related_request_id=ctx.request_id)
+            await anyio.sleep(0.05)
     if params.name == "test_tool_with_progress":
         for step in (0, 50, 100):
             await ctx.session.report_progress(step, 100)

@@ -14,6 +14,7 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ImageContent,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -28,6 +29,8 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+
+from tests.conformance import questions
 
 Context = ServerRequestContext[Any]
 Page = PaginatedRequestParams | None
@@ -44,6 +47,7 @@ PROMPTS = {
     "test_prompt_with_arguments": ["arg1", "arg2"],
     "test_prompt_with_embedded_resource": ["resourceUri"],
     "test_prompt_with_image": [],
+    questions.PROMPT: [],
 }
 _of_template = re.compile(r"test://template/([^/]+)/data").fullmatch
 
@@ -85,8 +89,12 @@ def _prompt(name: str) -> Prompt:
     return Prompt(name=name, description=f"Prompt {name} of the suite.", arguments=arguments)
 
 
-async def get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
+async def get(
+    ctx: Context, params: GetPromptRequestParams
+) -> GetPromptResult | InputRequiredResult:
     given = params.arguments or {}
+    if params.name == questions.PROMPT and not params.input_responses:
+        return questions.about_the_prompt()
     first: TextContent | ImageContent | EmbeddedResource
     match params.name:
         case "test_prompt_with_arguments":

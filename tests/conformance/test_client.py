@@ -12,12 +12,14 @@ SCENARIOS = {
     "2025-11-25": [
         "initialize",
         "tools_call",
+        "elicitation-sep1034-client-defaults",
         "sse-retry",
         "json-schema-2020-12-preservation",
     ],
     "2026-07-28": [
         "tools_call",
         "request-metadata",
+        "sep-2322-client-request-state",
         "http-standard-headers",
         "http-custom-headers",
         "http-invalid-tool-headers",

@@ -9,6 +9,8 @@ import pytest
 
 from config.embedded.valkey import free_port
 from policies.models import Effect
+from registry import services
+from registry.models import Server as RegisteredServer
 from tests.conformance.suite import assert_clean, check
 from tests.flows.house import House, open_house, rule
 from tests.flows.servers import Server
@@ -28,6 +30,27 @@ SCENARIOS = {
     "tools-call-mixed-content": BOTH,
     "tools-call-error": BOTH,
     "tools-call-with-progress": BOTH,
+    "logging-set-level": LEGACY,
+    "tools-call-with-logging": LEGACY,
+    "tools-call-sampling": LEGACY,
+    "tools-call-elicitation": LEGACY,
+    "elicitation-sep1034-defaults": ["2025-11-25"],
+    "elicitation-sep1330-enums": ["2025-11-25"],
+    "server-stateless": ["2026-07-28"],
+    "input-required-result-basic-elicitation": ["2026-07-28"],
+    "input-required-result-basic-sampling": ["2026-07-28"],
+    "input-required-result-basic-list-roots": ["2026-07-28"],
+    "input-required-result-request-state": ["2026-07-28"],
+    "input-required-result-multiple-input-requests": ["2026-07-28"],
+    "input-required-result-multi-round": ["2026-07-28"],
+    "input-required-result-missing-input-response": ["2026-07-28"],
+    "input-required-result-non-tool-request": ["2026-07-28"],
+    "input-required-result-result-type": ["2026-07-28"],
+    "input-required-result-unsupported-methods": ["2026-07-28"],
+    "input-required-result-tampered-state": ["2026-07-28"],
+    "input-required-result-capability-check": ["2026-07-28"],
+    "input-required-result-ignore-extra-params": ["2026-07-28"],
+    "input-required-result-validate-input": ["2026-07-28"],
     "json-schema-2020-12": ["2025-11-25", "2026-07-28"],
     "resources-list": BOTH,
     "resources-read-text": BOTH,
@@ -45,6 +68,16 @@ SCENARIOS = {
     "dns-rebinding-protection": ["2025-11-25", "2026-07-28"],
     "http-header-validation": ["2026-07-28"],
 }
+# Wishes of the suite: that lists change as soon as the server behind us changes its own. Servers
+# are looked at every few minutes, and what is new waits for a person.
+WISHES = {
+    "server-stateless": frozenset(
+        (
+            "sep-2575-server-sends-tools-list-changed-on-subscription",
+            "sep-2575-server-sends-prompts-list-changed-on-subscription",
+        )
+    )
+}
 ALL = [(one, revision) for one, revisions in SCENARIOS.items() for revision in revisions]
 
 
@@ -58,6 +91,9 @@ def house(
     server = Running(argv, env=stack.env, log=log, ready=lambda it: "running on" in it.text())
     opened = open_house(stack, [Server("suite", url=f"http://{HOST}:{port}/mcp")])
     rule(Effect.ALLOW, "*", position=1)
+    # Models are asked only where an operator says so.
+    suite_server = RegisteredServer.objects.get(slug="suite")
+    services.set_relays(suite_server, RegisteredServer.Relay.values, by=None)
     yield opened
     server.kill()
 
@@ -66,4 +102,6 @@ def house(
 def test_nothing_fails(scenario: str, revision: str, house: House, tmp_path: Path) -> None:
     url, token = house.url("suite"), house.token
 
-    assert_clean(check("server", scenario, revision, tmp_path, url=url, token=token))
+    checks = check("server", scenario, revision, tmp_path, url=url, token=token)
+
+    assert_clean(checks, but=WISHES.get(scenario, frozenset()))
