@@ -28,6 +28,9 @@ from gateway.endpoint import Endpoint  # noqa: E402
 # So long a client that keeps its connection is waited for, to tell it with an answer that it ends.
 # Who asks more rarely finds it closed, as after any pause.
 LAST_ANSWERS_S = 2.0
+# Longer than any common client keeps an idle connection (httpx 5 s, aiohttp 15 s, Go 90 s): where
+# the server closes first, a request that meets the close cannot be told from one that ran.
+IDLE_S = 120
 
 app = Endpoint()
 
@@ -66,6 +69,7 @@ def main() -> None:
         server_header=False,
         proxy_headers=False,
         log_level="warning",
+        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=max(1, round(settings.STOP_WITHIN_S)),
     )
     Server(config).run([asked_for()])
