@@ -112,7 +112,16 @@ def _obstacle(call: Call, tool: PublishedTool | None) -> str:
         return _("The agent's token was revoked or has expired.")
     if not published.offers(call.toolset, tool, agent_id=call.agent_id):
         return _("The toolset no longer offers the tool to the agent.")
-    return _other_statement(call, tool) or _policy_obstacle(call, tool)
+    return (
+        _fixed_otherwise(call, tool) or _other_statement(call, tool) or _policy_obstacle(call, tool)
+    )
+
+
+def _fixed_otherwise(call: Call, tool: PublishedTool) -> str:
+    shown = published.shown(call.toolset, tool)
+    if shown.is_readable and (not shown.pins or shown.agrees(orjson.loads(call.to_send))):
+        return ""
+    return _("The toolset now fixes arguments of the tool otherwise.")
 
 
 def _other_statement(call: Call, tool: PublishedTool) -> str:

@@ -25,7 +25,7 @@ from gateway.bearers import speaking_for
 from policies.decide import Decision
 from registry.models import ShownTool, Tool, Toolset
 from registry.published import Violation
-from registry.shown import pins, without
+from registry.shown import as_written, without
 
 # What takes longer is looked at while it runs.
 WAIT_S = 1.5
@@ -73,7 +73,8 @@ def ways(tool: Tool, person: User) -> list[Way]:
 def _way(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> Way:
     if said is None:
         return Way(agent, toolset, tool.exposed_name)
-    return Way(agent, toolset, said.name or tool.exposed_name, tuple(pins(said.pinned)))
+    shown = as_written(said.name, said.title, said.description, said.pinned)
+    return Way(agent, toolset, shown.name or tool.exposed_name, tuple(shown.pins))
 
 
 def schema(tool: Tool, way: Way | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from registry import definitions, methods, offered, schemas
 from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Definition, Server, ShownTool, Tool, Toolset
 from registry.offered import NOTHING, Offered
-from registry.shown import AS_IT_IS, Shown, pins, placed
+from registry.shown import AS_IT_IS, Shown, as_written, placed
 from registry.violations import Violation, violations
 
 __all__ = ["Catalogue", "Connection", "PublishedTool", "PublishedToolset", "Violation"]
@@ -165,6 +165,12 @@ def offers(slug: str, tool: PublishedTool, *, agent_id: int) -> bool:
     return Toolset.objects.filter(holds, slug=slug, agents=agent_id).exists()
 
 
+def shown(slug: str, tool: PublishedTool) -> Shown:
+    """How this toolset shows the tool now."""
+    row = ShownTool.objects.filter(toolset__slug=slug, tool=tool.tool_id).first()
+    return _row(row) if row else AS_IT_IS
+
+
 def _tools(candidates: QuerySet[Tool]) -> Iterator[PublishedTool]:
     lines = list(
         candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
@@ -306,9 +312,15 @@ def _shown() -> dict[int, dict[int, Shown]]:
     """By toolset and tool."""
     shown: dict[int, dict[int, Shown]] = defaultdict(dict)
     for said in ShownTool.objects.all():
-        fixed = pins(said.pinned)
-        shown[said.toolset_id][said.tool_id] = Shown(said.name, said.title, said.description, fixed)
+        shown[said.toolset_id][said.tool_id] = _row(said)
     return shown
+
+
+def _row(said: ShownTool) -> Shown:
+    found = as_written(said.name, said.title, said.description, said.pinned)
+    if not found.is_readable:
+        log.error("Tool %s is not offered: what is fixed is no JSON object.", said.tool_id)
+    return found
 
 
 def _toolset(
@@ -320,6 +332,7 @@ def _toolset(
     shown: Mapping[int, Shown],
 ) -> PublishedToolset:
     by_server: dict[str, dict[int, tuple[str, PublishedTool]]] = defaultdict(dict)
+    tools = {pk: tool for pk, tool in tools.items() if pk not in shown or shown[pk].is_readable}
     for pk, tool in tools.items():
         by_server[tool.server_slug][pk] = (tool.name, tool)
     given = {pk: said.name for pk, said in shown.items()}

@@ -17,7 +17,7 @@ BY_OPERATOR = "countersign/byOperator"
 TOOL = "countersign/tool"
 _OURS = "countersign/"
 
-__all__ = ["AS_IT_IS", "Ambiguous", "Pin", "Shown", "pins", "placed", "without"]
+__all__ = ["AS_IT_IS", "Ambiguous", "Pin", "Shown", "as_written", "pins", "placed", "without"]
 
 Thing = TypeVar("Thing")
 
@@ -42,6 +42,8 @@ class Shown:
     title: str = ""
     description: str = ""
     pins: Mapping[str, Pin] = field(default_factory=dict)
+    # If not, nobody knows what must not be said otherwise: then the tool is not offered.
+    is_readable: bool = True
 
     def words(self, content: Mapping[str, Any], *, name: str, exposed_name: str) -> dict[str, Any]:
         """The definition as agents get it; what an operator said in it is marked as theirs."""
@@ -68,6 +70,11 @@ class Shown:
         fixed = [Violation(json_path([name]), FIXED) for name in differing]
         return _joined(arguments, missing), whole, fixed
 
+    def agrees(self, parsed: Any) -> bool:
+        """Is all that is fixed in these arguments, as it is fixed?"""
+        given = parsed if isinstance(parsed, dict) else {}
+        return all(name in given and pin.is_same(given[name]) for name, pin in self.pins.items())
+
 
 # The value itself is not told: it may be what agents shall not know.
 FIXED = "is fixed by this toolset: leave it out"
@@ -84,6 +91,14 @@ def pins(text: str) -> dict[str, Pin]:
         name: Pin(strict_json.one_line(text[slice(*where[name])]), value)
         for name, value in values.items()
     }
+
+
+def as_written(name: str, title: str, description: str, pinned: str) -> Shown:
+    """Of a row, which may have been written past our checks."""
+    try:
+        return Shown(name, title, description, pins(pinned))
+    except ValueError:
+        return Shown(name, title, description, is_readable=False)
 
 
 def without(schema: Any, names: Iterable[str]) -> Any:

@@ -19,7 +19,7 @@ from core.http import page
 from registry import clients, showing
 from registry.models import Definition, ShownTool, Tool, Toolset
 from registry.names import MAX_NAME
-from registry.shown import Shown, pins
+from registry.shown import Shown, as_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +122,15 @@ def _told(tool: Tool, said: ShownTool | None) -> dict[str, Any]:
     """The server's own words, and what agents get instead."""
     definition: Definition | None = tool.published or tool.latest
     name = (said and said.name) or tool.exposed_name
-    shown = Shown(said.name, said.title, said.description, pins(said.pinned)) if said else Shown()
+    shown = as_written(said.name, said.title, said.description, said.pinned) if said else Shown()
     content = definition.content if definition else {}
     told = shown.words(content, name=name, exposed_name=tool.exposed_name) if content else {}
     prefixed = [(client, prefix + name) for client, prefix in clients.PREFIXES.items()]
     return {
         "definition": definition,
         "told": told,
-        "is_offered": tool.state == Tool.State.PUBLISHED and tool.server.enabled,
+        "is_offered": shown.is_readable
+        and tool.state == Tool.State.PUBLISHED
+        and tool.server.enabled,
         "prefixed": [(c, whole, len(whole), len(whole) > MAX_NAME) for c, whole in prefixed],
     }

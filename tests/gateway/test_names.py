@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.test import AsyncClient
 
 from accounts.models import User
 from approvals.models import Approval
@@ -13,7 +14,7 @@ from audit.models import Entry
 from calls.models import Call
 from policies.models import Effect
 from registry import showing
-from registry.models import Tool, Toolset
+from registry.models import ShownTool, Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.gateway.conftest import AddRule, Play, decide, server, the_call, until
 from tests.processes import Stack
@@ -136,13 +137,24 @@ async def test_what_is_fixed_cannot_be_said_otherwise(
     assert (await the_call()).state == "refused"
 
 
-async def test_what_people_approve_holds_what_is_fixed(
+@pytest.mark.parametrize(
+    ("later", "state"),
+    [
+        ({"pinned": '{"city": "Arnhem"}'}, "superseded"),
+        ({"pinned": '{"city": "Utrecht", "unit": "C"}'}, "superseded"),
+        ({"pinned": '{"city":"Utrecht"}', "title": "Weather"}, "succeeded"),
+        ({}, "succeeded"),
+    ],
+)
+async def test_what_people_approve_holds_what_is_fixed_and_is_sent_only_so(
     play: Play,
     toolset: Toolset,
     rule: AddRule,
     upstream: Recorder,
     alice: User,
     stack: Stack,
+    later: dict[str, str],
+    state: str,
 ) -> None:
     assert stack.worker
     await show(toolset, "rec.form", pinned='{"city": "Utrecht"}')
@@ -152,17 +164,42 @@ async def test_what_people_approve_holds_what_is_fixed(
     assert (await agent.call("rec.form", {"days": 2})).result["taskId"]
     approval = await Approval.objects.select_related("call").aget()
     shown = bytes(approval.call.arguments)
-    # Fixed otherwise while it waits: what was approved is what is sent.
-    await show(toolset, "rec.form", pinned='{"city": "Arnhem"}')
+    await show(toolset, "rec.form", **later)
     await decide(alice)
 
     async def has_ended() -> bool:
-        return (await the_call()).state == "succeeded"
+        return (await the_call()).state == state
 
     await until(has_ended)
 
     assert json.loads(shown) == {"days": 2, "city": "Utrecht"}
-    assert [call.arguments for call in upstream.calls] == [shown]
+    sent = [shown] if state == "succeeded" else []
+    assert [call.arguments for call in upstream.calls] == sent
+
+
+@pytest.mark.parametrize("pinned", ["{", "[1]", '{"text": "a", "text": "b"}'])
+async def test_what_is_fixed_by_nobody_knows_what_is_not_offered(
+    play: Play,
+    toolset: Toolset,
+    upstream: Recorder,
+    async_client: AsyncClient,
+    bob: User,
+    pinned: str,
+) -> None:
+    """Written past our checks: the rest of the catalogue is there, and the page to mend it."""
+    await show(toolset, "rec.echo", pinned='{"text": "a"}')
+    await ShownTool.objects.aupdate(pinned=pinned)
+
+    tools = await listed(play())
+    reply = await play().call("rec.echo", {"text": "b"})
+    await async_client.aforce_login(bob)
+    page = await async_client.get(f"/toolsets/{toolset.slug}/tools/rec.echo/")
+
+    assert "rec.form" in tools
+    assert "rec.echo" not in tools
+    assert reply.error["code"] == -32602
+    assert upstream.calls == []
+    assert page.status_code == 200
 
 
 async def test_an_agent_that_asks_beforehand_is_told_of_the_same_arguments(
