@@ -7,12 +7,13 @@ What the gateway holds afterwards is what it held after the first cycle.
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import aiohttp
 import psutil
 import pytest
 from asgiref.sync import sync_to_async
@@ -35,6 +36,14 @@ CYCLES = 4
 MORE_MIB = 24
 _numbers = count(1)
 PIPE = [sys.executable, "-m", "examples.calculator"]
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    """Streams stay open as long as it all lasts, and a silent one ends the test one day."""
+    timeout = aiohttp.ClientTimeout(total=LASTS_S + 300)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        yield session
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,10 @@ async def test_an_agent_works_on_whatever_its_servers_do(
             )
 
         await until(is_as_before)
+        # With -s: what a long run saw.
+        sys.stdout.write(
+            f"{cycles} cycles, {server.calls - calls} calls, {before} {held(gateway)}\n"
+        )
         assert server.calls - calls >= cycles * len(agents) * 2 * (len(moods) + 1)
 
 
