@@ -7,7 +7,7 @@ from tests.processes import ROOT
 
 PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
-COLUMNS = ("list", "call", "error", "progress", "cancel")
+COLUMNS = ("list", "call", "error", "progress", "cancel", "resource", "prompt")
 CLIENTS = {
     "python": "Python SDK 2.3, 2026-07-28",
     "python-legacy": "Python SDK 2.3, 2025-11-25",

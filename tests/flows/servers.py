@@ -18,7 +18,7 @@ from tests.processes import HOST, ROOT, Running
 
 MODULES = ROOT / "node_modules" / "@modelcontextprotocol"
 NODE = shutil.which("node") or "there-is-no-node"
-EVERYTHING = [NODE, str(MODULES / "server-everything" / "dist" / "index.js")]
+HEARING = Path(__file__).parent / "clients" / "hearing.mjs"
 FILESYSTEM = [NODE, str(MODULES / "server-filesystem" / "dist" / "index.js")]
 MEMORY = [NODE, str(MODULES / "server-memory" / "dist" / "index.js")]
 THINKING = [NODE, str(MODULES / "server-sequential-thinking" / "dist" / "index.js")]
@@ -45,7 +45,7 @@ class Server:
 def running_servers(folder: Path, env: dict[str, str]) -> Iterator[dict[str, Server]]:
     """All of them; those on stdio are started by whoever wants to talk to them."""
     examples = example_servers(folder / "outbox")
-    servers = [Server("everything", [*EVERYTHING, "stdio"]), *of_others(folder)]
+    servers = [Server("everything", everything(folder, "everything", "stdio")), *of_others(folder)]
     servers += [Server(it.slug, it.argv) for it in examples if it.slug in ON_STDIO]
     with ExitStack() as running, ThreadPoolExecutor() as pool:
         starting = [
@@ -61,6 +61,12 @@ def running_servers(folder: Path, env: dict[str, str]) -> Iterator[dict[str, Ser
             running.callback(server.process.kill)
             servers.append(server)
         yield {server.slug: server for server in servers}
+
+
+def everything(folder: Path, slug: str, transport: str) -> list[str]:
+    script = MODULES / "server-everything" / "dist" / "index.js"
+    env = ["/usr/bin/env", f"HEARD={folder / slug}.heard"]
+    return [*env, NODE, "--import", str(HEARING), str(script), transport]
 
 
 def of_others(folder: Path) -> list[Server]:
@@ -125,14 +131,16 @@ def _example_over_http(example: ExampleServer, folder: Path, env: dict[str, str]
 
 def _everything_over_http(folder: Path, env: dict[str, str]) -> Server:
     port = free_port()
-    argv, env = [*EVERYTHING, "streamableHttp"], {**env, "PORT": str(port)}
-    return _started("everything-http", argv, port, folder, env, says="listening on port")
+    slug, env = "everything-http", {**env, "PORT": str(port)}
+    argv = everything(folder, slug, "streamableHttp")
+    return _started(slug, argv, port, folder, env, says="listening on port")
 
 
 def _everything_over_events(folder: Path, env: dict[str, str]) -> Server:
     port = free_port()
-    argv, env, says = [*EVERYTHING, "sse"], {**env, "PORT": str(port)}, "running on port"
-    return _started("everything-sse", argv, port, folder, env, says=says, path="/sse")
+    slug, env = "everything-sse", {**env, "PORT": str(port)}
+    argv, says = everything(folder, slug, "sse"), "running on port"
+    return _started(slug, argv, port, folder, env, says=says, path="/sse")
 
 
 def _started(
@@ -219,3 +227,25 @@ EVERYTHING_ASKED: list[Question] = [
     ("get-resource-links", {"count": 2}),
     ("trigger-long-running-operation", {"duration": 0.2, "steps": 2}),
 ]
+FEATURES = "demo://resource/static/document/features.md"
+PROMPTS: list[Question] = [
+    ("simple-prompt", {}),
+    ("args-prompt", {"city": "Delft"}),
+    ("resource-prompt", {"resourceType": "Text", "resourceId": "7"}),
+]
+
+# By server with resources or prompts: what is read there, and what is got, good ones and bad.
+READ: dict[str, list[str]] = {
+    "documents": ["documents://refunds"],
+    "everything": [FEATURES, "demo://resource/dynamic/text/7", "demo://resource/dynamic/text/x"],
+    "everything-http": [FEATURES, "demo://resource/dynamic/blob/7"],
+    "everything-sse": [FEATURES, "demo://resource/dynamic/text/7"],
+    "memory": ["memory://knowledge-graph"],
+    "sqlite": ["memo://insights"],
+}
+GOT: dict[str, list[Question]] = {
+    "everything": PROMPTS,
+    "everything-http": PROMPTS,
+    "everything-sse": PROMPTS,
+    "sqlite": [("mcp-demo", {"topic": "fruit"})],
+}

@@ -8,7 +8,8 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -26,8 +27,8 @@ from registry.services import set_handling
 from tests.flows import compatibility, snippets
 from tests.flows.directly import directly
 from tests.flows.house import TOOLSET, House, commands, decide, open_house, rule
-from tests.flows.servers import Question, Server, questions, running_servers
-from tests.flows.visitors import Json, Refused, Visitor, visiting
+from tests.flows.servers import GOT, READ, Question, Server, questions, running_servers
+from tests.flows.visitors import Json, Reader, Refused, Visitor, visiting
 from tests.gateway.conftest import until
 from tests.processes import Stack
 
@@ -46,6 +47,9 @@ LASTING = [client for client in REVISIONS if client != "inspector"]
 EVERYTHING = ("everything", "everything-http", "everything-sse")
 # Members of `_meta` that Countersign adds.
 OURS = ("countersign/", "io.modelcontextprotocol/serverInfo")
+# How long an answer may be kept, and who may: its server says nothing of it.
+TOLD_BY_US = ("resultType", "ttlMs", "cacheScope", "_meta")
+BLOB = '(?<="blob": ")[^"]*'
 # Tools that it adds.
 OWN = [DEFINITIONS[name] for name in own_tools()]
 
@@ -83,10 +87,35 @@ async def said(server: Server, questions: list[Question]) -> Json:
             await link.ask("tools/call", {"name": tool, "arguments": arguments})
             for tool, arguments in questions
         ]
+        asked = {
+            (method, named): answer_of(await link.ask(method, params))
+            for method, named, params in beside_tools(server.slug)
+        }
     return {
         "tools": [without_tasks(tool) for tool in listed["result"]["tools"]],
-        "answers": [answer.get("result") or answer["error"] for answer in answers],
+        "answers": [answer_of(answer) for answer in answers],
+        "beside": asked,
     }
+
+
+def answer_of(message: Json) -> Json:
+    answer: Json = message.get("result") or message["error"]
+    return answer
+
+
+LISTS = ("resources/list", "resources/templates/list", "prompts/list")
+
+
+def beside_tools(slug: str) -> Iterator[tuple[str, str, Json]]:
+    """Method, what is asked for, and parameters: of resources and prompts."""
+    if slug not in READ:
+        return
+    for method in LISTS:
+        yield method, "", {}
+    for uri in READ[slug]:
+        yield "resources/read", uri, {"uri": uri}
+    for name, arguments in GOT.get(slug, []):
+        yield "prompts/get", name, {"name": name, **({"arguments": arguments} if arguments else {})}
 
 
 def without_tasks(tool: Json) -> Json:
@@ -102,8 +131,9 @@ def house(
     rule(Effect.ALLOW, "*", position=900)
     rule(Effect.ASK, "send_mail", position=100)
     # A server that is cut off cannot say how far it came; here an operator says it does not matter.
-    report = Tool.objects.get(exposed_name="reports.write_report")
-    set_handling(report, by=None, mode="auto", timeout_s=900, safe_to_repeat=True)
+    for slug, (tool, _arguments) in LASTS_LONG.items():
+        row = Tool.objects.get(exposed_name=f"{slug}.{tool}")
+        set_handling(row, by=None, mode="auto", timeout_s=900, safe_to_repeat=True)
     return house
 
 
@@ -197,6 +227,56 @@ async def test_one_server_alone_is_as_if_met_directly(
     assert answers == truth["weather"]["answers"]
 
 
+@pytest.mark.parametrize("slug", READ)
+async def test_it_gets_resources_and_prompts_as_their_server_gives_them(
+    client: str, slug: str, house: House, truth: dict[str, Json]
+) -> None:
+    """At the server's own address: of all at once, the first that lists a URI is asked for it."""
+    asked = {(method, named): params for method, named, params in beside_tools(slug)}
+    if client == "inspector":
+        asked = {key: asked[key] for key in shortest(asked)}
+
+    async with visiting(client, house.url(slug), house.token) as visitor:
+        found = {key: await beside(visitor, key[0], params) for key, params in asked.items()}
+
+    assert found == {key: comparable(truth[slug]["beside"][key], key[0]) for key in asked}
+    compatibility.note(client, [slug], "resource")
+    if slug in GOT:
+        compatibility.note(client, [slug], "prompt")
+
+
+def shortest(asked: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """One resource and one prompt."""
+    first: dict[str, tuple[str, str]] = {}
+    for method, named in asked:
+        if named:
+            first.setdefault(method, (method, named))
+    return list(first.values())
+
+
+async def beside(visitor: Reader, method: str, params: Json) -> Json:
+    try:
+        result = await visitor.ask(method, params)
+    except Refused as error:
+        # One of the SDKs puts words of its own before it.
+        said = error.message.removeprefix(f"MCP error {error.code}: ")
+        return {"code": error.code, "message": said}
+    return comparable(result, method)
+
+
+def comparable(answer: Json, method: str) -> Json:
+    """Without what is ours, in one order, and without the time of day that some of it tells."""
+    if method in LISTS:
+        member = "prompts" if method == "prompts/list" else "resources"
+        member = "resourceTemplates" if "templates" in method else member
+        items = [item for item in answer.get(member, []) if "countersign:" not in json.dumps(item)]
+        return {member: sorted(items, key=lambda item: str(item["name"]))}
+    left = {name: value for name, value in answer.items() if name not in TOLD_BY_US}
+    text = re.sub(BLOB, lambda found: b64decode(found[0]).decode(), json.dumps(left))
+    without: Json = json.loads(re.sub(r"\d+:\d\d:\d\d [AP]M", "then", text))
+    return without
+
+
 async def test_it_hears_how_far_a_call_is(lasting_client: str, house: House) -> None:
     client = lasting_client
     steps: dict[str, list[Json]] = {"ours": [], **{slug: [] for slug in EVERYTHING}}
@@ -221,33 +301,51 @@ async def test_it_hears_how_far_a_call_is(lasting_client: str, house: House) -> 
     compatibility.note(client, ["reports", *EVERYTHING], "progress")
 
 
+LASTS_LONG = {
+    "reports": ("write_report", {"seconds": 600}),
+    **dict.fromkeys(EVERYTHING, ("trigger-long-running-operation", {"duration": 60, "steps": 600})),
+}
+
+
 async def test_it_can_change_its_mind(
-    lasting_client: str, house: House, servers: dict[str, Server]
+    lasting_client: str, house: House, servers: dict[str, Server], folder: Path
 ) -> None:
     client = lasting_client
-    before = given_up(servers["reports"])
-    under_way = asyncio.Event()
-
     async with visiting(client, house.url(), house.token) as visitor:
-        call = asyncio.create_task(
-            visitor.call("reports.write_report", {"seconds": 600}, lambda step: under_way.set())
-        )
-        async with asyncio.timeout(15):
-            await under_way.wait()
-        call.cancel()
-        await asyncio.wait([call])
+        for slug, (tool, arguments) in LASTS_LONG.items():
+            heard = told(folder, slug)
+            if slug == "reports":
+                heard = partial(given_up, servers["reports"])
+            await changes_its_mind(visitor, f"{slug}.{tool}", arguments, heard)
+            assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
+            compatibility.note(client, [slug], "cancel")
 
-        async def has_ended() -> bool:
-            return (await Call.objects.alatest("asked_at")).state != State.RUNNING
 
-        async def has_given_up() -> bool:
-            return given_up(servers["reports"]) == before + 1
+async def changes_its_mind(
+    visitor: Visitor, tool: str, arguments: Json, heard: Callable[[], int]
+) -> None:
+    before, under_way = heard(), asyncio.Event()
+    call = asyncio.create_task(visitor.call(tool, arguments, lambda step: under_way.set()))
+    async with asyncio.timeout(15):
+        await under_way.wait()
+    call.cancel()
+    await asyncio.wait([call])
 
-        await until(has_ended)
-        await until(has_given_up)
-        assert (await Call.objects.alatest("asked_at")).state == State.CANCELLED
-        assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
-    compatibility.note(client, ["reports"], "cancel")
+    async def has_ended() -> bool:
+        return (await Call.objects.alatest("asked_at")).state != State.RUNNING
+
+    async def has_heard() -> bool:
+        return heard() == before + 1
+
+    await until(has_ended)
+    await until(has_heard)
+    assert (await Call.objects.alatest("asked_at")).state == State.CANCELLED
+
+
+def told(folder: Path, slug: str) -> Callable[[], int]:
+    """How often the server was told that a call was given up."""
+    note = folder / f"{slug}.heard"
+    return lambda: note.stat().st_size if note.exists() else 0
 
 
 def given_up(reports: Server) -> int:

@@ -45,6 +45,12 @@ class Visitor(Protocol):
     async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json: ...
 
 
+class Reader(Visitor, Protocol):
+    async def ask(self, method: str, params: Json) -> Json:
+        """Of resources and prompts."""
+        ...
+
+
 class PythonVisitor:
     def __init__(self, url: str, token: str, mode: str) -> None:
         self.url, self.token = url, token
@@ -99,6 +105,19 @@ class PythonVisitor:
         except MCPError as error:
             raise Refused(error.code, error.message) from error
         return _json(result)
+
+    async def ask(self, method: str, params: Json) -> Json:
+        asking: dict[str, Callable[..., Any]] = {
+            "resources/list": self.client.list_resources,
+            "resources/templates/list": self.client.list_resource_templates,
+            "resources/read": self.client.read_resource,
+            "prompts/list": self.client.list_prompts,
+            "prompts/get": self.client.get_prompt,
+        }
+        try:
+            return _json(await asking[method](**params))
+        except MCPError as error:
+            raise Refused(error.code, error.message) from error
 
 
 def _json(model: Any) -> Json:
@@ -195,6 +214,10 @@ class ScriptVisitor:
         result: Json = answer["result"]
         return result
 
+    async def ask(self, method: str, params: Json) -> Json:
+        result: Json = (await self._ask({"method": method, "params": params}))["result"]
+        return result
+
 
 class RawVisitor:
     """No SDK at all: the requests that a program of the spring of 2025 would write."""
@@ -217,6 +240,13 @@ class RawVisitor:
         except asyncio.CancelledError:
             await self._take_back(message["id"])
             raise
+        if "error" in last:
+            raise Refused(last["error"]["code"], last["error"]["message"])
+        result: Json = last["result"]
+        return result
+
+    async def ask(self, method: str, params: Json) -> Json:
+        last = (await self.agent.ask(method, params)).last
         if "error" in last:
             raise Refused(last["error"]["code"], last["error"]["message"])
         result: Json = last["result"]
@@ -266,6 +296,13 @@ class InspectorVisitor:
         pairs = ["--tool-arg", *given] if given else []
         return await self._run("--method", "tools/call", "--tool-name", tool, *pairs)
 
+    async def ask(self, method: str, params: Json) -> Json:
+        given = [f"{name}={value}" for name, value in params.get("arguments", {}).items()]
+        more = ["--uri", params["uri"]] if "uri" in params else []
+        more += ["--prompt-name", params["name"]] if "name" in params else []
+        more += ["--prompt-args", *given] if given else []
+        return await self._run("--method", method, *more)
+
     async def _run(self, *more: str) -> Json:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
@@ -303,7 +340,7 @@ CLIENTS = (
 
 
 @asynccontextmanager
-async def visiting(client: str, url: str, token: str) -> AsyncIterator[Visitor]:
+async def visiting(client: str, url: str, token: str) -> AsyncIterator[Reader]:
     """`-legacy`: with a handshake; `-opens`: can show its user a page; `-v1`: the earlier SDK."""
     language, _, mode = client.partition("-")
     if language == "python":

@@ -26,6 +26,15 @@ def plain(model: Any) -> Any:
 
 
 async def answered(client: Any, request: dict[str, Any]) -> dict[str, Any]:
+    if "method" in request:
+        asking = {
+            "resources/list": client.list_resources_mcp,
+            "resources/templates/list": client.list_resource_templates_mcp,
+            "resources/read": client.read_resource_mcp,
+            "prompts/list": client.list_prompts_mcp,
+            "prompts/get": client.get_prompt_mcp,
+        }
+        return {"result": plain(await asking[request["method"]](**request["params"]))}
     if "name" not in request:
         return {"tools": [plain(tool) for tool in await client.list_tools()]}
     number = request["id"]

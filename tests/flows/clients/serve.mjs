@@ -29,9 +29,22 @@ export async function serve(client, { listPage, callTool }) {
     return { result: await callTool({ name, arguments: given }, options) };
   }
 
+  const asking = {
+    'resources/list': () => client.listResources(),
+    'resources/templates/list': () => client.listResourceTemplates(),
+    'resources/read': (params) => client.readResource(params),
+    'prompts/list': () => client.listPrompts(),
+    'prompts/get': (params) => client.getPrompt(params),
+  };
+
+  async function answered(request) {
+    if (request.method) return { result: await asking[request.method](request.params) };
+    return request.name ? call(request) : list();
+  }
+
   async function answer(request) {
     try {
-      say({ id: request.id, ...(await (request.name ? call(request) : list())) });
+      say({ id: request.id, ...(await answered(request)) });
     } catch (error) {
       say({ id: request.id, error: { code: error.code ?? error.name, message: error.message } });
     }
