@@ -54,13 +54,16 @@ def request(path: str, token: str, method: str, params: dict[str, Any]) -> str:
     return "\r\n".join(headers) + "\r\n\r\n" + body
 
 
-def load(port: int, request: str, expected: str, connections: int, seconds: float) -> Seen:
+def load(
+    port: int, request: str, expected: str, connections: int, seconds: float, look: str = ""
+) -> Seen:
     order = {
         "port": port,
         "request": request,
         "expected": expected,
         "connections": connections,
         "seconds": seconds,
+        "look": look,
     }
     argv = [sys.executable, "-m", "benchmarks.load"]
     asked = json.dumps(order)

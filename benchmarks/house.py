@@ -30,9 +30,17 @@ class House:
     token: str
     gateway_pid: int
     data: Path
+    stack: Stack | None = None
 
     def gateway_cpu(self) -> float:
         return cpu_seconds(self.gateway_pid)
+
+    def worker_cpu(self) -> float:
+        """Of its processes that are there from first to last."""
+        if self.stack is None or "worker" not in self.stack.started:
+            return 0.0
+        first = self.stack.worker.pid
+        return sum(map(cpu_seconds, [first, *children_of(first)]))
 
     def database_cpu(self) -> float:
         """Of every process of this PostgreSQL, those that have ended included."""
@@ -68,7 +76,7 @@ def house(data: Path) -> Iterator[House]:
         upstream = resources.enter_context(_upstream(port, data / "upstream.log"))
         token = _world(f"http://{HOST}:{port}/mcp")
         stack = resources.enter_context(Stack(data))
-        yield House(stack.agents_port, port, token, stack.agents.pid, data)
+        yield House(stack.agents_port, port, token, stack.agents.pid, data, stack)
         assert upstream.poll() is None
 
 

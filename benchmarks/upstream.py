@@ -30,6 +30,10 @@ RESULTS = {
     "tools/list": {**COMMON, "tools": TOOLS},
 }
 JSON = (b"content-type", b"application/json")
+EVENTS = (b"content-type", b"text/event-stream")
+# What echo is asked to say when it shall tell how far it is.
+TELLS = "steps"
+STEPS = 3
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -39,15 +43,41 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         got = await receive()
         body += got["body"]
     request = orjson.loads(body)
+    if tells(request):
+        await stream(request, send)
+        return
     reply = orjson.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result(request)})
     headers = [JSON, (b"content-length", b"%d" % len(reply))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": reply})
 
 
+def tells(request: dict[str, Any]) -> bool:
+    params = request["params"]
+    text = params.get("arguments", {}).get("text")
+    return text == TELLS and "progressToken" in params.get("_meta", {})
+
+
+async def stream(request: dict[str, Any], send: Any) -> None:
+    """Each step by itself, as a server that works would send them."""
+    await send({"type": "http.response.start", "status": 200, "headers": [EVENTS]})
+    token = request["params"]["_meta"]["progressToken"]
+    for number in range(1, STEPS + 1):
+        params = {"progressToken": token, "progress": number, "total": STEPS}
+        said = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        await send({"type": "http.response.body", "body": event(said), "more_body": True})
+    reply = {"jsonrpc": "2.0", "id": request["id"], "result": result(request)}
+    await send({"type": "http.response.body", "body": event(reply)})
+
+
+def event(message: dict[str, Any]) -> bytes:
+    return b"event: message\ndata: %b\n\n" % orjson.dumps(message)
+
+
 def result(request: dict[str, Any]) -> dict[str, Any]:
     if request["method"] == "tools/call":
-        text = request["params"]["arguments"]["text"]
+        arguments = request["params"]["arguments"]
+        text = arguments.get("text") or arguments["query"]
         return {"resultType": "complete", "content": [{"type": "text", "text": text}]}
     return RESULTS[request["method"]]
 
