@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -73,7 +74,9 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[RawServer]:
+async def serving(
+    handler: Handler, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[RawServer]:
     raw = RawServer(handler)
     open_writers: set[asyncio.Task[None]] = set()
 
@@ -88,7 +91,7 @@ async def serving(handler: Handler) -> AsyncIterator[RawServer]:
             open_writers.discard(task)
             writer.transport.abort()
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     raw.port = server.sockets[0].getsockname()[1]
     try:
         yield raw
