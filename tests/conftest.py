@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.test import TransactionTestCase
+from hypothesis import settings
 
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role, ensure_roles
 from tests.database import Cleaner
+
+# How long an example takes is the machine's affair, which may be busy.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

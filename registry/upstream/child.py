@@ -80,6 +80,10 @@ class Waiting:
     left_s: float = 0.0
 
 
+class Deaf(NotSent):
+    """The process takes nothing, or no more."""
+
+
 class Child(asyncio.SubprocessProtocol):
     def __init__(self, stderr: Tail) -> None:
         self._loop = asyncio.get_running_loop()
@@ -130,12 +134,12 @@ class Child(asyncio.SubprocessProtocol):
     def write(self, line: bytes) -> None:
         """Hand over one message; NotSent if none of it can have been taken."""
         if self.ended or self._transport is None:
-            raise NotSent("The server's process has ended.")
+            raise Deaf("The server's process has ended.")
         pipe = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
         if pipe is None or pipe.is_closing():
-            raise NotSent("The server's process reads no input any more.")
+            raise Deaf("The server's process reads no input any more.")
         if pipe.get_write_buffer_size() + len(line) > _UNREAD:
-            raise NotSent("The server's process does not read its input.")
+            raise Deaf("The server's process does not read its input.")
         # Raw line ends can only stand between tokens, and here they would end the message.
         if b"\n" in line or b"\r" in line:
             line = line.replace(b"\n", b" ").replace(b"\r", b" ")

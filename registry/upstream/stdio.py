@@ -13,7 +13,7 @@ import orjson
 
 from registry.upstream import questions, wire
 from registry.upstream.calling import Call, Withdrawal
-from registry.upstream.child import Child, Tail, Way
+from registry.upstream.child import Child, Deaf, Tail, Way
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
@@ -123,9 +123,10 @@ class StdioServer:
                 return running
             try:
                 self._ready = await self._start()
-            except NotSent:
-                raise
             except UpstreamError as error:
+                # What kept it from being started says so itself.
+                if isinstance(error, NotSent) and not isinstance(error, Deaf):
+                    raise
                 raise NotSent(
                     f"The server did not start. {error}", detail=self._last_words()
                 ) from error
@@ -171,7 +172,7 @@ class StdioServer:
         except Answered as error:
             said = error.data if isinstance(error.data, dict) else {}
             return wire.best_legacy(said.get("supported"))
-        except (Lost, TimedOut, Nonsense):
+        except (Lost, TimedOut, Nonsense, Deaf):
             return LEGACY[0]
         offered = opening.get("supportedVersions")
         if not isinstance(offered, list) or MODERN not in offered:

@@ -26,6 +26,7 @@ from registry.upstream import (
     TooLarge,
     Upstreams,
 )
+from registry.upstream.child import Child, Tail
 from tests.upstreams.local import local_upstreams
 
 SERVER = str(Path(__file__).parent.parent / "upstreams" / "on_stdio.py")
@@ -228,6 +229,25 @@ async def test_a_process_that_keeps_ending_is_left_alone(upstreams: Upstreams) -
             await called(upstreams, "pid", target=target("dead"))
 
     assert "cannot find my configuration" in caught.value.detail
+
+
+async def test_a_process_that_ends_before_it_is_greeted_did_not_start(
+    upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Child.start
+
+    async def start_late(where: Target, stderr: Tail) -> Child:
+        child = await start(where, stderr)
+        await asyncio.wait([child._gone])
+        return child
+
+    monkeypatch.setattr(Child, "start", start_late)
+    for _ in range(2):
+        with pytest.raises(NotSent, match="did not start") as caught:
+            await called(upstreams, "pid", target=target("dead"))
+        assert "cannot find my configuration" in caught.value.detail
+    with pytest.raises(NotSent, match="ended 5 times within 60 seconds"):
+        await called(upstreams, "pid", target=target("dead"))
 
 
 async def test_a_missing_program_is_certain(upstreams: Upstreams) -> None:
