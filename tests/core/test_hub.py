@@ -171,7 +171,7 @@ async def test_a_killed_broker_is_noticed_and_met_again(house: House, tmp_path: 
         hosts = [valkey.urls()["REDIS_URL"]]
         real = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
         with override_settings(CHANNEL_LAYERS={"default": real | {"CONFIG": {"hosts": hosts}}}):
-            await house.watch("one", "queue")
+            await met(house, "one")
             await ring("queue")
             assert await house.told() == {"one": {"queue"}}
 
@@ -182,19 +182,19 @@ async def test_a_killed_broker_is_noticed_and_met_again(house: House, tmp_path: 
                 await house.hub.join("two", ["queue"])
 
             with again(valkey):
-                await met_again(house)
+                await met(house, "two")
                 await ring("queue")
                 assert "two" in await house.told()
                 await house.hub.leave("two")
             await layer().flush()
 
 
-async def met_again(house: House) -> None:
+async def met(house: House, watcher: str) -> None:
     async with asyncio.timeout(20):
         while True:
             # As a page tries again and again.
             with contextlib.suppress(Deaf):
-                await house.watch("two", "queue")
+                await house.watch(watcher, "queue")
                 return
 
 
