@@ -75,6 +75,19 @@ def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Offic
     talk.get_by_role("button", name="Ask the agent").press("Enter")
     expect(talk.get_by_role("listitem").last).to_contain_text("Question to the agent")
 
+    # What the call's page draws within itself is a page for those without JavaScript.
+    alice.goto(f"/queue/{office.held}/talk/")
+    talk.get_by_text("2 comments").press("Enter")
+    expect(talk.get_by_text("Who is Ana?")).to_be_hidden()
+    talk.get_by_text("2 comments").click()
+    expect(talk.get_by_text("Who is Ana?")).to_be_visible()
+    talk.get_by_label("Comment").fill("Ana has left.")
+    talk.get_by_role("button", name="Comment").press("Enter")
+    expect(talk.get_by_role("listitem").last).to_contain_text("Ana has left.")
+    talk.get_by_label("Comment").fill("Since when?")
+    talk.get_by_role("button", name="Ask the agent").click()
+    expect(talk.get_by_role("listitem").last).to_contain_text("Question to the agent")
+
 
 def test_one_freezes_and_somebody_else_lets_it_go_on(
     opened: Opened, alice: Page, office: Office

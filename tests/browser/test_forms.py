@@ -85,6 +85,10 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
     alice.goto(f"/queue/{approved(office)}/grant/")
     # The legend stands where the labels stand.
     expect(alice.locator("legend").first).to_have_css("padding-left", "0px")
+    body = alice.get_by_role("group", name="$.body")
+    choose(body.get_by_role("combobox"), "prefix")
+    body.get_by_label("It begins with").fill("")
+    body.get_by_label("It begins with").press_sequentially("Hello ")
     subject = alice.get_by_role("group", name="$.subject")
     choose(subject.get_by_role("combobox"), "set")
     subject.get_by_label("One value a line").fill("Minutes of Tuesday\nMinutes of Friday")
@@ -101,7 +105,9 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
     expect(alice.get_by_text("holds from now on")).to_be_visible()
     made = Grant.objects.get()
     assert (made.max_uses, made.days, made.start_minute, made.end_minute) == (3, [0], 540, 1020)
-    assert made.bounds[0]["values"] == ['"Minutes of Tuesday"', '"Minutes of Friday"']
+    said = {tuple(bound["path"]): bound for bound in made.bounds}
+    assert said["body",]["prefix"] == "Hello "
+    assert said["subject",]["values"] == ['"Minutes of Tuesday"', '"Minutes of Friday"']
 
 
 def test_an_edit_adds_an_item_and_is_kept_from_the_agent(alice: Page, office: Office) -> None:

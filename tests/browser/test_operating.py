@@ -4,8 +4,9 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from registry.models import Server, Tool, Toolset
+from registry.models import Item, Server, Tool, Toolset
 from tests.browser.conftest import Opened
+from tests.browser.every_page import shelve
 from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.registry.offering import ADD, Offering, serving
@@ -54,6 +55,31 @@ def test_what_waits_at_a_server_is_reviewed_and_published_together(
 
     expect(alice.get_by_text("Published: 1.")).to_be_visible()
     assert Tool.objects.get(exposed_name="words.translate").state == Tool.State.PUBLISHED
+
+
+def test_what_a_server_offers_beside_tools_is_read_and_published(
+    alice: Page, office: Office
+) -> None:
+    shelve(office.sly.server)
+    alice.goto("/servers/words/items/")
+    changed = alice.get_by_role("listitem").filter(has_text="Version 2, as its server says now")
+    changed.get_by_text("Version 2, as its server says now").press("Enter")
+    expect(changed.locator("pre").first).to_contain_text("Read me first.")
+    changed.get_by_text("Version 1, which was published").click()
+    expect(changed.locator("pre").last).not_to_contain_text("Read me first.")
+    alice.get_by_role("link", name="Review it").press("Enter")
+    alice.wait_for_url("**/servers/words/review/")
+
+    template = alice.get_by_role("listitem").filter(has_text="notes://day/{day}")
+    template.get_by_text("As its server wrote it").press("Enter")
+    expect(template.locator("pre")).to_contain_text("One day's notes.")
+    template.get_by_role("button", name="Publish").press("Enter")
+    expect(template).to_have_count(0)
+    alice.get_by_role("button", name="Publish all of it").click()
+
+    expect(alice.get_by_text("Nothing waits here")).to_be_visible()
+    states = Item.objects.filter(server=office.sly.server).values_list("state", flat=True)
+    assert set(states) == {Item.State.PUBLISHED}
 
 
 def test_tags_are_written_and_found_by(alice: Page, office: Office) -> None:
@@ -119,6 +145,16 @@ def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) 
         expect(alice.get_by_label("office")).to_be_checked(checked=not before)
     alice.get_by_role("link", name="Its calls").click()
     alice.wait_for_url("**/calls/?agent=ledger-clerk")
+
+    # What the page draws within itself is a page for those without JavaScript.
+    alice.goto("/agents/ledger-clerk/toolsets/")
+    alice.get_by_label("office").press("Space")
+    alice.get_by_role("button", name="Save the toolsets").press("Enter")
+    alice.wait_for_url("**/agents/ledger-clerk/")
+    expect(alice.get_by_label("office")).not_to_be_checked()
+    alice.goto("/agents/scout/connect/")
+    alice.get_by_text("Configuration for each client").press("Enter")
+    expect(alice.locator("#claude-desktop")).to_contain_text("mcpServers")
 
 
 def test_rules_are_asked_what_would_happen(alice: Page, office: Office) -> None:

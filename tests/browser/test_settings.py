@@ -82,10 +82,14 @@ def test_a_tool_is_renamed_and_described_with_the_keyboard(
     page.goto("/toolsets/office/")
     page.get_by_role("link", name="mailer.send_mail").last.focus()
     page.keyboard.press("Enter")
+    page.get_by_role("link", name="Back to the toolset").press("Enter")
+    page.wait_for_url("**/toolsets/office/")
+    page.go_back()
 
     page.get_by_label("Name for agents").focus()
     page.keyboard.type("post")
     page.keyboard.press("Tab")
+    page.keyboard.type("Post")
     page.keyboard.press("Tab")
     page.keyboard.type("Letters of the office.")
     page.keyboard.press("Tab")
@@ -95,6 +99,7 @@ def test_a_tool_is_renamed_and_described_with_the_keyboard(
 
     expect(page.get_by_text("as you said")).to_be_visible()
     expect(page.get_by_text("mcp__countersign__post").first).to_be_visible()
+    expect(page.locator("pre")).to_contain_text('"title": "Post"')
     expect(page.locator("pre")).to_contain_text("Letters of the office.")
     expect(page.locator("pre")).not_to_contain_text('"subject"')
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"

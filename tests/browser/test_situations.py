@@ -144,6 +144,30 @@ def test_a_version_is_published_once_from_two_windows(
     assert Tool.objects.get(pk=office.sly.pk).state == Tool.State.PUBLISHED
 
 
+def test_the_catalogues_rows_need_no_line_and_follow_another_window(
+    opened: Opened, alice: Page, office: Office
+) -> None:
+    # The line is lost, and stays so.
+    alice.route_web_socket("**/live/**", lambda socket: socket.close(code=1012))
+    alice.goto("/catalogue/?server=words")
+    expect(alice.locator("[data-connection]")).to_have_text("Reconnecting")
+    row = alice.locator("#found .rows li").filter(has_text="words.translate")
+    expect(row).to_contain_text("Waiting to be published")
+    other = opened(office.alice)
+    other.goto(f"/tools/{office.sly.exposed_name}/")
+    other.get_by_role("button", name="Publish version 1").click()
+    expect(other.get_by_text("agents get it now")).to_be_visible()
+
+    alice.get_by_role("searchbox", name="Search").press_sequentially("translate")
+
+    expect(alice).to_have_url(re.compile("q=translate"))
+    expect(row).to_have_count(1)
+    expect(row).not_to_contain_text("Waiting to be published")
+    alice.go_back()
+    alice.reload()
+    expect(row).not_to_contain_text("Waiting to be published")
+
+
 @pytest.fixture
 def deaf(opened: Opened, office: Office) -> Page:
     """A window that hears nothing of the end of its session."""
