@@ -83,7 +83,8 @@ class Whole:
         write("wanted", *chosen)
         comparing = [item for item in items if item.path == HERE / COMPARING]
         items[:] = [item for item in items if item not in comparing]
-        if self.config.option.lf or _is_everything(there, chosen | read("finished")):
+        done = chosen | read("finished")
+        if _cache_of_last_failed(self.config) or _is_everything(there, done):
             items += comparing
         elif comparing:
             self.config.hook.pytest_deselected(items=comparing)
@@ -97,8 +98,9 @@ class Whole:
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         if is_worker():
             return
-        if self.is_to_be_finished and config.cache:
-            config.cache.set(REMEMBERED, str(directory()))
+        cache = getattr(config, "cache", None)
+        if self.is_to_be_finished and cache:
+            cache.set(REMEMBERED, str(directory()))
         elif self.is_ours:
             shutil.rmtree(os.environ.pop(DIRECTORY))
 
@@ -113,6 +115,11 @@ def _is_everything(there: set[str], done: set[str]) -> bool:
     return there <= done and files == {file.name for file in HERE.glob("test_*.py")} - {COMPARING}
 
 
+def _cache_of_last_failed(config: pytest.Config) -> pytest.Cache | None:
+    # A run with -p no:cacheprovider has neither the option nor a cache.
+    return config.cache if config.getoption("lf", default=False) else None
+
+
 def is_worker() -> bool:
     return "PYTEST_XDIST_WORKER" in os.environ
 
@@ -121,7 +128,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """`manage.py test` gives the directory to its runs; any other run has its own."""
     is_ours = DIRECTORY not in os.environ
     if is_ours:
-        again = config.cache.get(REMEMBERED, "") if config.option.lf and config.cache else ""
+        cache = _cache_of_last_failed(config)
+        again = cache.get(REMEMBERED, "") if cache else ""
         is_there = again and Path(again).is_dir()
         os.environ[DIRECTORY] = again if is_there else tempfile.mkdtemp(prefix="countersign-used-")
     config.pluginmanager.register(Whole(config, is_ours=is_ours), "every-control")
