@@ -61,7 +61,8 @@ def test_a_strangers_pages_can_be_read_and_used(
     opened: Opened, office: Office, address: str
 ) -> None:
     # A page that is not there is the browser's complaint, and the one that is looked at.
-    page = opened(may_complain=address == "/nowhere/")
+    said = ("/nowhere/: 404", "status of 404") if address == "/nowhere/" else ()
+    page = opened(will_complain_of=said)
     page.goto(address)
 
     assert look(page) == []
