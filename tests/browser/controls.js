@@ -16,7 +16,7 @@
   const part = (e) => {
     if (e.matches("[data-without-script]")) return "without JavaScript";
     if (e.matches("[data-copy]")) return "many pages";
-    if (e.closest("header.rail, dialog, .skip, .breadcrumbs, #frozen")) return "frame";
+    if (e.closest("header.rail, dialog, .skip, .breadcrumbs, #frozen, .plain-page > .wordmark")) return "frame";
     if (e.closest(".schema-form")) return "form of a schema";
     if (e.closest("[data-card]")) return "card";
     return location.pathname;
