@@ -28,7 +28,7 @@ from calls.states import State
 from policies.models import Effect, Rule
 from policies.services import remove_rule, save_rule
 from registry import services
-from registry.models import Server, Tool, Toolset
+from registry.models import Server, ShownTool, Tool, Toolset
 from tests.console import scenery
 
 UNPUBLISHED = "The tool is no longer published."
@@ -240,6 +240,16 @@ def its_toolset(world: World, call: Call, draw: Draw) -> Iterator[str]:
             services.assign(toolset, world.scout, by=world.ada)
         case _:
             yield from _set(world, Toolset, toolset.pk, "slug", "desk", draw(words), TOOLSET)
+
+
+@change
+def what_is_fixed(world: World, call: Call, draw: Draw) -> Iterator[str]:
+    """No argument has such a name."""
+    pinned = draw(st.sampled_from(["[", "[1]"]) | words.map(lambda word: f'{{"fixed {word}": 1}}'))
+    assert call.tool
+    row = ShownTool.objects.create(toolset=world.toolset, tool=call.tool, pinned=pinned)
+    yield "The toolset now fixes arguments"
+    row.delete()
 
 
 # -- By whose word --------------------------------------------------------------------------------
