@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from calls.safekeeping import End, Safekeeping
 from calls.states import Executed, State
 from calls.transitions import LET_GO, NOTE_TASK, Outcome, ending
 from core import abilities
+from core.errors import CountersignError
 from core.journal import Journal
 from core.live import Bell
 from registry.published import CALL, Connection, PublishedTool
@@ -124,6 +125,10 @@ def owner_name() -> str:
     return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid4().hex[:8]}"
 
 
+class Unwatched(CountersignError):
+    """The server does not tell of changes now; says why."""
+
+
 class Engine:
     """Sends calls from one event loop. `flights` are those sent and not yet written down."""
 
@@ -187,6 +192,15 @@ class Engine:
             del self.flights[sending.call_id]
             if self._leaving and not self.flights:
                 self._empty.set()
+
+    async def watch(
+        self, connection: Connection, uris: Sequence[str], on_update: Callable[[str], None]
+    ) -> None:
+        """As long as the server tells of these resources. Raises Unwatched, with the reason."""
+        try:
+            await self.upstreams.watch(self._target(connection), uris, on_update)
+        except* UpstreamError as errors:
+            raise Unwatched(str(errors.exceptions[0])) from errors
 
     async def _send(self, sending: Sending, flight: Flight, ear: Ear) -> Outcome:
         meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)

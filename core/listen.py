@@ -21,6 +21,7 @@ CANCEL = "countersign_cancel"
 ANSWERED = "countersign_answered"
 CHANGED = "countersign_changed"
 LEVEL = "countersign_level"
+SUBSCRIBED = "countersign_subscribed"
 
 Handler = Callable[[str], None]
 

@@ -14,12 +14,13 @@ from typing import Any
 import orjson
 
 from core.errors import RecordUnavailable
-from gateway import legacy
+from gateway import legacy, subscribing
 from gateway.exchange import Exchange, Turn
 from gateway.refusals import CLOSE, RETRY_LATER, Refusal, invalid_params
 from gateway.revisions import META
 from gateway.runtime import Snapshot
 from gateway.stream import Reply
+from gateway.subscribing import Subscriptions
 from registry.published import CALL
 
 SUBSCRIPTION = META + "subscriptionId"
@@ -32,6 +33,8 @@ CHANGES = {
 # Each holds a connection and a task, whoever asks for it.
 OF_ONE_AGENT, OF_ALL = 32, 2_000
 
+UPDATES = "resourceSubscriptions"
+_UPDATED = "notifications/resources/updated"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 _open: Counter[int] = Counter()
@@ -44,12 +47,17 @@ async def listen(turn: Turn) -> bytes:
     if not isinstance(wanted, dict):
         raise invalid_params("params.notifications must be an object: what you want to hear of.")
     tag = {SUBSCRIPTION: orjson.Fragment(turn.message.id)}
-    with _place(turn.exchange) as ended:
+    with _place(turn.exchange) as ended, _hearing(turn.exchange, turn.reply, tag) as heard:
         turn.reply.stream()
         # What we cannot tell of is left out, so that the client knows.
-        honoured = {name: True for name in CHANGES if wanted.get(name) is True}
-        turn.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
+        honoured: dict[str, Any] = {name: True for name in CHANGES if wanted.get(name) is True}
         told = {name: _notification(CHANGES[name], {"_meta": tag}) for name in honoured}
+        uris = wanted.get(UPDATES)
+        allowed = await heard.allowed(uris if isinstance(uris, list) else [])
+        if allowed:
+            honoured[UPDATES] = list(allowed)
+        turn.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
+        await heard.join(allowed)
         await _hear(turn.exchange, turn.reply, ended, told)
     return turn.result(orjson.dumps({"resultType": "complete", "_meta": tag}))
 
@@ -60,12 +68,32 @@ async def get(exchange: Exchange, receive: Any, send: Any) -> None:
         message = "Only POST here: a stream to GET stands beside a session, and none was named."
         raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
     legacy.client_of(exchange.headers, exchange.bearer.agent_id)
+    session = subscribing.digest(exchange.headers.text(legacy.SESSION) or "")
     reply = Reply(receive, send)
-    with _place(exchange) as ended:
+    with _place(exchange) as ended, _hearing(exchange, reply, None) as heard:
         reply.stream()
         told = {name: _notification(method, None) for name, method in CHANGES.items()}
-        await _hear(exchange, reply, ended, told)
+        following = asyncio.create_task(heard.follow(session), name="follow a session")
+        try:
+            await _hear(exchange, reply, ended, told)
+        finally:
+            following.cancel()
     await reply.end()
+
+
+@contextlib.contextmanager
+def _hearing(
+    exchange: Exchange, reply: Reply, tag: dict[str, Any] | None
+) -> Iterator[Subscriptions]:
+    """Of changes of single resources."""
+    more = {} if tag is None else {"_meta": tag}
+    heard = Subscriptions(
+        exchange, lambda uri: reply.push(_notification(_UPDATED, {"uri": uri, **more}))
+    )
+    try:
+        yield heard
+    finally:
+        heard.close()
 
 
 def end_all() -> None:

@@ -25,7 +25,7 @@ INSTRUCTIONS = (
 )
 CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
-    "resources": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
     "prompts": {"listChanged": True},
     "completions": {},
     "logging": {},

@@ -21,6 +21,7 @@ from gateway import (
     prompts,
     replies,
     resources,
+    subscribing,
     task_methods,
 )
 from gateway.exchange import Client, Exchange, Turn
@@ -63,6 +64,8 @@ LEGACY_METHODS: dict[str, Handler] = {
     **_BOTH,
     "ping": _ping,
     "logging/setLevel": hearing.set_level,
+    "resources/subscribe": subscribing.subscribe,
+    "resources/unsubscribe": subscribing.unsubscribe,
 }
 
 

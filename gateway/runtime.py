@@ -30,6 +30,7 @@ from core.errors import RecordUnavailable
 from gateway.ears import Ears
 from gateway.levels import Levels
 from gateway.opening import Openings
+from gateway.updates import Updates
 from gateway.watch import Watch
 from policies import decide
 from policies.decide import RuleBook
@@ -63,6 +64,7 @@ class Runtime:
         self.ears: Ears[Snapshot] = Ears(self.hands.listener, self.fresh)
         # Calls that go on although nobody is answered just now.
         self._calls: set[asyncio.Task[Answer | None]] = set()
+        self.updates = Updates(self.hands.engine, self.hands.listener)
         self._snapshot: Snapshot | None = None
         self._checked_at = float("-inf")
         self._reading = asyncio.Lock()
@@ -72,6 +74,7 @@ class Runtime:
         await self.hands.start()
 
     async def aclose(self) -> None:
+        await self.updates.aclose()
         await self.ears.aclose()
         await self._cut_off()
         await self.watch.aclose()

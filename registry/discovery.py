@@ -301,9 +301,16 @@ def _take_down(server: Server, found: Found) -> None:
         fields["revision"] = found.revision
     if server.by_events != found.by_events:
         fields["by_events"] = found.by_events
+    if server.tells_of_updates != (tells := _tells_of_updates(found)):
+        fields["tells_of_updates"] = tells
     for name, value in fields.items():
         setattr(server, name, value)
     server.save(update_fields=list(fields))
+
+
+def _tells_of_updates(found: Found) -> bool:
+    declared = found.capabilities.get("resources")
+    return isinstance(declared, dict) and declared.get("subscribe") is True
 
 
 def _set_health(server: Server, health: Server.Health, reason: str) -> None:

@@ -112,3 +112,23 @@ class ItemVersion(models.Model):
     @property
     def description(self) -> str:
         return str(self.content.get("description") or "")
+
+
+class Subscription(models.Model):
+    """A client of an earlier revision wants to hear when a resource changes: a row, because the
+    stream on which it hears may hang on another process."""
+
+    # The digest of its session, which ends within a day.
+    session = models.CharField(max_length=64)
+    agent = models.ForeignKey("accounts.Agent", models.CASCADE, related_name="+")
+    uri = models.TextField()
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="registry_subscribed_once", fields=["session", "uri"])
+        ]
+
+    def __str__(self) -> str:
+        return self.uri

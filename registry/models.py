@@ -20,7 +20,7 @@ from accounts.models import Agent
 from core import abilities
 from core.triggers import Refuse, append_only, configuration
 from registry import definitions
-from registry.items import Item, ItemVersion
+from registry.items import Item, ItemVersion, Subscription
 
 __all__ = [
     "Definition",
@@ -31,6 +31,7 @@ __all__ = [
     "OwnTool",
     "Publication",
     "Server",
+    "Subscription",
     "Tag",
     "Tool",
     "ToolQuerySet",
@@ -91,6 +92,8 @@ class Server(models.Model):
     # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
     by_events = models.BooleanField(default=False, db_default=False, editable=False)
     server_info = models.JSONField(default=dict, editable=False)
+    # It says that it tells of changed resources to who subscribes.
+    tells_of_updates = models.BooleanField(default=False, db_default=False, editable=False)
     health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
     health_reason = models.TextField(blank=True, editable=False)
     health_since = models.DateTimeField(default=timezone.now, editable=False)
@@ -112,6 +115,7 @@ class Server(models.Model):
             "relays",
             "revision",
             "by_events",
+            "tells_of_updates",
         )
 
     def __str__(self) -> str:

@@ -25,6 +25,8 @@ class Offered:
     # URIs that the server lists, and that nobody has published.
     withheld: frozenset[str] = frozenset()
     reads: bool = True
+    # Of changes to who subscribes.
+    tells: bool = False
 
     def of(self, *, reads: bool, gets: bool) -> Offered:
         """As far as agents may read its resources and get its prompts."""
@@ -67,20 +69,29 @@ def load() -> dict[int, Offered]:
         if line.state != Item.State.PUBLISHED and line.kind == Item.Kind.RESOURCE:
             withheld[line.server_id].add(line.key)
     return {
-        server_id: _offered(shelves[server_id], withheld[server_id])
-        for server_id in {line.server_id for line in lines}
+        server_id: _offered(shelves[server_id], withheld[server_id], tells)
+        for server_id, tells in {(line.server_id, line.server__tells_of_updates) for line in lines}
     }
 
 
-_COLUMNS = ("server_id", "kind", "key", "state", "published_id", "published__digest")
+_COLUMNS = (
+    "server_id",
+    "kind",
+    "key",
+    "state",
+    "published_id",
+    "published__digest",
+    "server__tells_of_updates",
+)
 
 
-def _offered(shelves: Mapping[str, dict[str, Any]], withheld: set[str]) -> Offered:
+def _offered(shelves: Mapping[str, dict[str, Any]], withheld: set[str], tells: bool) -> Offered:
     return Offered(
         resources=shelves.get(Item.Kind.RESOURCE, {}),
         templates=_templates(shelves.get(Item.Kind.TEMPLATE, {})),
         prompts=shelves.get(Item.Kind.PROMPT, {}),
         withheld=frozenset(withheld),
+        tells=tells,
     )
 
 

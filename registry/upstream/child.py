@@ -92,6 +92,8 @@ class Child(asyncio.SubprocessProtocol):
         self._waiting: dict[int, Waiting] = {}
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
+        # Hears what belongs to no call.
+        self.ear: Callable[[Message], None] | None = None
         self.ended = False
 
     @classmethod
@@ -130,6 +132,10 @@ class Child(asyncio.SubprocessProtocol):
             for errand in waiting.errands:
                 errand.cancel()
             del self._waiting[id_]
+
+    async def over(self) -> None:
+        """Until its process has ended."""
+        await asyncio.shield(self._gone)
 
     def write(self, line: bytes) -> None:
         """Hand over one message; NotSent if none of it can have been taken."""
@@ -226,6 +232,8 @@ class Child(asyncio.SubprocessProtocol):
         if named:
             named.heard_at = self._loop.time()
             named.way.hear(message)
+        elif self.ear is not None:
+            self.ear(message)
 
     def _asked_by(self, question: Message) -> Waiting | None:
         """Whose call it is about. Nothing says so; with several out, it would be a guess, and

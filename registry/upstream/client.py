@@ -20,12 +20,13 @@ from registry.upstream.values import (
     OnProgress,
     OnStatus,
     OnTask,
+    OnUpdate,
     Reply,
     Target,
     TaskRef,
 )
 from registry.upstream.web import WebServer
-from registry.upstream.wire import TOOLS_CALL
+from registry.upstream.wire import TOOLS_CALL, Message
 
 Server = WebServer | StdioServer
 
@@ -119,6 +120,21 @@ class Upstreams:
         call = Call("", b"", limits, cancel=cancel, on_status=on_status, asking=asking)
         call.abilities = abilities
         return await tasks.follow(await self._able(target, call), ref, call)
+
+    async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:
+        """As long as the server tells of these resources, over a connection or process that has
+        nothing else to do; `on_update` gets each URI that changed."""
+
+        def hear(message: Message) -> None:
+            uri = (message.params or {}).get("uri")
+            if message.method == "notifications/resources/updated" and isinstance(uri, str):
+                on_update(uri)
+
+        server = self._made(target)
+        try:
+            await server.watch(uris, hear)
+        finally:
+            await server.close()
 
     def stderr(self, key: str) -> str:
         """The end of what a server's processes wrote to their standard error."""

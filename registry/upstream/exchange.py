@@ -107,6 +107,22 @@ async def exchange(links: Links, order: Order) -> Message:
         raise _failure(error, order) from error
 
 
+async def overhear(links: Links, order: Order) -> None:
+    """A stream that brings no reply, until it ends."""
+    assert order.hear is not None
+    try:
+        async with asyncio.timeout(order.limits.total_s):
+            arrived = await _send(links, order)
+            try:
+                if arrived.status != 200 or _kind(arrived) != "text/event-stream":
+                    raise BadStatus(arrived.status)
+                await _reply_in(arrived, EventStream(order.limits.max_bytes), order)
+            finally:
+                arrived.close()
+    except _FAILURES as error:
+        raise _failure(error, order) from error
+
+
 async def deliver(links: Links, order: Order) -> int:
     """Send what has no reply (a notification, an answer); the status is all that comes back."""
     try:

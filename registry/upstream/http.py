@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from core.outbound import Refused
 from registry.upstream import questions, wire
 from registry.upstream.agreement import Agreement, base_headers
 from registry.upstream.calling import Call, Withdrawal
-from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head
+from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head, overhear
 from registry.upstream.links import Links
 from registry.upstream.standing import Standing
 from registry.upstream.statuses import Unacquainted, meaning, refusal
@@ -23,6 +23,7 @@ from registry.upstream.values import (
     Answered,
     CancelledUpstream,
     Limits,
+    Lost,
     Nonsense,
     NotSent,
     Reply,
@@ -30,11 +31,13 @@ from registry.upstream.values import (
     TimedOut,
     UpstreamError,
 )
-from registry.upstream.wire import LEGACY, MODERN, Message
+from registry.upstream.wire import LEGACY, LISTEN, MODERN, WATCHED, Message
 
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 _PROBE_S = 15.0
 _ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
+
+Hear = Callable[[Message], None]
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +129,30 @@ class HttpServer:
             return await exchange(self._links, order)
         except BadStatus as bad:
             raise meaning(bad, id_, modern=agreement.modern) from None
+
+    async def watch(self, uris: Sequence[str], hear: Hear) -> None:
+        """Until the server ends the stream on which it tells of these resources."""
+        agreement = self._agreement or await self._settle(Limits())
+        if agreement.modern:
+            id_ = next(self._ids)
+            body = wire.request(id_, LISTEN, wire.listening(uris))
+            order = self._order(id_, body, agreement.head(LISTEN), WATCHED)
+            order.hear = hear
+            await self._watched(exchange(self._links, order))
+            return
+        order = self._order(0, b"", agreement.listening(), WATCHED)
+        order.hear = hear
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._watched(overhear(self._links, order)))
+            for uri in uris:
+                params = b'"uri":' + orjson.dumps(uri)
+                await self._ask(agreement, "resources/subscribe", params, Limits())
+
+    async def _watched(self, stream: Coroutine[Any, Any, object]) -> None:
+        try:
+            await stream
+        except BadStatus as bad:
+            raise Lost(f"The server tells of no changes: HTTP {bad.status}.") from None
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""

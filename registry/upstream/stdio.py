@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from registry.upstream.values import (
     TimedOut,
     UpstreamError,
 )
-from registry.upstream.wire import LEGACY, MODERN, Message
+from registry.upstream.wire import LEGACY, LISTEN, MODERN, WATCHED, Message
 
 _STARTS, _WITHIN_S = 5, 60.0
 # A server may take its time to start, and an older one need not answer what it does not know.
@@ -93,6 +93,20 @@ class StdioServer:
         id_ = next(self._ids)
         line = wire.about_task(id_, method, task, modern=self._revision == MODERN, more=more)
         return await child.ask(id_, line, limits, Way())
+
+    async def watch(self, uris: Sequence[str], hear: Callable[[Message], None]) -> None:
+        """As long as the process lives that tells of these resources: one that has no calls."""
+        child = self._running() or await self._prepare()
+        if self._revision == MODERN:
+            id_ = next(self._ids)
+            line = wire.request(id_, LISTEN, wire.listening(uris))
+            await child.ask(id_, line, WATCHED, Way(hear))
+            return
+        child.ear = hear
+        for uri in uris:
+            params = b'"uri":' + orjson.dumps(uri)
+            await self._ask(child, "resources/subscribe", params, Limits(), modern=False)
+        await child.over()
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""

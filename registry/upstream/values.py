@@ -91,6 +91,8 @@ OnTask = Callable[[TaskRef], Awaitable[None]]
 OnStatus = Callable[[str], None]
 Answers = dict[str, Given]
 OnProgress = Callable[[Progress], None]
+# The URI of a resource that changed.
+OnUpdate = Callable[[str], None]
 OnLog = Callable[[dict[str, Any]], None]
 
 

@@ -1,12 +1,12 @@
 """A server at a URL: Streamable HTTP, or where that is not spoken, what came before it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from registry.upstream.calling import Call
 from registry.upstream.events import FORGOTTEN, Stream
-from registry.upstream.http import HttpServer
+from registry.upstream.http import Hear, HttpServer
 from registry.upstream.links import Links
 from registry.upstream.stdio import StdioServer
 from registry.upstream.values import Limits, NotSent, Reply, Target, UpstreamError
@@ -95,6 +95,12 @@ class WebServer(HttpServer):
         if self._older is None:
             return await super().ask(method, params, limits)
         return await self._older.ask(method, params, limits)
+
+    async def watch(self, uris: Sequence[str], hear: Hear) -> None:
+        if self._older is None:
+            await super().watch(uris, hear)
+        else:
+            await self._older.watch(uris, hear)
 
     async def about_task(
         self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""

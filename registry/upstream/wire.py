@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,7 +11,7 @@ import orjson
 
 from core import abilities, strict_json
 from core.abilities import Given
-from registry.upstream.values import Answered, Nonsense, Reply
+from registry.upstream.values import Answered, Limits, Nonsense, Reply
 
 MODERN = "2026-07-28"
 # Newest first: what we offer, and what we understand when a server counters with it.
@@ -19,6 +19,9 @@ LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 CLIENT_INFO = {"name": "countersign", "version": "0.1.0"}
 
 TOOLS_CALL = "tools/call"
+LISTEN = "subscriptions/listen"
+# For a stream that only tells of changes: silence is nothing bad, and it is opened anew.
+WATCHED = Limits(idle_s=3600, total_s=3600)
 # For so long a server of 2025-11-25 is asked to keep what became of a task.
 TASK_TTL_MS = 24 * 3600 * 1000
 
@@ -122,6 +125,12 @@ def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b
     """A request around the very bytes of `params`, an object without `_meta`."""
     inside = params.strip()[1:-1].strip()
     return request(id_, method, b",".join(part for part in (inside, more, meta) if part))
+
+
+def listening(uris: Sequence[str]) -> bytes:
+    """The params of subscriptions/listen."""
+    wanted = {"resourceSubscriptions": list(uris)}
+    return b'"notifications":%b,%b' % (orjson.dumps(wanted), meta(True))
 
 
 def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = b"") -> bytes:

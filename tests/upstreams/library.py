@@ -1,11 +1,17 @@
 """An upstream MCP server that offers resources, prompts and completion, as its shelves say."""
 
+import asyncio
 import json
 from typing import Any
 
 from tests.upstreams.recorder import DISCOVERED, Received, Recorder, respond
 
-CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+CAPABILITIES: dict[str, Any] = {
+    "tools": {},
+    "resources": {"subscribe": True},
+    "prompts": {},
+    "completions": {},
+}
 NOTES = {
     "uri": "notes://today",
     "name": "today",
@@ -41,8 +47,13 @@ class Library(Recorder):
     # By URI or by the prompt's name: a result byte for byte, or an error.
     shelf: dict[str, bytes | dict[str, Any]]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.streams: dict[int, list[str]] = {}
+
     def reset(self) -> None:
         super().reset()
+        self.updated: list[str] = []
         self.tools = {}
         self.discovered = declaring(CAPABILITIES)
         self.resources = [NOTES, PICTURE]
@@ -57,10 +68,37 @@ class Library(Recorder):
         methods = ("resources/read", "prompts/get", "completion/complete")
         return [r for r in self.received if r.message["method"] in methods]
 
-    async def other(self, received: Received, send: Any) -> None:
+    def update(self, uri: str) -> None:
+        """Whoever subscribed hears that it changed."""
+        self.updated.append(uri)
+
+    @property
+    def subscribed(self) -> list[list[str]]:
+        """What each stream that is open now is about."""
+        return list(self.streams.values())
+
+    async def _stream(self, message: dict[str, Any], receive: Any, send: Any) -> None:
+        gone = asyncio.ensure_future(receive())
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        wanted, told = message["params"]["notifications"], len(self.updated)
+        self.streams[message["id"]] = wanted["resourceSubscriptions"]
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]}}
+        await _say(send, "subscriptions/acknowledged", {"notifications": wanted, **meta})
+        while not gone.done():
+            for uri in self.updated[told:]:
+                await _say(send, "resources/updated", {"uri": uri, **meta})
+            told = len(self.updated)
+            await asyncio.sleep(0.01)
+        del self.streams[message["id"]]
+
+    async def other(self, received: Received, receive: Any, send: Any) -> None:
         message = received.message
         method, params = message["method"], message["params"]
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        if method == "subscriptions/listen":
+            await self._stream(message, receive, send)
+            return
         if method in LISTS:
             reply["result"] = self._page(*LISTS[method], params.get("cursor", ""))
         elif method == "completion/complete":
@@ -88,6 +126,12 @@ class Library(Recorder):
         if start + self.page < len(items):
             page["nextCursor"] = str(start + self.page)
         return page
+
+
+async def _say(send: Any, method: str, params: dict[str, Any]) -> None:
+    message = {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+    data = b"data: %b\n\n" % json.dumps(message).encode()
+    await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 def text(uri: str, words: str) -> bytes:

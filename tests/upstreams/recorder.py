@@ -121,9 +121,9 @@ class Recorder:
             case "tools/call":
                 await self._call(received, receive, send)
             case _:
-                await self.other(received, send)
+                await self.other(received, receive, send)
 
-    async def other(self, received: Received, send: Any) -> None:
+    async def other(self, received: Received, receive: Any, send: Any) -> None:
         """For servers that know more."""
 
     async def _call(self, received: Received, receive: Any, send: Any) -> None:

@@ -38,7 +38,7 @@ class Tasking(Recorder):
         self.tasks["task-1"] = "working"
         await self._say(send, received, {"resultType": "task", **self._task("working")})
 
-    async def other(self, received: Received, send: Any) -> None:
+    async def other(self, received: Received, receive: Any, send: Any) -> None:
         method = received.message["method"]
         assert received.headers["mcp-name"] == received.message["params"]["taskId"] == "task-1"
         if method == "tasks/update":

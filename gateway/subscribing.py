@@ -1,0 +1,223 @@
+"""Agents hear when a resource changes that they may read: on their subscriptions/listen, and in
+earlier revisions by resources/subscribe, beside their session.
+
+Source: MCP 2026-07-28, basic/patterns/subscriptions; 2025-11-25, server/resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+from django.utils import timezone
+
+from audit.services import record
+from calls.models import Call
+from core.errors import RecordUnavailable
+from core.listen import SUBSCRIBED
+from gateway import reading, resources, sessions
+from gateway.asked import Ask
+from gateway.exchange import Exchange, Turn
+from gateway.refusals import Refusal, invalid_params, invalid_request
+from gateway.submit import decided
+from policies.models import Effect
+from registry.methods import READ
+from registry.models import Subscription
+from registry.published import PublishedTool
+
+MOST = 100
+# A lost nudge costs this much.
+LOOK_AGAIN_S = 30.0
+
+
+async def readable(exchange: Exchange, uri: str) -> PublishedTool | None:
+    """By which it is read, if its server tells of changes and rules let this agent read it now
+    without asking anybody."""
+    runtime = exchange.runtime
+    snapshot = await runtime.fresh()
+    toolset = snapshot.catalogue.toolset(exchange.toolset.slug)
+    if toolset is None or exchange.bearer.agent_id not in toolset.agents:
+        return None
+    now = replace(exchange, snapshot=snapshot, toolset=toolset)
+    server = resources.server_of(now, uri)
+    tool = toolset.asking(server, READ)
+    if tool is None or not toolset.offered[server].tells:
+        return None
+    if snapshot.freezes.over(exchange.bearer.agent_id, tool.server_id):
+        return None
+    decision = await decided(runtime, snapshot, _ask(now, tool, uri), tool)
+    return tool if decision.effect == Effect.ALLOW else None
+
+
+def _ask(exchange: Exchange, tool: PublishedTool, uri: str) -> Ask:
+    """To read it, for rules alone."""
+    return Ask(
+        bearer=exchange.bearer,
+        toolset=exchange.toolset,
+        tool=tool,
+        tool_name=READ,
+        arguments=orjson.dumps({"uri": uri}),
+        parsed={"uri": uri},
+        origin=Call.Origin.MCP,
+    )
+
+
+class Subscriptions:
+    """What one stream hears of."""
+
+    def __init__(self, exchange: Exchange, push: Callable[[str], None]) -> None:
+        self._exchange = exchange
+        self._push = push
+        self._joined: dict[str, PublishedTool] = {}
+        self._checks: dict[str, asyncio.Task[None]] = {}
+
+    async def allowed(self, uris: Iterable[Any]) -> dict[str, PublishedTool]:
+        """Those of which there is something to hear here."""
+        found = {}
+        for uri in list(uris)[:MOST]:
+            if isinstance(uri, str) and (tool := await readable(self._exchange, uri)):
+                found[uri] = tool
+        return found
+
+    async def join(self, allowed: dict[str, PublishedTool]) -> None:
+        for uri, tool in allowed.items():
+            if uri not in self._joined:
+                await asyncio.to_thread(_note, self._exchange, tool, uri)
+                self._exchange.runtime.updates.join(tool.connection, uri, self._tell)
+                self._joined[uri] = tool
+
+    def leave(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            tool = self._joined.pop(uri)
+            self._exchange.runtime.updates.leave(tool.connection, uri, self._tell)
+
+    def close(self) -> None:
+        self.leave(list(self._joined))
+        for check in self._checks.values():
+            check.cancel()
+
+    async def follow(self, session: str) -> None:
+        """What the session subscribes to, wherever its requests come in."""
+        nudge = self._exchange.runtime.updates.nudge(session)
+        while True:
+            nudge.clear()
+            with contextlib.suppress(RecordUnavailable):
+                wanted = await asyncio.to_thread(_of_session, session)
+                self.leave([uri for uri in self._joined if uri not in wanted])
+                await self.join(
+                    await self.allowed(uri for uri in wanted if uri not in self._joined)
+                )
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(nudge.wait(), LOOK_AGAIN_S)
+
+    def _tell(self, uri: str) -> None:
+        # Who floods us with changes of one resource has it checked once at a time.
+        if uri not in self._checks:
+            check = asyncio.create_task(self._checked(uri), name="tell of a resource")
+            self._checks[uri] = check
+            check.add_done_callback(lambda _done: self._checks.pop(uri, None))
+
+    async def _checked(self, uri: str) -> None:
+        """Told only while the agent may read it."""
+        with contextlib.suppress(RecordUnavailable):
+            if await readable(self._exchange, uri):
+                self._push(uri)
+
+
+async def subscribe(turn: Turn) -> bytes:
+    uri = _uri(turn)
+    tool = await readable(turn.exchange, uri)
+    if tool is None:
+        raise await _not_here(turn, uri)
+    await asyncio.to_thread(_keep, turn, uri)
+    return turn.result(b"{}")
+
+
+async def unsubscribe(turn: Turn) -> bytes:
+    uri = _uri(turn)
+    await asyncio.to_thread(_drop, turn, uri)
+    return turn.result(b"{}")
+
+
+def _uri(turn: Turn) -> str:
+    if not turn.client.session:
+        raise invalid_request("A subscription belongs to a session, and none was named.")
+    uri = turn.message.params.get("uri")
+    if not isinstance(uri, str):
+        raise invalid_params("params.uri must be a string.")
+    return uri
+
+
+async def _not_here(turn: Turn, uri: str) -> Refusal:
+    server = resources.server_of(turn.exchange, uri)
+    if not server:
+        return reading.no_resource(turn, {})
+    if not turn.exchange.offered[server].tells:
+        return invalid_params("Its server does not tell of changes.")
+    said = "No rule lets this agent read it without asking a person, so it does not hear of it."
+    return Refusal(403, said, data={"uri": uri[:500]})
+
+
+def digest(session: str) -> str:
+    return hashlib.sha256(session.encode()).hexdigest()
+
+
+def _keep(turn: Turn, uri: str) -> None:
+    session = digest(turn.client.session)
+    try:
+        with transaction.atomic():
+            over = timezone.now() - timedelta(seconds=sessions.LASTS_S)
+            Subscription.objects.filter(at__lt=over).delete()
+            if Subscription.objects.filter(session=session).count() >= MOST:
+                raise Refusal(429, f"A session subscribes to {MOST} resources at most.")
+            Subscription.objects.get_or_create(
+                session=session, uri=uri, defaults={"agent_id": turn.agent_id}
+            )
+            _ring(session)
+    finally:
+        connection.close()
+
+
+def _drop(turn: Turn, uri: str) -> None:
+    session = digest(turn.client.session)
+    try:
+        with transaction.atomic():
+            Subscription.objects.filter(session=session, uri=uri).delete()
+            _ring(session)
+    finally:
+        connection.close()
+
+
+def _ring(session: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [SUBSCRIBED, session])
+
+
+def _of_session(session: str) -> list[str]:
+    try:
+        return list(Subscription.objects.filter(session=session).values_list("uri", flat=True))
+    finally:
+        connection.close()
+
+
+def _note(exchange: Exchange, tool: PublishedTool, uri: str) -> None:
+    """Its server is about to learn that somebody wants to hear of it."""
+    bearer = exchange.bearer
+    try:
+        record(
+            "resource.subscribed",
+            actor=exchange.actor,
+            agent=(bearer.agent_id, bearer.agent_name),
+            server=tool.server_slug,
+            tool=tool.exposed_name,
+            uri=uri[:2000],
+        )
+    finally:
+        connection.close()
