@@ -95,6 +95,7 @@ class Child(asyncio.SubprocessProtocol):
         # Hears what belongs to no call.
         self.ear: Callable[[Message], None] | None = None
         self.ended = False
+        self._silent = asyncio.Event()
 
     @classmethod
     async def start(cls, target: Target, stderr: Tail) -> "Child":
@@ -134,8 +135,8 @@ class Child(asyncio.SubprocessProtocol):
             del self._waiting[id_]
 
     async def over(self) -> None:
-        """Until its process has ended."""
-        await asyncio.shield(self._gone)
+        """Until it can say no more."""
+        await self._silent.wait()
 
     def write(self, line: bytes) -> None:
         """Hand over one message; NotSent if none of it can have been taken."""
@@ -310,6 +311,7 @@ class Child(asyncio.SubprocessProtocol):
         self._fail_all(Lost(f"The server's process {how} before the reply."))
 
     def _fail_all(self, error: UpstreamError) -> None:
+        self._silent.set()
         for waiting in self._waiting.values():
             _fail(waiting, error)
 
