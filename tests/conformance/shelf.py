@@ -11,7 +11,6 @@ from mcp_types import (
     CompleteResult,
     Completion,
     EmbeddedResource,
-    EmptyResult,
     GetPromptRequestParams,
     GetPromptResult,
     ImageContent,
@@ -27,10 +26,8 @@ from mcp_types import (
     ReadResourceResult,
     Resource,
     ResourceTemplate,
-    SubscribeRequestParams,
     TextContent,
     TextResourceContents,
-    UnsubscribeRequestParams,
 )
 
 from tests.conformance import questions
@@ -83,14 +80,6 @@ async def read(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceR
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=words)])
 
 
-async def subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-    return EmptyResult()
-
-
-async def unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-    return EmptyResult()
-
-
 async def list_prompts(ctx: Context, params: Page) -> ListPromptsResult:
     return ListPromptsResult(prompts=[_prompt(name) for name in PROMPTS])
 
@@ -132,8 +121,6 @@ HANDLERS: dict[str, Any] = {
     "on_list_resources": list_resources,
     "on_list_resource_templates": list_templates,
     "on_read_resource": read,
-    "on_subscribe_resource": subscribe,
-    "on_unsubscribe_resource": unsubscribe,
     "on_list_prompts": list_prompts,
     "on_get_prompt": get,
     "on_completion": complete,
