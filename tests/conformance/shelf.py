@@ -5,6 +5,7 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp_types import (
     BlobResourceContents,
     CompleteRequestParams,
@@ -121,6 +122,7 @@ HANDLERS: dict[str, Any] = {
     "on_list_resources": list_resources,
     "on_list_resource_templates": list_templates,
     "on_read_resource": read,
+    "on_subscriptions_listen": ListenHandler(InMemorySubscriptionBus()),
     "on_list_prompts": list_prompts,
     "on_get_prompt": get,
     "on_completion": complete,

@@ -57,6 +57,8 @@ SCENARIOS = {
     "resources-read-binary": BOTH,
     "resources-templates-read": BOTH,
     "sep-2164-resource-not-found": ["2026-07-28"],
+    "resources-subscribe": LEGACY,
+    "resources-unsubscribe": LEGACY,
     "prompts-list": BOTH,
     "prompts-get-simple": BOTH,
     "prompts-get-with-args": BOTH,

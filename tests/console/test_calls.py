@@ -128,6 +128,50 @@ def test_each_type_of_content_has_its_picture(
     assert "no object at all" in text
 
 
+def test_what_was_read_is_shown_by_what_each_piece_is(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    picture = {"uri": "notes://picture", "mimeType": "image/png"}
+    contents = [
+        {"uri": "notes://today", "text": "Buy <b>milk</b>."},
+        {**picture, "blob": base64.b64encode(png()).decode()},
+        {"uri": "notes://page", "mimeType": "text/html", "blob": "PGI+aGk8L2I+"},
+    ]
+    call_id = ended(scout, send_mail, {"contents": contents, "ttlMs": 0})
+
+    text = page(as_alice, call_id)
+    drawn = as_alice.get(reverse("calls:piece", args=[call_id, 1]))
+    kept = as_alice.get(reverse("calls:piece", args=[call_id, 2]))
+
+    assert "Buy &lt;b&gt;milk&lt;/b&gt;." in text
+    assert f'<img class="result-image" src="/calls/{call_id}/content/1/"' in text
+    assert f'<a href="/calls/{call_id}/content/2/" download>' in text
+    assert all(one["uri"] in text for one in contents)
+    assert (drawn.content, drawn["Content-Type"]) == (png(), "image/png")
+    assert (kept.content, kept["Content-Type"]) == (b"<b>hi</b>", "application/octet-stream")
+
+
+def test_a_prompts_messages_are_shown_with_who_says_them(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png()).decode()}
+    embedded = {"type": "resource", "resource": {"uri": "notes://a", "text": "in the note"}}
+    messages = [
+        {"role": "user", "content": {"type": "text", "text": "Review <i>this</i>."}},
+        {"role": "assistant", "content": [image, embedded]},
+        "no message at all",
+    ]
+    call_id = ended(scout, send_mail, {"messages": messages})
+
+    text = page(as_alice, call_id)
+
+    story = ["user:", "Review &lt;i&gt;this", "assistant:", "/content/3/", "in the note"]
+    places = [text.index(f">{step}" if step.endswith(":") else step) for step in story]
+    assert places == sorted(places)
+    assert "no message at all" in text
+    assert as_alice.get(reverse("calls:piece", args=[call_id, 3])).content == png()
+
+
 def test_structured_rows_are_a_table(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     days = [{"day": "Mon", "high": 11}, {"day": "Tue", "sky": "rain"}]
     text = page(as_alice, ended(scout, send_mail, {"structuredContent": {"days": days}}))

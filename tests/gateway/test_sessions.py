@@ -32,7 +32,7 @@ async def test_a_revision_that_we_speak_is_agreed_upon(play: Play, version: str)
     changing = {"listChanged": True}
     assert reply.result["capabilities"] == {
         "tools": changing,
-        "resources": changing,
+        "resources": changing | {"subscribe": True},
         "prompts": changing,
         "completions": {},
         "logging": {},
