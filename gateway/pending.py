@@ -24,6 +24,8 @@ from registry.models import OwnTool
 ROUNDS = 9
 # A waiting client's own clock begins anew with each sign of life.
 SIGN_OF_LIFE_S = 5.0
+# What its server makes of answers is told at once if it comes within this.
+MOMENT_S = 1.0
 _TINY = 1e-6
 
 
@@ -49,6 +51,8 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     if state.questions:
         # It runs, and nobody else is to be waited for.
         turn.reply.linger(waiting.gone(turn.runtime, state.call_id, turn.exchange.actor))
+        if turn.client.takes_tasks and not turn.reads:
+            return await _soon_or_a_task(turn, state)
         return await _until_done(turn, state)
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
     seen = await _look(turn, state, settings.HOLD_S, for_people=True)
@@ -149,6 +153,14 @@ async def _until_done(turn: Turn, state: handles.State) -> bytes:
         if turn.runtime.watch.until is not None:
             # Cut off, it would look as if its client went away, and the call would be cancelled.
             return await not_yet(turn, state.call_id)
+
+
+async def _soon_or_a_task(turn: Turn, state: handles.State) -> bytes:
+    """Its client need not be held: what goes on for longer, it comes back for."""
+    seen = await _look(turn, state, MOMENT_S)
+    if seen is None:
+        return await task_methods.created(turn, state.call_id)
+    return _said(turn, seen)
 
 
 def _said(turn: Turn, seen: Answer | bytes) -> bytes:

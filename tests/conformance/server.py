@@ -21,7 +21,7 @@ from mcp_types import (
     Tool,
 )
 
-from tests.conformance import questions, shelf
+from tests.conformance import questions, shelf, tasking
 
 # The smallest of all PNG files, and a WAV file without a sample.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -88,17 +88,25 @@ ANSWERS: dict[str, list[ContentBlock]] = {
 async def list_tools(
     ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
 ) -> ListToolsResult:
-    return ListToolsResult(tools=[tool(name) for name in (*ANSWERS, *questions.QUESTIONS)])
+    names = (*ANSWERS, *questions.QUESTIONS, *tasking.ARGUMENTS)
+    return ListToolsResult(tools=[tool(name) for name in names])
 
 
 def tool(name: str) -> Tool:
-    schema = VOCABULARY if name.startswith("json_schema") else questions.schema(name)
+    if name in tasking.ARGUMENTS:
+        schema = tasking.schema(name)
+    else:
+        schema = VOCABULARY if name.startswith("json_schema") else questions.schema(name)
     return Tool(name=name, description=f"Tool {name} of the suite.", input_schema=schema)
 
 
 async def call_tool(
     ctx: ServerRequestContext[Any], params: CallToolRequestParams
 ) -> CallToolResult | InputRequiredResult:
+    if params.name in tasking.ARGUMENTS:
+        # Also a task, which the SDK has no class for.
+        answer: CallToolResult | InputRequiredResult = await tasking.call(ctx, params)
+        return answer
     if params.name in questions.QUESTIONS:
         return questions.ask(ctx, params)
     if params.name in ("test_tool_with_logging", "test_logging_tool"):
@@ -120,6 +128,7 @@ server = Server(
     on_call_tool=call_tool,
     **shelf.HANDLERS,
 )
+tasking.serve(server)
 
 
 def main() -> None:

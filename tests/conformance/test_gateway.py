@@ -69,6 +69,14 @@ SCENARIOS = {
     "server-sse-multiple-streams": ["2025-11-25", "2026-07-28"],
     "dns-rebinding-protection": ["2025-11-25", "2026-07-28"],
     "http-header-validation": ["2026-07-28"],
+    "tasks-lifecycle": ["2026-07-28"],
+    "tasks-capability-negotiation": ["2026-07-28"],
+    "tasks-wire-fields": ["2026-07-28"],
+    "tasks-request-state-removal": ["2026-07-28"],
+    "tasks-mrtr-input": ["2026-07-28"],
+    "tasks-request-headers": ["2026-07-28"],
+    "tasks-dispatch-and-envelope": ["2026-07-28"],
+    "tasks-mrtr-composition": ["2026-07-28"],
 }
 # Wishes of the suite: that lists change as soon as the server behind us changes its own. Servers
 # are looked at every few minutes, and what is new waits for a person.
