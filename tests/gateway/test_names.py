@@ -72,12 +72,13 @@ async def test_rules_go_by_the_name_that_people_know(
 
 
 async def test_an_operators_words_stand_in_for_the_servers_and_are_marked(
-    play: Play, toolset: Toolset
+    play: Play, toolset: Toolset, rule: AddRule
 ) -> None:
     upstream_says = {**TOOLS["echo"], "name": "rec.echo"}
     assert (await listed(play()))["rec.echo"] == upstream_says
 
     await show(toolset, "rec.echo", title="Parrot", description="Only for greetings.")
+    await rule(Effect.ALLOW, "tool")
 
     assert (await listed(play()))["rec.echo"] == {
         **upstream_says,
