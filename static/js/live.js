@@ -10,7 +10,11 @@
   const QUIET = 400;
   const REFUSED = [4403, 4404];
   let wait = FIRST_WAIT;
+  // A form that ends this session and begins another is answered with that one's cookie: a reload
+  // meanwhile would give the answer up, and the person with it.
+  const TO_BE_ANSWERED = 5000;
   let heard = false;
+  let leaving = false;
   const due = new Map();
 
   function show(state) {
@@ -64,12 +68,13 @@
       show("off");
       // Signed out, or no longer allowed: a reload says so. Never for a socket that was refused
       // from the beginning, behind a proxy that drops cookies: it would reload for ever.
-      if (REFUSED.includes(code)) return heard && location.reload();
+      if (REFUSED.includes(code)) return heard && setTimeout(() => location.reload(), leaving ? TO_BE_ANSWERED : 0);
       // Spread out, so that a restarted server is not met by every tab at once.
       setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, LONGEST_WAIT);
     });
   }
 
+  addEventListener("beforeunload", () => { leaving = true; });
   if (address) connect();
 })();

@@ -100,6 +100,8 @@ def test_versions_are_compared(alice: Page, office: Office) -> None:
     choose(alice.get_by_label("To", exact=True), "1")
     alice.get_by_role("button", name="Compare").click()
     expect(alice.get_by_role("heading", name="From version 2 to 1")).to_be_visible()
+    alice.get_by_role("link", name="Version 1", exact=True).press("Enter")
+    alice.wait_for_url("**/versions/?to=1")
 
 
 def test_policy_and_usage_are_a_tab_away(alice: Page, office: Office) -> None:

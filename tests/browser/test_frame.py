@@ -42,6 +42,10 @@ def test_the_palette_opens_by_click_and_slash_and_closes(alice: Page) -> None:
     expect(palette).to_be_visible()
     palette.get_by_role("button", name="Close").click()
     expect(palette).to_be_hidden()
+    opener.press("Enter")
+    alice.keyboard.type("send_m")
+    palette.get_by_role("link", name="mailer.send_mail").click()
+    alice.wait_for_url("**/tools/mailer.send_mail/")
 
 
 def test_what_the_palette_does_not_find_leads_to_the_page_that_says_so(alice: Page) -> None:

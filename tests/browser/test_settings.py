@@ -124,7 +124,7 @@ def test_a_typed_token_fills_the_snippets_and_is_never_sent(alice: Page, office:
     alice.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
     alice.goto("/toolsets/office/connect/")
 
-    alice.get_by_label("Token", exact=True).fill("csa_abc")
+    alice.get_by_label("Token", exact=True).press_sequentially("csa_abc")
 
     expect(alice.locator("#claude-desktop")).to_contain_text("Bearer csa_abc")
     expect(alice.locator("#codex")).to_contain_text("bearer_token_env_var")

@@ -25,6 +25,8 @@ def test_a_password_typed_and_sent_by_enter(opened: Opened) -> None:
 def test_a_wrong_password_is_said_where_one_looks(opened: Opened) -> None:
     page = opened()
     page.goto("/sign-in/")
+    page.get_by_role("link", name="Countersign").press("Enter")
+    page.wait_for_url("**/sign-in/?next=/catalogue/")
 
     page.get_by_label("Name").fill("alice")
     page.get_by_label("Password").fill("guess")

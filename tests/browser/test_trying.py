@@ -132,6 +132,12 @@ def test_a_try_of_before_is_opened_and_made_again_as_another_agent(alice: Page, 
     expect(alice.locator("[aria-labelledby=tried] .rows li")).to_have_count(2)
     calls = Call.objects.filter(origin="console").order_by("pk")
     assert [call.agent.name for call in calls] == ["desk", "shelf"]
+    # By the one and the other, and the one that is open already.
+    tries = alice.locator("[aria-labelledby=tried] .rows a")
+    for n, name in ((1, "desk"), (0, "shelf"), (0, "shelf")):
+        tries.nth(n).click()
+        alice.wait_for_url(f"**agent={name}")
+        expect(tries.nth(n)).to_have_attribute("aria-current", "true")
     alice.get_by_role("link", name="The whole call").click()
     alice.wait_for_url("**/calls/*/")
 

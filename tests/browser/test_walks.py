@@ -43,6 +43,9 @@ def test_who_ran_what_is_asked_with_every_filter(alice: Page, office: Office) ->
     type_time(form.locator("[name=until]"), "2036-01-01T12:30")
     form.get_by_role("button", name="Filter").click()
     expect(alice.get_by_role("heading", name="In short")).to_be_visible()
+    alice.get_by_role("main").get_by_role("link", name="scout", exact=True).first.press("Enter")
+    alice.wait_for_url("**/audit/?agent=scout")
+    alice.go_back()
     form.get_by_role("link", name="Clear").press("Enter")
     expect(form.locator("[name=agent]")).to_have_value("")
 
@@ -91,6 +94,12 @@ def test_how_a_server_is_reached_is_changed_and_it_is_switched_off(
         expect(alice.get_by_role("main")).to_contain_text("mailer")
 
     alice.goto("/servers/mailer/edit/")
+    relay = alice.get_by_role("group", name="What it may ask of agents").get_by_role("checkbox")
+    chosen = not relay.first.is_checked()
+    relay.first.press("Space")
+    alice.get_by_role("button", name="Save what it may ask").press("Enter")
+    expect(alice.get_by_text("What “mailer” may ask of agents is set.")).to_be_visible()
+    expect(relay.first).to_be_checked(checked=chosen)
     alice.get_by_role("button", name="Switch off").press("Enter")
     expect(alice.get_by_text("agents do not see its tools")).to_be_visible()
     alice.get_by_role("link", name="Edit").click()
