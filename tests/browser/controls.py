@@ -27,6 +27,8 @@ DRAWS = {
     "accounts:rotate_token": "accounts:agent",
     "accounts:new_link": "accounts:person",
 }
+# Who is invited is shown by the answer to the invitation, at its address.
+DRAWN_AT = {("accounts:invite", "accounts:person"): "accounts:person"}
 # Django's own pages, which are not ours to test.
 NOT_OURS = "admin:"
 
@@ -81,7 +83,7 @@ def written_down() -> Iterator[Recorder]:
 
 def _control(part: str, kind: str, to: str, name: str) -> Control:
     here, there = _place(part), _place(to)
-    here = DRAWS.get(here, here)
+    here = DRAWS.get(here, DRAWN_AT.get((here, there), here))
     # A form that is not the page's own is drawn from one template wherever it stands.
     if kind != "link" and there and there != here and part.startswith("/"):
         here = "many pages"
