@@ -29,6 +29,7 @@ DRAWS = {
 }
 # Who is invited is shown by the answer to the invitation, at its address.
 DRAWN_AT = {("accounts:invite", "accounts:person"): "accounts:person"}
+CATALOGUE = "registry:catalogue"
 # Django's own pages, which are not ours to test.
 NOT_OURS = "admin:"
 
@@ -87,6 +88,12 @@ def _control(part: str, kind: str, to: str, name: str) -> Control:
     # A form that is not the page's own is drawn from one template wherever it stands.
     if kind != "link" and there and there != here and part.startswith("/"):
         here = "many pages"
+    if kind == "link":
+        # One that keeps what is searched for is the one without.
+        name = " ".join(word for word in name.split() if word != "q")
+        if there == here == CATALOGUE and not name:
+            # With no facet any more, as the navigation has it.
+            here = "frame"
     return Control(here, kind, _name(f"{there} {name}".strip()))
 
 
