@@ -11,6 +11,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -61,7 +62,7 @@ class TimeZoneForm(forms.Form):
 
 @page("accounts.view_user")
 def people(request: ConsoleRequest) -> HttpResponse:
-    shown = User.objects.prefetch_related("groups")
+    shown = User.objects.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
     context = {"section": "people", "page": paged(shown, "username", request.GET)}
     return render(request, "accounts/people.html", context)
 

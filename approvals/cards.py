@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -67,6 +67,25 @@ class Card:
     @property
     def hints(self) -> dict[str, bool]:
         return self.call.definition.hints if self.call.definition else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Of a card that waits, what people add while it does."""
+
+    approval: Approval
+    votes: Picture
+    talk: Talk
+
+    @property
+    def waits(self) -> bool:
+        return self.approval.state == Approval.State.WAITING
+
+
+def spoken(approvals: Sequence[Approval], person: User) -> list[Spoken]:
+    facts = standing.facts([approval.pk for approval in approvals])
+    votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
+    return [Spoken(one, votes[one.pk], said[one.pk]) for one in approvals]
 
 
 def card(approval: Approval, person: User, *, error: str = "", typed: str = "") -> Card:

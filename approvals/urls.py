@@ -18,7 +18,6 @@ urlpatterns = [
     path("grants/", views_grants.grants, name="grants"),
     path("grants/revoke/", views_grants.revoke_all, name="revoke_all"),
     path("grants/<int:pk>/revoke/", views_grants.revoke, name="revoke"),
-    path("queue/talks/", views_talk.talks, name="talks"),
     path("queue/<uuid:call_id>/take-back/", views_talk.take_back, name="take_back"),
     path("queue/<uuid:call_id>/say/", views_talk.say, name="say"),
     path("queue/<uuid:call_id>/talk/", views_talk.talk, name="talk"),

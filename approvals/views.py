@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from approvals import services, stepping
-from approvals.cards import card, cards
+from approvals.cards import card, cards, spoken
 from approvals.context import COUNTED, count_waiting
 from approvals.models import Approval, ApprovalQuerySet
 from approvals.reasons import sentence
@@ -44,21 +44,25 @@ def more(request: ConsoleRequest) -> HttpResponse:
 
 @page("approvals.view_approval")
 def news(request: ConsoleRequest) -> HttpResponse:
-    """What became of the cards that this tab shows, and how many it does not show."""
+    """All that a ring may have changed for this tab, each for its place: what became of the cards
+    that it shows, what was said on them, how many it does not show, the navigation's count."""
     shown = shown_in(request)
-    decided = Approval.objects.for_queue().exclude(state=Approval.State.WAITING)
-    unseen = Approval.objects.waiting().exclude(pk__in=shown).values_list("pk")
+    there = Approval.objects.for_queue().filter(pk__in=shown)
+    waiting = [approval for approval in there if approval.state == Approval.State.WAITING]
     context = {
-        "cards": cards(decided.filter(pk__in=shown), request.user),
-        "count": len(unseen[:COUNTED]),
+        "cards": cards((one for one in there if one not in waiting), request.user),
+        "spoken": spoken(waiting, request.user),
         "alone": "alone" in request.GET,
     }
+    if "announce" in request.GET:
+        unseen = Approval.objects.waiting().exclude(pk__in=shown).values_list("pk")
+        context |= {"announces": True, "count": len(unseen[:COUNTED])}
     return render(request, "approvals/queue.html#news", context)
 
 
 @page("approvals.view_approval")
 def count(request: HttpRequest) -> HttpResponse:
-    return render(request, "ui/count.html", {"count": count_waiting()})
+    return render(request, "ui/count.html", {"count": count_waiting(), "oob": True})
 
 
 @page("approvals.view_approval")

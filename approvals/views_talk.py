@@ -12,22 +12,13 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from approvals import services
-from approvals.cards import card, cards
+from approvals.cards import card, spoken
 from approvals.models import Approval
 from approvals.services import DecisionRefused
 from approvals.talk import NotSaid
 from approvals.talk import say as add
-from approvals.views import shown_in
 from calls.pictures import may_read_payload
 from core.http import is_htmx, page
-
-
-@page("approvals.view_approval")
-def talks(request: ConsoleRequest) -> HttpResponse:
-    """What was said meanwhile on the cards that a tab shows, each for its place."""
-    shown = Approval.objects.waiting().for_queue().filter(pk__in=shown_in(request))
-    context = {"cards": cards(shown, request.user)}
-    return render(request, "approvals/talks.html", context)
 
 
 @page("calls.view_call")
@@ -53,9 +44,8 @@ def say(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     except NotSaid as refused:
         error = str(refused)
     if is_htmx(request):
-        shown = card(approval, request.user)
-        context = {"card": shown, "approval": approval, "call": approval.call, "error": error}
-        return render(request, "approvals/parts/comments.html", context)
+        context = {"card": spoken([approval], request.user)[0], "approval": approval}
+        return render(request, "approvals/parts/answered.html", context | {"error": error})
     if error:
         messages.warning(request, error)
     return _back(request, call_id)

@@ -169,7 +169,7 @@ async def desk(pages: int = 100, asked: int = 5) -> None:
     say(f"{pages} pages of the queue: told after {p(told)}, had read it after {p(read)}")
 
 
-QUEUE = ("/queue/news/", "/queue/talks/", "/queue/count/")
+NEWS = "/queue/news/?announce=1"
 
 
 async def _read_queue(http: aiohttp.ClientSession, house: House, cookie: str, tab: Tab) -> float:
@@ -177,9 +177,8 @@ async def _read_queue(http: aiohttp.ClientSession, house: House, cookie: str, ta
         await asyncio.sleep(0.01)
     # As live.js waits for more of the same.
     await asyncio.sleep(0.4)
-    for path in QUEUE:
-        async with http.get(f"{house.web_url}{path}", headers={"Cookie": cookie}) as response:
-            assert response.status == 200, await response.text()
+    async with http.get(f"{house.web_url}{NEWS}", headers={"Cookie": cookie}) as response:
+        assert response.status == 200, await response.text()
     return time.time()
 
 

@@ -17,7 +17,7 @@ from audit.models import ClockTime
 from audit.services import SYSTEM
 from calls.execution import Sending
 from calls.freezes import frozen, wait_for_freezes
-from calls.inputs import words_of
+from calls.inputs import wishes_of
 from calls.models import Call
 from calls.statements import differences, statement
 from calls.states import Executed, State
@@ -83,6 +83,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
     if not is_room_for(call):
         return None
     move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
+    wishes = wishes_of(call.pk)
     return Sending(
         call_id=call.pk,
         fence=call.fence + 1,
@@ -90,7 +91,10 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         arguments=call.to_send,
         background=True,
         doubtful=call.executed == Executed.UNKNOWN,
-        abilities=words_of(call.pk) if tool.relays else (),
+        abilities=wishes.abilities if tool.relays else (),
+        takes_tasks=wishes.takes_tasks,
+        log_level=wishes.log_level,
+        revision=call.revision,
     )
 
 

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from accounts.models import User
 from calls import pictures
 from calls.models import Call
-from core.consumers import ConsoleConsumer
+from core.consumers import PictureConsumer
 
 # Elements of a call's page, each with an id of its own.
 PARTS = ("state_line", "progress", "questions", "log", "late", "result", "timeline")
@@ -23,7 +23,7 @@ class Picture(NamedTuple):
     parts: tuple[str, ...]
 
 
-class CallConsumer(ConsoleConsumer):
+class CallConsumer(PictureConsumer):
     """Shows one call's progress to one browser, as HTML ready to swap in."""
 
     def __init__(self, **options: Any) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
@@ -23,10 +23,12 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.answers import Answer, answered
+from calls.heard import DEAF, Ear, Heard
 from calls.inputs import TELL, Inputs
+from calls.lists import Lists
 from calls.logs import LogBook
 from calls.outcomes import again, cut_off, may_go_again, of_error, of_reply
-from calls.progress import Meter, OnStep
+from calls.progress import Meter
 from calls.safekeeping import End, Safekeeping
 from calls.states import Executed, State
 from calls.transitions import LET_GO, NOTE_TASK, Outcome, ending
@@ -36,23 +38,21 @@ from core.journal import Journal
 from core.live import Bell
 from registry.published import CALL, Connection, PublishedTool
 from registry.upstream import (
-    InvalidAnnotation,
+    MODERN,
     Limits,
     NotSent,
     OnTask,
+    Pause,
     Progress,
     Reply,
     Target,
     TaskRef,
     UpstreamError,
     Upstreams,
-    declared_params,
     param_headers,
 )
 
 log = logging.getLogger(__name__)
-
-Turned = Literal["asked", "task"]
 
 # So long a server may take to let go of a call that was cancelled for our sake.
 LET_GO_S = 2.0
@@ -74,8 +74,12 @@ class Sending:
     since_s: float = 0.0
     # What its agent's client can be asked, in words of core.abilities.
     abilities: tuple[str, ...] = ()
+    # Whoever asked for it can follow a task: only then its server may make one of it.
+    takes_tasks: bool = False
     # What it already answered, as JSON: for a server that keeps nothing between requests.
     responses: bytes = b""
+    # What its agent speaks; "": not MCP.
+    revision: str = ""
     # As which least important line its agent wants to hear of its server's log; "": not at all.
     log_level: str = ""
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
@@ -89,7 +93,8 @@ class Flight:
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     # The process stops: cancelled for its sake, and nobody else's.
     stopping: bool = False
-    # Its server runs it as a task, which the row knows: somebody else may go on with it.
+    # Its server runs it as a task, or waits for nothing until its agent has answered, which the
+    # row knows: somebody else may go on with it.
     is_task: bool = False
     # Its agent may have answered a question.
     nudge: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,19 +110,6 @@ class Flight:
             self.task.cancel()
         else:
             self.cancel.set()
-
-
-@dataclass(frozen=True, slots=True)
-class Ear:
-    """What whoever asked for a call hears of it while it runs, in the process that runs it."""
-
-    on_step: OnStep | None = None
-    on_log: Callable[[dict[str, Any]], None] | None = None
-    # It asked its agent something, or goes on as a task: nothing to wait for.
-    on_turn: Callable[[Turned], None] | None = None
-
-
-_DEAF = Ear()
 
 
 def owner_name() -> str:
@@ -138,17 +130,17 @@ class Engine:
         self.bell = Bell()
         self.flights: dict[UUID, Flight] = {}
         self.safekeeping = Safekeeping(journal, self.flights, owner)
+        self._lists = Lists(journal)
         self._leaving = False
         self._empty = asyncio.Event()
         self._upstreams: Upstreams | None = None
         self._targets: dict[str, Target] = {}
-        # By definition: which arguments it wants repeated in headers.
-        self._repeated: dict[int, Mapping[tuple[str, ...], str]] = {}
 
     @property
     def upstreams(self) -> Upstreams:
         if self._upstreams is None:
-            self._upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
+            networks = settings.UPSTREAM_NETWORKS
+            self._upstreams = Upstreams(networks=networks, on_lists=self._lists.heard)
         return self._upstreams
 
     async def aclose(self) -> None:
@@ -181,7 +173,7 @@ class Engine:
             if str(flown) == call_id:
                 flight.nudge.set()
 
-    async def execute(self, sending: Sending, ear: Ear = _DEAF) -> Answer | None:
+    async def execute(self, sending: Sending, ear: Ear = DEAF) -> Answer | None:
         """None: the call goes back to the queue, and a worker will try again."""
         flight = Flight(sending.fence, asyncio.current_task())
         self.flights[sending.call_id] = flight
@@ -203,62 +195,22 @@ class Engine:
             raise Unwatched(str(errors.exceptions[0])) from errors
 
     async def _send(self, sending: Sending, flight: Flight, ear: Ear) -> Outcome:
-        meter = Meter(sending.call_id, sending.fence, self.journal, self.bell)
-        # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
-        # cost its server time.
-        wanted = sending.background or bool(sending.log_level)
-        log_book = (
-            LogBook(sending.call_id, sending.fence, self.journal, self.bell) if wanted else None
-        )
+        heard = self._heard(sending, ear)
         inputs = self._inputs(sending, flight, ear)
-
-        def progressed(said: Progress) -> None:
-            step = meter.step(said.progress, said.total, said.message)
-            if step is not None and ear.on_step is not None:
-                ear.on_step(step)
-
-        def logged(line: dict[str, Any]) -> None:
-            if log_book is not None:
-                log_book.hear(line)
-            if ear.on_log is not None:
-                ear.on_log(line)
-
         try:
-            if self._leaving and sending.background:
-                flight.stopping = True
-                if sending.upstream_task:
-                    # Long since sent: back in the queue it would be sent again.
-                    flight.is_task = True
-                    raise asyncio.CancelledError
-                raise NotSent("The worker is stopping.")
-            if time.monotonic() - sending.claimed_at > settings.LEASE_S:
-                raise NotSent("Whoever was to send it was stopped for too long.")
-            if sending.upstream_task:
-                reply = await self._follow(sending, flight, meter, inputs)
-            else:
-                reply = await self.upstreams.call_tool(
-                    self._target(sending.tool.connection),
-                    name=_named(sending),
-                    method=sending.tool.method,
-                    arguments=sending.arguments,
-                    limits=_limits(sending),
-                    on_progress=progressed,
-                    on_log=logged if wanted else None,
-                    log_level=sending.log_level or "info",
-                    cancel=flight.cancel,
-                    param_headers=self._param_headers(sending),
-                    idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
-                    on_task=self._on_task(sending, flight, ear),
-                    on_status=meter.say,
-                    asking=inputs,
-                    abilities=_relayed(sending),
-                    responses=sending.responses,
-                    as_task=_runs_as_task(sending.tool),
+            self._refuse_to_send(sending, flight)
+            going_on = orjson.loads(sending.upstream_task or "{}")
+            if going_on and "asked" not in going_on:
+                reply = await self._follow(
+                    sending, flight, heard.meter, inputs, TaskRef(**going_on)
                 )
+            else:
+                pause = Pause(**going_on) if going_on else None
+                reply = await self._ask(sending, flight, ear, heard, inputs, pause)
         except UpstreamError as error:
             return _outcome(error, sending, flight)
         except asyncio.CancelledError:
-            if flight.is_task and flight.stopping:
+            if flight.is_task:
                 await self._hand_over(sending)
             else:
                 await self._given_up(sending, flight)
@@ -267,17 +219,68 @@ class Engine:
             log.exception("call %s: the upstream client failed", sending.call_id)
             return Outcome(State.UNKNOWN, "The gateway failed while sending.", Executed.UNKNOWN)
         finally:
-            meter.close()
-            if log_book is not None:
-                log_book.close()
+            heard.close()
             flight.asked = inputs.asked
         return of_reply(reply)
 
+    def _heard(self, sending: Sending, ear: Ear) -> Heard:
+        about = (sending.call_id, sending.fence, self.journal, self.bell)
+        # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
+        # cost its server time.
+        wanted = sending.background or bool(sending.log_level)
+        return Heard(Meter(*about), LogBook(*about) if wanted else None, ear)
+
+    def _refuse_to_send(self, sending: Sending, flight: Flight) -> None:
+        """Raises NotSent where it came too late."""
+        if self._leaving and sending.background:
+            flight.stopping = True
+            if sending.upstream_task:
+                # Long since sent: back in the queue it would be sent again.
+                flight.is_task = True
+                raise asyncio.CancelledError
+            raise NotSent("The worker is stopping.")
+        if time.monotonic() - sending.claimed_at > settings.LEASE_S:
+            raise NotSent("Whoever was to send it was stopped for too long.")
+
+    async def _ask(
+        self,
+        sending: Sending,
+        flight: Flight,
+        ear: Ear,
+        heard: Heard,
+        inputs: Inputs,
+        pause: Pause | None,
+    ) -> Reply:
+        def progressed(said: Progress) -> None:
+            heard.progress(said.progress, said.total, said.message)
+
+        return await self.upstreams.call_tool(
+            self._target(sending.tool.connection),
+            name=_named(sending),
+            method=sending.tool.method,
+            arguments=sending.arguments,
+            limits=_limits(sending),
+            on_progress=progressed,
+            on_log=heard.line if heard.wants_log else None,
+            log_level=sending.log_level,
+            cancel=flight.cancel,
+            param_headers=_param_headers(sending),
+            idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
+            takes_tasks=sending.takes_tasks,
+            on_task=self._on_task(sending, flight, ear),
+            on_status=heard.meter.say,
+            asking=inputs,
+            abilities=_relayed(sending),
+            responses=sending.responses,
+            as_task=_runs_as_task(sending.tool),
+            asks_pages=sending.revision == MODERN,
+            pause=pause,
+        )
+
     async def _follow(
-        self, sending: Sending, flight: Flight, meter: Meter, inputs: Inputs
+        self, sending: Sending, flight: Flight, meter: Meter, inputs: Inputs, ref: TaskRef
     ) -> Reply:
         flight.is_task = True
-        ref = TaskRef(**orjson.loads(sending.upstream_task))
         target = self._target(sending.tool.connection)
         return await self.upstreams.follow_task(
             target,
@@ -298,6 +301,7 @@ class Engine:
             self.bell,
             nudge=flight.nudge,
             on_ask=partial(ear.on_turn, "asked") if ear.on_turn else None,
+            on_pause=partial(setattr, flight, "is_task"),
         )
 
     def _on_task(self, sending: Sending, flight: Flight, ear: Ear) -> OnTask | None:
@@ -315,7 +319,7 @@ class Engine:
             ear.on_turn("task")
 
     async def _hand_over(self, sending: Sending) -> None:
-        """The process stops, and the task goes on: whoever sweeps next takes it up."""
+        """The process stops, and the call goes on: whoever sweeps next takes it up."""
         line = {"id": sending.call_id, "fence": sending.fence}
         await asyncio.shield(self.journal.write((LET_GO, line), within=LET_GO_S))
 
@@ -348,13 +352,6 @@ class Engine:
         self.bell.ring("calls")
         if sending.background:
             self.bell.ring(f"call.{sending.call_id}", quiet_s=0)
-
-    def _param_headers(self, sending: Sending) -> Mapping[str, str] | None:
-        tool = sending.tool
-        repeated = self._repeated.get(tool.definition_id)
-        if repeated is None:
-            repeated = self._repeated[tool.definition_id] = _repeated(tool.content["inputSchema"])
-        return param_headers(repeated, orjson.loads(sending.arguments)) if repeated else None
 
     def _target(self, connection: Connection) -> Target:
         target = self._targets.get(connection.key)
@@ -413,9 +410,6 @@ def _runs_as_task(tool: PublishedTool) -> bool:
     return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
-def _repeated(schema: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:
-    try:
-        return declared_params(schema)
-    except InvalidAnnotation:
-        # Of a server that speaks a revision without these headers.
-        return {}
+def _param_headers(sending: Sending) -> Mapping[str, str] | None:
+    repeated = sending.tool.repeated
+    return param_headers(repeated, orjson.loads(sending.arguments)) if repeated else None

@@ -25,6 +25,7 @@ from audit.models import ClockTime, Entry
 from audit.services import Actor, record
 from calls.models import Call, Input
 from calls.states import State
+from calls.transitions import NOTE_TASK
 from core import abilities
 from core.abilities import Given
 from core.journal import Journal, Statement
@@ -101,10 +102,11 @@ class Inputs:
         *,
         nudge: asyncio.Event,
         on_ask: Callable[[], None] | None = None,
+        on_pause: Callable[[bool], None],
     ) -> None:
         self._call_id, self._fence, self._words = call_id, fence, frozenset(words)
         self._journal, self._bell = journal, bell
-        self._nudge, self._on_ask = nudge, on_ask
+        self._nudge, self._on_ask, self._on_pause = nudge, on_ask, on_pause
         self._asked: set[tuple[int, str]] = set()
 
     @property
@@ -125,8 +127,24 @@ class Inputs:
             if key in given
         }
 
-    async def wait(self, requests: Mapping[str, Any], round_: int) -> dict[str, Given] | None:
-        """All answers; None where there will be none, or none in time."""
+    async def wait(
+        self, requests: Mapping[str, Any], round_: int, pause: Any = None
+    ) -> dict[str, Given] | None:
+        """All answers; None where there will be none, or none in time.
+
+        With `pause` the server waits for nothing meanwhile: all that it takes to go on stands in
+        the row, so that another process can, until this one takes it back to send it.
+        """
+        if pause is None or not _can_be_asked(requests, self._words):
+            return await self._all(requests, round_)
+        await self._note(orjson.dumps(pause).decode())
+        self._on_pause(True)
+        given = await self._all(requests, round_)
+        self._on_pause(False)
+        # Somebody else may have gone on with it while this process was stopped.
+        return given if await self._note("") else None
+
+    async def _all(self, requests: Mapping[str, Any], round_: int) -> dict[str, Given] | None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(settings.ANSWER_WITHIN_S):
                 while (given := await self.look(requests, round_)) is not None:
@@ -134,6 +152,11 @@ class Inputs:
                         return given
                     await self._nudged()
         return None
+
+    async def _note(self, upstream_task: str) -> bool:
+        line = {"id": self._call_id, "fence": self._fence, "upstream_task": upstream_task}
+        (row,) = await self._journal.write((NOTE_TASK, line), within=None)
+        return row is not None
 
     async def _nudged(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -298,8 +321,21 @@ def _problem(method: str, given: Given) -> str:
         return "it is not JSON that everybody reads alike."
 
 
-def words_of(call_id: UUID) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Wishes:
     """What the call's client declared when it asked: kept in the entry alone, since it matters to
     few calls."""
+
+    abilities: tuple[str, ...] = ()
+    # As which least important line it wants to hear of its server's log; "": not at all.
+    log_level: str = ""
+    # It can follow a task.
+    takes_tasks: bool = False
+
+
+def wishes_of(call_id: UUID) -> Wishes:
     first = Entry.objects.filter(call_id=call_id, seq=1).values_list("details", flat=True).first()
-    return tuple((first or {}).get("answers", ()))
+    said = first or {}
+    return Wishes(
+        tuple(said.get("answers", ())), said.get("log_level", ""), bool(said.get("tasks"))
+    )

@@ -111,6 +111,8 @@ class LogLine(models.Model):
     level = models.CharField(max_length=20, blank=True)
     logger = models.CharField(max_length=100, blank=True)
     text = models.TextField()
+    # The text is JSON, and not words.
+    structured = models.BooleanField(db_default=False)
     at = models.DateTimeField(db_default=ClockTime())
 
     class Meta:
@@ -171,3 +173,25 @@ class Input(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key} of {self.call_id}"
+
+
+class ListedTask(models.Model):
+    """A call that its agent holds as a task of 2025-11-25 (calls/listed.py)."""
+
+    call = models.OneToOneField(
+        "calls.Call", models.PROTECT, primary_key=True, related_name="+", db_constraint=False
+    )
+    agent_id = models.BigIntegerField()
+    listed_at = models.DateTimeField(db_default=ClockTime())
+    # Once cancelled, a task stays so, whatever became of its call.
+    cancelled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(name="calls_listedtask_agent", fields=["agent_id", "-call"]),
+            models.Index(name="calls_listedtask_old", fields=["listed_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.call_id}"

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
-from calls.kept import Input, LateReply, LogLevel, LogLine, Result, ResultPart
+from calls.kept import Input, LateReply, ListedTask, LogLevel, LogLine, Result, ResultPart
 from calls.states import ATTEMPTS, FIRST, LIVE, MOVES, REPEATABLE, Executed, State
 from core import exact_json
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
@@ -27,6 +27,7 @@ __all__ = [
     "FreezeQuerySet",
     "Input",
     "LateReply",
+    "ListedTask",
     "LogLevel",
     "LogLine",
     "Once",
@@ -269,7 +270,8 @@ class Call(models.Model):
     progress_total = models.FloatField(null=True)
     progress_message = models.TextField(blank=True, db_default="")
 
-    # The task that its server made of it: where its result can be asked for, by anybody of us.
+    # How anybody of us goes on with it: the task that its server made of it, where its result can
+    # be asked for; or what its server asked, which keeps nothing until it gets the answers.
     upstream_task = models.TextField(blank=True, db_default="", editable=False)
 
     # Did the server do it? Said only when it is certain.
@@ -493,3 +495,31 @@ class Freeze(models.Model):
 
     def __str__(self) -> str:
         return f"freeze of {self.agent or self.server or 'everything'}"
+
+
+class Link(models.Model):
+    """A result of this agent links to a resource of the server: it may read that there."""
+
+    call = models.ForeignKey(
+        Call, models.PROTECT, db_constraint=False, db_index=False, related_name="links"
+    )
+    agent = models.ForeignKey(
+        Agent, models.PROTECT, db_constraint=False, db_index=False, related_name="+"
+    )
+    server = models.ForeignKey(
+        Server, models.PROTECT, db_constraint=False, db_index=False, related_name="+"
+    )
+    # SHA-256 of the URI: it stands in the result, and results may be removed.
+    uri_digest = models.CharField(max_length=64)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="calls_one_link", fields=["agent", "uri_digest", "server"]
+            ),
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return self.uri_digest

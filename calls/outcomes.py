@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from calls.states import ATTEMPTS, Executed, State
 from calls.transitions import Outcome
 from registry.upstream import (
+    URL_REQUIRED,
     Answered,
     CancelledUpstream,
     InputWanted,
@@ -55,6 +56,10 @@ def of_error(error: UpstreamError, *, safe_to_repeat: bool, doubtful: bool = Fal
             return Outcome(
                 State.FAILED, _("Not executed: %(why)s") % {"why": sentence}, Executed.NO
             )
+        case Answered(code=code) if code == URL_REQUIRED and not doubtful:
+            # As good as a question: its agent is to ask again, and must not be held back for it.
+            body = orjson.dumps(error.raw)
+            return Outcome(State.FAILED, sentence, Executed.NO, body, "error")
         case Answered():
             body = orjson.dumps(error.raw)
             return Outcome(State.FAILED, sentence, Executed.UNKNOWN, body, "error")

@@ -18,6 +18,7 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 
+from calls import links
 from calls.bigness import lines_of
 from calls.late import LATE, is_evidence
 from calls.transitions import MOVE
@@ -85,7 +86,8 @@ class Safekeeping:
             await asyncio.to_thread(self._spool.drop, end.name)
 
     async def _record(self, end: End, *, within: float | None) -> None:
-        *_kept, row = await self._journal.write(*lines_of(MOVE, end.line), within=within)
+        lines = [*links.lines_of(end.line), *lines_of(MOVE, end.line)]
+        *_kept, row = await self._journal.write(*lines, within=within)
         if row is None:
             log.warning("call %s: ended elsewhere, our outcome came too late", end.line["id"])
             if is_evidence(end.line):

@@ -1,6 +1,7 @@
 from celery import shared_task
 
 from calls.bigness import expire
+from calls.listed import KEPT_S, forget
 from calls.measuring import measure
 from calls.services import forget_keys
 from calls.work import work
@@ -24,4 +25,6 @@ def measure_tools() -> None:
 def expire_results() -> None:
     # Lost, it comes again within the hour; repeated, it finds nothing.
     while expire():
+        pass
+    while forget(older_s=KEPT_S):
         pass

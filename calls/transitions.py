@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import connection
 
 from audit.services import Actor
+from calls import links
 from calls.repeats import LATELY
 from calls.statements import call_digest, with_arguments
 from calls.states import NOT_SENT, TERMINAL, Executed, State
@@ -192,7 +193,7 @@ SELECT amendment_id FROM moved
 """
 
 
-# No moves: what its server calls a running call, and a lease that ends before its time.
+# No moves: how others can go on with a running call, and a lease that ends before its time.
 NOTE_TASK = Statement(
     "note task",
     """
@@ -296,6 +297,8 @@ def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[st
             "result_size": len(outcome.result),
             "result_digest": hashlib.sha256(outcome.result).hexdigest(),
         }
+        if found := links.digests(outcome.result):
+            line["links"] = found
     return line
 
 

@@ -1,17 +1,19 @@
-"""Calls that their server runs as a task. The task's id stands in the row before it is followed, so
-that whoever ran the call may die: another takes the task up where it is."""
+"""Calls that go on although whoever ran them is gone: those that their server runs as a task, and
+those whose server asked something and keeps nothing until it gets the answers. The task's id, or
+what was asked, stands in the row before anybody waits, so that another takes it up where it is."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from audit.services import SYSTEM, record
 from calls.execution import Sending
-from calls.inputs import words_of
+from calls.inputs import wishes_of
 from calls.models import Call
 from calls.states import State
 from registry import published
@@ -27,6 +29,8 @@ TAKE = """
         lease_until = clock_timestamp() + make_interval(secs => %s)
     WHERE id = %s RETURNING fence, extract(epoch FROM clock_timestamp() - sent_at)::float
 """
+_TASK = gettext_lazy("Its server goes on with it; another worker asks how far it is.")
+_ANSWERS = gettext_lazy("It waits for its agent's answers; another worker goes on with them.")
 
 
 @transaction.atomic
@@ -44,12 +48,14 @@ def take_over(*, owner: str) -> Sending | None:
             return None
         cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
         fence, since_s = cursor.fetchone()
+    paused = "asked" in orjson.loads(call.upstream_task)
+    wishes = wishes_of(call.pk)
     record(
         "call.taken_over",
         actor=SYSTEM,
         call_id=call.pk,
         tool=call.tool_name,
-        reason=_("Its server goes on with it; another worker asks how far it is."),
+        reason=str(_ANSWERS if paused else _TASK),
     )
     return Sending(
         call_id=call.pk,
@@ -59,8 +65,12 @@ def take_over(*, owner: str) -> Sending | None:
         background=True,
         doubtful=True,
         upstream_task=call.upstream_task,
-        since_s=since_s,
-        abilities=words_of(call.pk) if tool.relays else (),
+        # Each round has the whole time, as for who never stopped.
+        since_s=0.0 if paused else since_s,
+        abilities=wishes.abilities if tool.relays else (),
+        log_level=wishes.log_level,
+        takes_tasks=wishes.takes_tasks,
+        revision=call.revision,
     )
 
 

@@ -20,6 +20,9 @@ from core import loop
 WRITTEN_S = 5.0
 
 _leaving = threading.Event()
+# Who looks at the same moment finds the same call next: one has it, and the others have tried for
+# nothing, each with a transaction. With four threads a call cost three times what it does alone.
+_claiming = threading.Lock()
 _changed = threading.Condition()
 _inside = 0
 _claimed_at = time.monotonic()
@@ -29,7 +32,7 @@ def work() -> None:
     global _claimed_at  # noqa: PLW0603 one per process is the point
     hands = background()
     with _counted():
-        while not _leaving.is_set() and (sending := claim_next(owner=hands.engine.owner)):
+        while (sending := _next(hands.engine.owner)) is not None:
             _claimed_at = time.monotonic()
             # The call may take hours; the connection goes back to the pool meanwhile.
             close_old_connections()
@@ -37,6 +40,11 @@ def work() -> None:
             with suppress(CancelledError):
                 loop.run(hands.engine.execute(sending))
     close_old_connections()
+
+
+def _next(owner: str) -> Sending | None:
+    with _claiming:
+        return None if _leaving.is_set() else claim_next(owner=owner)
 
 
 def follow(sending: Sending) -> None:

@@ -18,6 +18,7 @@ _left = threading.Event()
 def begin(**_: Any) -> None:
     # Celery offers no other hook; all need the worker's process, not its messages. Imported here,
     # since this module is what makes Django ready.
+    from config.attendant import Attendant
     from config.readiness import say_ready
     from config.sealer import Sealer
     from config.sweep import Sweep
@@ -26,6 +27,7 @@ def begin(**_: Any) -> None:
     Sweep().start()
     Sealer().start()
     Watchdog().start()
+    Attendant().start()
     say_ready()
 
 

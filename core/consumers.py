@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -41,7 +42,7 @@ class Seen:
 
 
 class ConsoleConsumer(AsyncWebsocketConsumer):
-    """Rings for groups that this person may hear. Subclasses add a picture of one row.
+    """Rings for groups that this person may hear.
 
     Who it is and what they may is read again at every ring: a lost permission ends it.
     """
@@ -81,23 +82,6 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
         """For subclasses: groups that are no bells."""
         return ()
 
-    def wants_picture(self, groups: Collection[str], heard: Collection[str]) -> bool:
-        """For subclasses: all `groups` rang; of the bells among them, this person `heard` some."""
-        return False
-
-    def same_picture(self) -> Hashable:
-        """For subclasses: of what; those who give the same are shown it together."""
-        raise NotImplementedError
-
-    async def pictures(self, people: Collection[AbstractUser]) -> Mapping[Any, Any]:
-        """For subclasses: by the person's key the picture now, or None when it is out of their
-        sight."""
-        raise NotImplementedError
-
-    def frame(self, picture: Any, frames: dict[Hashable, str]) -> str | None:
-        """For subclasses: what to send; `frames` remembers it for those who saw the same before."""
-        raise NotImplementedError
-
     async def give(self, text: str) -> None:
         # Daphne keeps what a slow page has not read yet, and drops it when it answers no ping.
         try:
@@ -108,7 +92,31 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
 
     async def end(self, code: int) -> None:
         hub().drop(self)
-        await self.close(code)
+        # One that is gone already keeps nobody else from being told.
+        try:
+            await self.close(code)
+        except Exception:
+            log.exception("live: a page could not be closed")
+
+
+class PictureConsumer(ConsoleConsumer, ABC):
+    """Also sends the picture of one row."""
+
+    @abstractmethod
+    def wants_picture(self, groups: Collection[str], heard: Collection[str]) -> bool:
+        """All `groups` rang; of the bells among them, this person `heard` some."""
+
+    @abstractmethod
+    def same_picture(self) -> Hashable:
+        """Of what; those who give the same are shown it together."""
+
+    @abstractmethod
+    async def pictures(self, people: Collection[AbstractUser]) -> Mapping[Any, Any]:
+        """By the person's key the picture now, or None when it is out of their sight."""
+
+    @abstractmethod
+    def frame(self, picture: Any, frames: dict[Hashable, str]) -> str | None:
+        """What to send; `frames` remembers it for those who saw the same before."""
 
 
 def hub() -> Hub[ConsoleConsumer]:
@@ -118,7 +126,7 @@ def hub() -> Hub[ConsoleConsumer]:
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub[ConsoleConsumer]] = WeakKeyDictionary()
 
 
-Viewers = dict[ConsoleConsumer, AbstractUser]
+Viewers = dict[PictureConsumer, AbstractUser]
 
 
 async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
@@ -140,7 +148,7 @@ async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
         for group in heard:
             await tab.give(_ring(group))
             await breath.taken()
-        if tab.wants_picture(groups, heard):
+        if isinstance(tab, PictureConsumer) and tab.wants_picture(groups, heard):
             viewers.setdefault(tab.same_picture(), {})[tab] = who.person
     for tabs in viewers.values():
         await _show(tabs)

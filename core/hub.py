@@ -24,6 +24,8 @@ PULSE_S = 1.0
 # So many pulses in a row that did not come back.
 DEAF = 4
 OPEN_S = 4.0
+# So long an echo is waited for before one asks again.
+ECHO_S = 0.1
 
 
 class Deaf(Exception):
@@ -44,6 +46,7 @@ class Hub(Generic[W]):
         self._greeted: set[W] = set()
         self._due: dict[W, set[str]] = {}
         self._some_due = asyncio.Event()
+        self._echoes: dict[str, asyncio.Event] = {}
         self._moving = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._channel = ""
@@ -61,8 +64,9 @@ class Hub(Generic[W]):
                     raise Deaf("nothing comes back from the channel layer")
                 for group in self._joined[watcher]:
                     if group not in self._watching:
-                        await _layer().group_add(group, self._channel)
-                    self._watching.setdefault(group, set()).add(watcher)
+                        await self._follow(group)
+                        self._watching[group] = set()
+                    self._watching[group].add(watcher)
         except Exception as error:
             await self.leave(watcher)
             raise Deaf(str(error)) from error
@@ -85,14 +89,34 @@ class Hub(Generic[W]):
             if not self._joined:
                 await self._close()
 
+    async def _follow(self, group: str) -> None:
+        # A broker takes the order without a word, and what is said before it obeys is lost. What
+        # was said to the group and came back says that it does.
+        echo = self._echoes[group] = asyncio.Event()
+        try:
+            async with asyncio.timeout(OPEN_S):
+                await _layer().group_add(group, self._channel)
+                while not echo.is_set():
+                    await _layer().group_send(group, {"type": "echo", "group": group})
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(echo.wait(), ECHO_S)
+        except BaseException:
+            await self._unfollow(group)
+            raise
+        finally:
+            del self._echoes[group]
+
+    async def _unfollow(self, group: str) -> None:
+        # Of a layer that is away: whoever comes next finds out.
+        with contextlib.suppress(Exception):
+            await _layer().group_discard(group, self._channel)
+
     async def _forget(self, group: str, watcher: W) -> None:
         watchers = self._watching.get(group, set())
         watchers.discard(watcher)
         if group in self._watching and not watchers:
             del self._watching[group]
-            # Of a layer that is away: whoever comes next finds out.
-            with contextlib.suppress(Exception):
-                await _layer().group_discard(group, self._channel)
+            await self._unfollow(group)
 
     async def _open(self) -> None:
         self._heard.clear()
@@ -119,6 +143,9 @@ class Hub(Generic[W]):
             event: dict[str, Any] = await _layer().receive(self._channel)
             if event["type"] == "pulse":
                 self._hears()
+            elif event["type"] == "echo":
+                if event["group"] in self._echoes:
+                    self._echoes[event["group"]].set()
             else:
                 for watcher in self._watching.get(event["group"], ()):
                     if watcher in self._greeted:
@@ -140,7 +167,14 @@ class Hub(Generic[W]):
             await asyncio.sleep(PULSE_S)
             if self._unheard >= DEAF:
                 log.warning("live: nothing comes back from the channel layer")
-                await self._turn_away(list(self._greeted))
+                await self._send_away(list(self._greeted))
+
+    async def _send_away(self, watchers: Iterable[W]) -> None:
+        # Whoever cannot even be told that: the others are still to be told of what comes.
+        try:
+            await self._turn_away(watchers)
+        except Exception:
+            log.exception("live: watchers were not turned away")
 
     def _mark(self, watcher: W, groups: Iterable[str]) -> None:
         self._due.setdefault(watcher, set()).update(groups)
@@ -155,7 +189,7 @@ class Hub(Generic[W]):
                 await self._tell(due)
             except Exception:
                 log.exception("live: %s watchers were not told", len(due))
-                await self._turn_away(due)
+                await self._send_away(due)
 
 
 def _layer() -> Any:

@@ -22,6 +22,7 @@ ANSWERED = "countersign_answered"
 CHANGED = "countersign_changed"
 LEVEL = "countersign_level"
 SUBSCRIBED = "countersign_subscribed"
+LISTS = "countersign_lists"
 
 Handler = Callable[[str], None]
 

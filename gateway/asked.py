@@ -9,7 +9,7 @@ from uuid import UUID
 from accounts.tokens import Bearer
 from approvals.grants import StandingGrant
 from calls.answers import Answer
-from calls.execution import Turned
+from calls.heard import Turned
 from calls.opening import digest
 from calls.repeats import Key, given, guarding
 from calls.states import State
@@ -43,6 +43,10 @@ class Ask:
     grant: StandingGrant | None = None
     # What its client can be asked for the server, in words of core.abilities.
     abilities: tuple[str, ...] = ()
+    # Whoever asks can follow a task, so that the server may make one of it.
+    takes_tasks: bool = False
+    # It is to be a task of 2025-11-25, which its agent may list.
+    as_task: bool = False
     # Answers before any question, as the client sent them: for a server that keeps no state.
     responses: bytes = b""
     # Its client can be given something else than the result: questions, or a task.

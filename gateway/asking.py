@@ -117,4 +117,6 @@ def _asked(question: Question, toolset: PublishedToolset) -> Ask:
         hold_for=question.hold_for,
         key=question.key,
         again=question.again,
+        # Who asked by these looks at the call until it ends, whatever its server makes of it.
+        takes_tasks=True,
     )

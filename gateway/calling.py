@@ -7,17 +7,20 @@ from typing import Any
 import orjson
 from django.utils.translation import gettext as _
 
-from calls.execution import Ear
+from calls.heard import Ear
 from calls.models import Call
 from core import abilities
 from gateway import (
     asides,
     handles,
     hearing,
+    legacy_tasks,
     messages,
     own_tools,
     pending,
     questions,
+    repeated,
+    resuming,
     sessions,
     waiting,
 )
@@ -33,23 +36,40 @@ async def call(turn: Turn) -> bytes:
     name = turn.message.params.get("name")
     if not isinstance(name, str):
         raise invalid_params("params.name must be a string.")
+    if turn.as_task:
+        legacy_tasks.check(turn)
     if own := own_tools.handler(turn, name):
+        if turn.as_task:
+            raise legacy_tasks.never(name)
         return await own(turn)
 
+    tool = _tool(turn, name)
+    if tool is None:
+        await turn.look_again()
+        tool = _tool(turn, name)
+    if turn.client.modern and tool is not None:
+        repeated.check(turn.exchange, tool, _parsed(turn))
     arguments = messages.raw_arguments(turn.message)
     if turn.client.modern and "requestState" in turn.message.params:
         return await pending.retried(turn, digest=_digest(turn, name, arguments))
 
-    submitted = await _submit(turn, name, arguments)
+    submitted = await _submit(turn, tool, name, arguments)
     if submitted.refusal == "unknown_tool":
         raise invalid_params(f"Unknown tool: {name}", _told(submitted))
     if submitted.refusal == "key":
         raise invalid_params(submitted.reason, _told(submitted))
+    if turn.as_task:
+        return await legacy_tasks.created(turn, submitted)
     if submitted.refusal == "invalid":
         return _violations(turn, submitted)
+    return await answered(turn, submitted, digest=_digest(turn, name, arguments))
+
+
+async def answered(turn: Turn, submitted: Submitted, *, digest: str) -> bytes:
+    """Its answer, or what its agent gets until there is one."""
     if submitted.answer is not None:
         return turn.answered(submitted.answer)
-    digest = _digest(turn, name, arguments)
+    resuming.follow(turn, submitted.call_id)
     return await pending.answer(
         turn,
         call_id=submitted.call_id,
@@ -59,25 +79,26 @@ async def call(turn: Turn) -> bytes:
     )
 
 
-async def _submit(turn: Turn, name: str, arguments: bytes) -> Submitted:
-    exchange, client = turn.exchange, turn.client
+async def _submit(turn: Turn, tool: PublishedTool | None, name: str, arguments: bytes) -> Submitted:
     key, again = _asides(turn)
-    tool = _tool(turn, name)
     ask = Ask(
-        bearer=exchange.bearer,
-        toolset=exchange.toolset,
+        bearer=turn.exchange.bearer,
+        toolset=turn.exchange.toolset,
         tool=tool,
         tool_name=name,
         arguments=arguments,
         parsed=_parsed(turn),
         origin=Call.Origin.MCP,
-        revision=client.revision,
-        client=client.name,
+        revision=turn.client.revision,
+        client=turn.client.name,
         request_key=key_of(turn),
         key=key,
         again=again,
+        background=turn.as_task,
+        as_task=turn.as_task,
         **await able(turn, tool),
     )
+    resuming.follow(turn, ask.call_id)
     turn.reply.linger(None if key else gone(turn, ask))
     return await submit(turn.runtime, ask, ear=ear_of(turn, ask))
 
@@ -88,7 +109,8 @@ async def able(turn: Turn, tool: PublishedTool | None) -> dict[str, Any]:
     words = abilities.relayed(client.abilities, tool.relays) if tool else ()
     return {
         "abilities": words,
-        "may_turn": bool(words) or (client.takes_tasks and not turn.reads),
+        "may_turn": bool(words) or turn.takes_tasks,
+        "takes_tasks": turn.takes_tasks or turn.as_task,
         "responses": _responses(turn),
         "log_level": await hearing.wanted(turn),
     }

@@ -12,12 +12,14 @@ from django.conf import settings
 from accounts.tokens import Bearer
 from audit.services import Actor
 from calls.answers import Answer
+from calls.logs import FIRST, Place
 from calls.progress import OnStep
 from core import abilities
 from gateway import given, large, replies
 from gateway.headers import Headers
+from gateway.lines import Lines
 from gateway.messages import Message
-from gateway.revisions import MISSING_CAPABILITY, MODERN, OLDEST, TASKS
+from gateway.revisions import MISSING_CAPABILITY, MODERN, OLDEST, TASKS, WITH_TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
 from registry.methods import METHODS
@@ -53,6 +55,17 @@ class Exchange:
     def actor(self) -> Actor:
         return Actor("agent", self.bearer.agent_id, self.bearer.agent_name)
 
+    async def renewed(self) -> Exchange:
+        """As things stand now and not a moment ago, as far as there is still such an address."""
+        snapshot = await self.runtime.newest()
+        toolset = snapshot.catalogue.toolset(self.toolset.slug)
+        if toolset is None or self.bearer.agent_id not in toolset.agents:
+            return self
+        tools = toolset.by_server.get(self.server) if self.server else toolset.by_exposed
+        if tools is None:
+            return self
+        return replace(self, snapshot=snapshot, toolset=toolset, tools=tools)
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -71,6 +84,11 @@ class Client:
     def takes_tasks(self) -> bool:
         extensions = self.capabilities.get("extensions")
         return self.modern and isinstance(extensions, dict) and TASKS in extensions
+
+    @property
+    def asks_for_tasks(self) -> bool:
+        """By 2025-11-25, with the requests that it wants to be tasks."""
+        return self.revision == WITH_TASKS
 
     @property
     def opens_urls(self) -> bool:
@@ -104,6 +122,8 @@ class Turn:
     reply: Reply
     # Where the client asked to hear how far it is.
     progress: Progress | None
+    # Where it wants to hear what is logged.
+    lines: Lines | None = None
     # The newest question that it was asked on its stream.
     asked_last: int = 0
     # Of the answer, where it comes as one document.
@@ -117,14 +137,32 @@ class Turn:
     def agent_id(self) -> int:
         return self.exchange.bearer.agent_id
 
+    async def look_again(self) -> None:
+        """What it names is not there: it may have been published at this very moment."""
+        self.exchange = await self.exchange.renewed()
+
     @property
     def on_step(self) -> OnStep | None:
         return self.progress.step if self.progress else None
 
     @property
+    def logged(self) -> Place:
+        """The first line of the log that it was not told."""
+        return self.lines.place if self.lines else FIRST
+
+    @property
     def reads(self) -> bool:
         """Answers to these have no place for a sentence, and no tasks."""
         return self.message.method in METHODS
+
+    @property
+    def takes_tasks(self) -> bool:
+        return self.client.takes_tasks and not self.reads
+
+    @property
+    def as_task(self) -> bool:
+        """Its client wants a task of 2025-11-25 for it; other revisions know no such wish."""
+        return self.client.asks_for_tasks and not self.reads and "task" in self.message.params
 
     def answered(self, answer: Answer) -> bytes:
         modern, method = self.client.modern, self.message.method

@@ -11,12 +11,13 @@ from uuid import UUID
 
 import orjson
 
+from calls.listed import KEPT_S
+from calls.logs import FIRST, Place
 from core import seal
 from core.seal import Unsealable
 from gateway.refusals import invalid_params
 
-# Longer than any call waits: a rule gives it 30 days to be decided and 30 to be started.
-LASTS_S = 61 * 24 * 3600
+LASTS_S = KEPT_S
 _MAC = 16
 NO_TASK = "There is no such task."
 
@@ -73,6 +74,8 @@ class State:
     expires_at: int
     # The questions that this round asks, by the ids of their rows.
     questions: tuple[int, ...] = ()
+    # The first line of its server's log that was not told.
+    logged: Place = FIRST
 
 
 def asked(place: str, tool: str, arguments: bytes) -> str:
@@ -80,7 +83,10 @@ def asked(place: str, tool: str, arguments: bytes) -> str:
 
 
 def seal_state(state: State, agent_id: int) -> str:
-    asked = (state.call_id, state.digest, state.round, state.expires_at, state.questions)
+    asked = (
+        *(state.call_id, state.digest, state.round, state.expires_at),
+        *(state.questions, state.logged),
+    )
     value = orjson.dumps(asked)
     return seal.to_text(seal.seal("request state", value, place=f"agent:{agent_id}"))
 
@@ -93,10 +99,12 @@ def unseal_state(text: object, agent_id: int, *, digest: str) -> State:
         value = seal.unseal("request state", seal.from_text(text), place=f"agent:{agent_id}")
     except (Unsealable, ValueError):
         raise invalid_params("This requestState was altered, or given to another agent.") from None
-    call_id, for_digest, rounds, expires_at, *questions = orjson.loads(value)
+    call_id, for_digest, rounds, expires_at, *more = orjson.loads(value)
     if for_digest != digest:
         raise invalid_params("This requestState belongs to another tool or other arguments.")
     if expires_at < time.time():
         raise invalid_params("This requestState has expired: call again without it.")
-    asked = tuple(questions[0]) if questions else ()
-    return State(UUID(call_id), for_digest, rounds, expires_at, asked)
+    # Of before an update, they may say less.
+    questions, (fence, number) = (*more, (), FIRST)[0], (*more[1:], FIRST)[0]
+    place = (fence, number)
+    return State(UUID(call_id), for_digest, rounds, expires_at, tuple(questions), place)

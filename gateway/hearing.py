@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
+from calls.logs import Place
 from gateway.exchange import Turn
+from gateway.lines import LEVELS, Lines
 from gateway.refusals import invalid_params
 from gateway.revisions import META
 from gateway.sessions import session_key
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 META_LEVEL = META + "logLevel"
 
 
@@ -42,16 +41,15 @@ def relay(turn: Turn, level: str) -> Callable[[dict[str, Any]], None] | None:
     """Passes on what is important enough, on the stream of the call."""
     if not level:
         return None
-    least = LEVELS.index(level)
+    turn.lines = Lines(turn.reply, level)
+    return turn.lines.say
 
-    def tell(line: dict[str, Any]) -> None:
-        said = line.get("level")
-        if said in LEVELS and LEVELS.index(said) < least:
-            return
-        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": line}
-        turn.reply.push(orjson.dumps(note))
 
-    return tell
+async def go_on(turn: Turn, place: Place) -> None:
+    """The same for a request or stream that goes on with a call, from this line on."""
+    level = await wanted(turn)
+    if level:
+        turn.lines = Lines(turn.reply, level, place=place)
 
 
 def _checked(level: object) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from core.errors import RecordUnavailable
-from gateway import legacy, subscribing
+from gateway import legacy, resuming, subscribing, task_news
 from gateway.exchange import Exchange, Turn
 from gateway.refusals import CLOSE, RETRY_LATER, Refusal, invalid_params
 from gateway.revisions import META
@@ -33,7 +34,7 @@ CHANGES = {
 # Each holds a connection and a task, whoever asks for it.
 OF_ONE_AGENT, OF_ALL = 32, 2_000
 
-UPDATES = "resourceSubscriptions"
+UPDATES, TASKS = "resourceSubscriptions", "taskIds"
 _UPDATED = "notifications/resources/updated"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -46,6 +47,8 @@ async def listen(turn: Turn) -> bytes:
     wanted = turn.message.params.get("notifications")
     if not isinstance(wanted, dict):
         raise invalid_params("params.notifications must be an object: what you want to hear of.")
+    # Whoever may not hear of tasks is told so before there is a stream.
+    tasks = await task_news.known(turn, wanted[TASKS]) if TASKS in wanted else {}
     tag = {SUBSCRIPTION: orjson.Fragment(turn.message.id)}
     with _place(turn.exchange) as ended, _hearing(turn.exchange, turn.reply, tag) as heard:
         turn.reply.stream()
@@ -56,9 +59,12 @@ async def listen(turn: Turn) -> bytes:
         allowed = await heard.allowed(uris if isinstance(uris, list) else [])
         if allowed:
             honoured[UPDATES] = list(allowed)
+        if tasks:
+            honoured[TASKS] = list(tasks)
         turn.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
         await heard.join(allowed)
-        await _hear(turn.exchange, turn.reply, ended, told)
+        with _beside(_tell_of_tasks(turn, tasks, tag)):
+            await _hear(turn.exchange, turn.reply, ended, told)
     return turn.result(orjson.dumps({"resultType": "complete", "_meta": tag}))
 
 
@@ -68,17 +74,35 @@ async def get(exchange: Exchange, receive: Any, send: Any) -> None:
         message = "Only POST here: a stream to GET stands beside a session, and none was named."
         raise Refusal(405, message, headers=((b"allow", b"POST"), CLOSE))
     legacy.client_of(exchange.headers, exchange.bearer.agent_id)
+    if exchange.headers.get(resuming.LAST_EVENT):
+        with _place(exchange):
+            await resuming.resume(exchange, receive, send)
+        return
     session = subscribing.digest(exchange.headers.text(legacy.SESSION) or "")
     reply = Reply(receive, send)
     with _place(exchange) as ended, _hearing(exchange, reply, None) as heard:
         reply.stream()
         told = {name: _notification(method, None) for name, method in CHANGES.items()}
-        following = asyncio.create_task(heard.follow(session), name="follow a session")
-        try:
+        with _beside(heard.follow(session)):
             await _hear(exchange, reply, ended, told)
-        finally:
-            following.cancel()
     await reply.end()
+
+
+async def _tell_of_tasks(turn: Turn, tasks: Mapping[str, UUID], tag: dict[str, Any]) -> None:
+    def push(task: Mapping[str, Any]) -> None:
+        turn.reply.push(_notification(task_news.NOTICE, {**task, "_meta": tag}))
+
+    await task_news.tell(turn, tasks.values(), push)
+
+
+@contextlib.contextmanager
+def _beside(work: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """As long as the stream is open."""
+    task = asyncio.create_task(work, name="beside a stream")
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 @contextlib.contextmanager

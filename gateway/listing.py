@@ -9,12 +9,14 @@ from typing import Any
 import orjson
 
 from core import seal
+from core.repeated import ANNOTATION
 from gateway import replies
 from gateway.exchange import Exchange, Turn
 from gateway.own_definitions import DEFINITIONS
 from gateway.refusals import invalid_params
-from gateway.revisions import SERVER_INFO, SUPPORTED, TASKS
-from registry.published import CALL
+from gateway.revisions import MODERN, SERVER_INFO, SUPPORTED, TASKS, WITH_TASKS
+from registry import schemas
+from registry.published import CALL, PublishedTool
 
 PAGE = 500
 # How long a client may go by what it was told, if it does not listen for changes.
@@ -31,9 +33,10 @@ CAPABILITIES: dict[str, Any] = {
     "logging": {},
 }
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
-# Never re-exposed: the gateway runs no tasks of 2025-11-25, and has nothing to check headers for.
-_LEFT_OUT = ("execution",)
-_HEADER = "x-mcp-header"
+# As only 2025-11-25 has it. Whatever its server runs as a task or not, we run every call as one if
+# we are asked to, and people may have to decide on any.
+_AS_TASK = {"taskSupport": "optional"}
+_TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 
 
 async def discover(turn: Turn) -> bytes:
@@ -43,7 +46,7 @@ async def discover(turn: Turn) -> bytes:
 def initialized(revision: str) -> bytes:
     members = {
         "protocolVersion": revision,
-        "capabilities": CAPABILITIES,
+        "capabilities": CAPABILITIES | ({"tasks": _TASKS} if revision == WITH_TASKS else {}),
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
     }
@@ -97,14 +100,14 @@ class Lists:
 
     def __init__(self) -> None:
         self._generation = -1
-        self._lists: dict[tuple[str, str, bool], List] = {}
+        self._lists: dict[tuple[str, str, str], List] = {}
 
-    def of(self, exchange: Exchange, member: str, items: Items, *, modern: bool) -> List:
+    def of(self, exchange: Exchange, member: str, items: Items, revision: str) -> List:
         if exchange.snapshot.generation != self._generation:
             self._generation, self._lists = exchange.snapshot.generation, {}
-        key = (exchange.place, member, modern)
+        key = (exchange.place, member, revision)
         if key not in self._lists:
-            self._lists[key] = List(member, dict(items(exchange)), modern=modern)
+            self._lists[key] = List(member, dict(items(exchange)), modern=revision == MODERN)
         return self._lists[key]
 
 
@@ -112,14 +115,14 @@ _lists = Lists()
 
 
 async def tools(turn: Turn) -> bytes:
-    modern = turn.client.modern
-    return answered(turn, "tools", lambda exchange: _items(exchange, modern=modern).items())
+    revision = turn.client.revision
+    return answered(turn, "tools", lambda exchange: _items(exchange, revision).items())
 
 
 def answered(turn: Turn, member: str, items: Items) -> bytes:
     """One page of a list; `items` gives all of it, each by its name."""
     after = _after(turn.message.params.get("cursor", ""))
-    found = _lists.of(turn.exchange, member, items, modern=turn.client.modern)
+    found = _lists.of(turn.exchange, member, items, turn.client.revision)
     return turn.result(found.page(after))
 
 
@@ -132,9 +135,9 @@ def _after(cursor: object) -> str:
     raise invalid_params("This cursor is not one of ours: list again without it.")
 
 
-def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
+def _items(exchange: Exchange, revision: str) -> dict[str, bytes]:
     items = {
-        name: _described(exchange.toolset.told(name, tool), modern)
+        name: _described(exchange.toolset.told(name, tool), tool, revision)
         for name, tool in exchange.tools.items()
         if tool.method == CALL
     }
@@ -144,10 +147,14 @@ def _items(exchange: Exchange, *, modern: bool) -> dict[str, bytes]:
     return items
 
 
-def _described(told: dict[str, Any], modern: bool) -> bytes:
-    content = {key: value for key, value in told.items() if key not in _LEFT_OUT}
-    content["inputSchema"] = _without_headers(content["inputSchema"])
-    if not modern and not _is_object(content.get("outputSchema")):
+def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> bytes:
+    content = {key: value for key, value in told.items() if key != "execution"}
+    if revision == WITH_TASKS:
+        content["execution"] = _AS_TASK
+    if revision == MODERN and not tool.repeated:
+        # What stands there all the same is wrong, and clients would have to drop the tool for it.
+        content["inputSchema"] = schemas.without_keyword(content["inputSchema"], ANNOTATION)
+    if revision != MODERN and not _is_object(content.get("outputSchema")):
         # Earlier revisions know no other outputs; one such schema would fail the whole list.
         content.pop("outputSchema", None)
     return orjson.dumps(content)
@@ -155,18 +162,3 @@ def _described(told: dict[str, Any], modern: bool) -> bytes:
 
 def _is_object(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "object"
-
-
-def _without_headers(schema: Any) -> Any:
-    """The schema without the wish to see arguments repeated in headers.
-
-    Source: MCP 2026-07-28, server/tools: it may stand only where `properties` lead.
-    """
-    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
-        return {k: v for k, v in schema.items() if k != _HEADER} if _marked(schema) else schema
-    inner = {name: _without_headers(part) for name, part in schema["properties"].items()}
-    return {**{k: v for k, v in schema.items() if k != _HEADER}, "properties": inner}
-
-
-def _marked(schema: Any) -> bool:
-    return isinstance(schema, dict) and _HEADER in schema

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from calls import links
 from calls.answers import Look, look
-from calls.states import LIVE
+from calls.states import LIVE, State
 from core.errors import RecordUnavailable
 from gateway.runtime import Runtime
 from policies.decide import Subject
@@ -31,6 +33,17 @@ _OWN = """
 _REQUESTED = """
     SELECT id FROM calls_call
     WHERE request_key = %s AND agent_id = %s AND state = ANY(%s) ORDER BY id DESC LIMIT 1
+"""
+_LISTED = """
+    SELECT t.cancelled_at IS NOT NULL FROM calls_listedtask t
+    WHERE t.call_id = %s AND t.agent_id = %s
+"""
+_ALL_LISTED = """
+    SELECT t.call_id, c.state, c.asked_at, COALESCE(c.finished_at, c.sent_at, c.asked_at),
+        t.cancelled_at IS NOT NULL, CASE WHEN c.state = 'running' THEN EXISTS (
+            SELECT FROM calls_input i WHERE i.call_id = c.id AND i.response = '') END
+    FROM calls_listedtask t JOIN calls_call c ON c.id = t.call_id
+    WHERE t.agent_id = %s AND t.call_id < %s ORDER BY t.call_id DESC LIMIT %s
 """
 _BRIEFLY = f"SET LOCAL statement_timeout = {WITHIN_MS}"
 UNREADABLE = "The record cannot be read right now. Try again soon."
@@ -63,13 +76,57 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> Found | None
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
     """The live call that a legacy session's request became, wherever it runs."""
+    row = await _one(runtime, _REQUESTED, (key, agent_id, list(LIVE)))
+    return row[0] if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A task of 2025-11-25, without what came of it."""
+
+    call_id: UUID
+    state: State
+    asked_at: datetime
+    touched_at: datetime
+    cancelled: bool
+    # Its server asks something.
+    asks: bool
+
+
+async def cancelled_task(runtime: Runtime, call_id: UUID, *, agent_id: int) -> bool | None:
+    """Whether the task was cancelled; None where the agent holds no such task."""
+    row = await _one(runtime, _LISTED, (call_id, agent_id))
+    return row[0] if row else None
+
+
+async def tasks(runtime: Runtime, *, agent_id: int, before: UUID, most: int) -> list[Listed]:
+    """The agent's, newest first."""
     try:
         async with runtime.hands.pool.connection(timeout=2) as link:
-            cursor = await link.execute(_REQUESTED, (key, agent_id, list(LIVE)))
-            row = await cursor.fetchone()
+            cursor = await link.execute(_ALL_LISTED, (agent_id, before, most))
+            rows = await cursor.fetchall()
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(UNREADABLE) from error
-    return row[0] if row else None
+    return [Listed(one[0], State(one[1]), one[2], one[3], one[4], bool(one[5])) for one in rows]
+
+
+async def _one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Any:
+    try:
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            cursor = await link.execute(query, given)
+            return await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE) from error
+
+
+async def linking(runtime: Runtime, uri: str, *, agent_id: int) -> list[int]:
+    """The servers with a result for this agent that links to it."""
+    try:
+        async with runtime.hands.pool.connection(timeout=2) as link:
+            cursor = await link.execute(links.FIND, (agent_id, links.digest(uri)))
+            return [row[0] for row in await cursor.fetchall()]
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE) from error
 
 
 async def history(runtime: Runtime, asked: Subject, *, but: UUID) -> History | None:

@@ -67,7 +67,7 @@ def unsupported(requested: str) -> Refusal:
 
 def _missing(key: str, headers: Headers) -> Refusal:
     if VERSION in headers.repeated:
-        raise _mismatch("The header MCP-Protocol-Version came more than once.")
+        raise mismatch("The header MCP-Protocol-Version came more than once.")
     version = headers.text(VERSION)
     if version not in (None, MODERN):
         return unsupported(version or "")
@@ -78,7 +78,7 @@ def _check_headers(message: Message, headers: Headers) -> None:
     repeated = headers.repeated & _ROUTING
     if repeated:
         name = min(repeated).decode()
-        raise _mismatch(f"The header {name} came more than once.")
+        raise mismatch(f"The header {name} came more than once.")
     _compare("MCP-Protocol-Version", headers.text(VERSION), message.meta[META_VERSION])
     _compare("Mcp-Method", headers.text(METHOD), message.method)
     key = _NAMED_BY.get(message.method)
@@ -91,10 +91,14 @@ def _check_headers(message: Message, headers: Headers) -> None:
 
 def _compare(name: str, value: str | None, wanted: object) -> None:
     if value is None:
-        raise _mismatch(f"The header {name} is missing or malformed.")
+        raise mismatch(f"The header {name} is missing or malformed.")
     if value != wanted:
-        raise _mismatch(f"The header {name} says something else than the body.")
+        raise differs(name)
 
 
-def _mismatch(message: str) -> Refusal:
+def differs(name: str) -> Refusal:
+    return mismatch(f"The header {name} says something else than the body.")
+
+
+def mismatch(message: str) -> Refusal:
     return Refusal(400, message, code=HEADER_MISMATCH)

@@ -44,7 +44,7 @@ class Openings:
         if not _is_usual(ask):
             return opening(ask, State.RUNNING, decision, owner=owner).line()
         token, slug = ask.bearer.token_id, ask.toolset.slug
-        place = (token, tool.tool_id, slug, ask.client, ask.revision, ask.origin, owner)
+        place = (token, tool.tool_id, slug, *_said(ask), owner)
         known = self._known.get(place)
         if (
             known is None
@@ -63,6 +63,11 @@ class Openings:
         made = opening(ask, State.RUNNING, decision, owner=owner)
         known = self._known[place] = _Known(ask.bearer, tool, decision, Usual(made.line()))
         return known
+
+
+def _said(ask: Ask) -> tuple[Any, ...]:
+    """What a client says of itself, in what stands of it in the first row and its entry."""
+    return ask.client, ask.revision, ask.origin, ask.takes_tasks
 
 
 def _is_usual(ask: Ask) -> bool:
@@ -102,7 +107,7 @@ def opening(
         client=storable(ask.client)[:NAME_MAX],
         request_key=ask.request_key,
         lease_owner=owner,
-        details=_details(ask, decision),
+        details=_details(ask, decision) | _for_workers(ask, state),
         once=key.id if state != State.REFUSED and (key := once(ask)) else None,
         guarded=inline and ask.grant is None and is_guarded(ask),
         grant_id=ask.grant.id if ask.grant else None,
@@ -116,6 +121,8 @@ def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
     details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
     if ask.abilities:
         details["answers"] = ask.abilities
+    if ask.takes_tasks:
+        details["tasks"] = True
     if ask.grant is not None:
         details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
     if ask.key:
@@ -123,6 +130,12 @@ def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
     if ask.again:
         details["again"] = str(ask.repeats or "")
     return details
+
+
+def _for_workers(ask: Ask, state: State) -> dict[str, Any]:
+    """What whoever runs it later has to know of the client, beside what it can be asked."""
+    later = state in (State.HELD, State.QUEUED)
+    return {"log_level": ask.log_level} if ask.log_level and later else {}
 
 
 def _reason(ask: Ask, decision: Decision | None) -> str:

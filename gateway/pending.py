@@ -12,10 +12,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from calls.answers import Answer
-from calls.execution import Turned
+from calls.heard import Turned
 from calls.progress import Step
 from calls.states import State
-from gateway import handles, lookups, questions, replies, task_methods, waiting, wording
+from gateway import handles, hearing, lookups, questions, replies, task_methods, waiting, wording
 from gateway.exchange import Turn
 from gateway.watch import Asked
 from registry.models import OwnTool
@@ -33,7 +33,7 @@ async def answer(
     turn: Turn, *, call_id: UUID, state: State, digest: str, turned: Turned | None = None
 ) -> bytes:
     # What its server asks at once is asked at once; a task would only delay it.
-    if turn.client.takes_tasks and turned != "asked" and not turn.reads:
+    if turn.takes_tasks and turned != "asked":
         return await task_methods.created(turn, call_id)
     first = _first_round(call_id, digest)
     if state != State.HELD:
@@ -48,10 +48,11 @@ async def retried(turn: Turn, *, digest: str) -> bytes:
     shown = turn.message.params["requestState"]
     state = handles.unseal_state(shown, turn.agent_id, digest=digest)
     await questions.given(turn, state)
+    await hearing.go_on(turn, state.logged)
     if state.questions:
         # It runs, and nobody else is to be waited for.
         turn.reply.linger(waiting.gone(turn.runtime, state.call_id, turn.exchange.actor))
-        if turn.client.takes_tasks and not turn.reads:
+        if turn.takes_tasks:
             return await _soon_or_a_task(turn, state)
         return await _until_done(turn, state)
     turn.reply.linger(waiting.gone(turn.runtime, state.call_id, None))
@@ -88,15 +89,27 @@ async def _look(
             seconds=max(0.0, until - time.monotonic()),
             on_step=turn.on_step,
             for_people=for_people,
+            lines=turn.lines,
             after=None if after is None else max(after, turn.asked_last),
         )
         if not isinstance(seen, Asked):
             return seen
-        turn.asked_last = seen.last
+        new_from, turn.asked_last = turn.asked_last, seen.last
         asked = await questions.of(turn, state.call_id)
         if turn.client.modern and asked:
             return questions.shown(turn, state, asked)
-        questions.push(turn, state.call_id, asked)
+        questions.push(turn, state.call_id, [one for one in asked if one.id > new_from])
+
+
+async def taken_up(turn: Turn, call_id: UUID) -> bytes:
+    """For a client that comes back to the stream of its call."""
+    found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
+    assert found is not None
+    first = _first_round(call_id, "")
+    held = found.seen.state == State.HELD
+    body = await (_held(turn, first) if held else _until_done(turn, first))
+    await waiting.heard(turn.runtime, call_id)
+    return body
 
 
 def _first_round(call_id: UUID, digest: str) -> handles.State:
@@ -106,7 +119,7 @@ def _first_round(call_id: UUID, digest: str) -> handles.State:
 def _input_required(turn: Turn, state: handles.State) -> bytes:
     members: dict[str, Any] = {
         "resultType": "input_required",
-        "requestState": handles.seal_state(state, turn.agent_id),
+        "requestState": handles.seal_state(replace(state, logged=turn.logged), turn.agent_id),
         "_meta": {replies.CALL: str(state.call_id)},
     }
     # Asked once: whoever opened the page, or would not, need not be asked again every round.

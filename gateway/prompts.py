@@ -27,6 +27,9 @@ async def get(turn: Turn) -> bytes:
     if not isinstance(name, str):
         raise invalid_params("params.name must be a string.")
     server, own_name, prompt = _found(turn.exchange, name)
+    if prompt is None:
+        await turn.look_again()
+        server, own_name, prompt = _found(turn.exchange, name)
     tool = turn.exchange.toolset.asking(server, GET) if prompt else None
     params: dict[str, Any] = {"name": own_name}
     given = turn.message.params.get("arguments")
@@ -40,6 +43,8 @@ async def complete(turn: Turn) -> bytes:
     ref = given.get("ref")
     if not isinstance(ref, dict):
         raise invalid_params("params.ref must be an object.")
+    if not _referred(turn.exchange, ref)[0]:
+        await turn.look_again()
     server, ref = _referred(turn.exchange, ref)
     tool = turn.exchange.toolset.asking(server, COMPLETE) if server else None
     params = {"ref": ref} | {name: given[name] for name in _COMPLETED if name in given}

@@ -14,6 +14,7 @@ from gateway import (
     calling,
     hearing,
     legacy,
+    legacy_tasks,
     listening,
     listing,
     messages,
@@ -28,7 +29,14 @@ from gateway.exchange import Client, Exchange, Turn
 from gateway.headers import Headers
 from gateway.messages import Message
 from gateway.refusals import RETRY_LATER, RETRY_SOON, Refusal, full, unavailable
-from gateway.revisions import INTERNAL_ERROR, LEGACY, META_VERSION, METHOD_NOT_FOUND
+from gateway.revisions import (
+    INTERNAL_ERROR,
+    LEGACY,
+    META_VERSION,
+    METHOD_NOT_FOUND,
+    MODERN,
+    WITH_TASKS,
+)
 from gateway.stream import Reply, accepted, progress_of, respond
 
 log = logging.getLogger(__name__)
@@ -66,6 +74,18 @@ LEGACY_METHODS: dict[str, Handler] = {
     "logging/setLevel": hearing.set_level,
     "resources/subscribe": subscribing.subscribe,
     "resources/unsubscribe": subscribing.unsubscribe,
+}
+
+
+TASK_METHODS: dict[str, Handler] = {
+    "tasks/get": legacy_tasks.get,
+    "tasks/result": legacy_tasks.result,
+    "tasks/list": legacy_tasks.listed,
+    "tasks/cancel": legacy_tasks.cancel,
+}
+_METHODS = dict.fromkeys(LEGACY, LEGACY_METHODS) | {
+    MODERN: MODERN_METHODS,
+    WITH_TASKS: LEGACY_METHODS | TASK_METHODS,
 }
 
 
@@ -146,8 +166,7 @@ async def _answered(
 
 
 def _handler(client: Client, message: Message) -> Handler:
-    methods = MODERN_METHODS if client.modern else LEGACY_METHODS
-    handler = methods.get(message.method)
+    handler = _METHODS[client.revision].get(message.method)
     if handler is None:
         raise Refusal(404, f"No method {message.method[:100]} here.", code=METHOD_NOT_FOUND)
     return handler

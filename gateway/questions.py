@@ -20,17 +20,18 @@ from django.utils.translation import gettext as _
 
 from calls import inputs
 from calls.inputs import Question, Unfit
+from core import abilities
 from core.abilities import Given
 from gateway import handles, replies
 from gateway.exchange import Exchange, Turn
 from gateway.messages import Message
 from gateway.refusals import invalid_params
+from gateway.revisions import RELATED_TASK
 
 
 async def of(turn: Turn, call_id: UUID) -> list[Question]:
     """What the call asks now, if this request's client can be asked all of it."""
-    abilities = turn.client.abilities
-    return list(await _in_thread(inputs.open_ones, call_id, abilities))
+    return list(await _in_thread(inputs.open_ones, call_id, turn.client.abilities))
 
 
 def shown(turn: Turn, state: handles.State, asked: list[Question]) -> bytes:
@@ -41,6 +42,7 @@ def shown(turn: Turn, state: handles.State, asked: list[Question]) -> bytes:
         state.round + 1,
         int(time.time()) + handles.LASTS_S,
         tuple(one.id for one in asked),
+        turn.logged,
     )
     members: dict[str, Any] = {
         "resultType": "input_required",
@@ -51,12 +53,29 @@ def shown(turn: Turn, state: handles.State, asked: list[Question]) -> bytes:
     return turn.result(orjson.dumps(members))
 
 
-def push(turn: Turn, call_id: UUID, asked: list[Question]) -> None:
-    """On the stream of the call, as requests of ours."""
+def push(turn: Turn, call_id: UUID, asked: list[Question], *, task: str = "") -> None:
+    """On the stream of the call, as requests of ours; of a task of 2025-11-25, which names it."""
     for one in asked:
+        # One after the other: whoever loses the stream in between is asked the rest.
+        turn.asked_last = one.id
         request_id = handles.question_id(call_id, one.id, turn.agent_id)
-        request = {"jsonrpc": "2.0", "id": request_id, **one.request}
+        asks = _of_task(one.request, task) if task else one.request
+        request = {"jsonrpc": "2.0", "id": request_id, **_named(asks, request_id)}
         turn.reply.push(orjson.dumps(request))
+
+
+def _of_task(request: dict[str, Any], task: str) -> dict[str, Any]:
+    params = request.get("params") or {}
+    meta = {**(params.get("_meta") or {}), RELATED_TASK: {"taskId": task}}
+    return {**request, "params": {**params, "_meta": meta}}
+
+
+def _named(request: dict[str, Any], name: str) -> dict[str, Any]:
+    """In 2025-11-25 a page to open has a name, which no other revision gives it."""
+    params = request.get("params")
+    if not isinstance(params, dict) or params.get("mode") != abilities.URL:
+        return request
+    return request | {"params": {"elicitationId": name} | params}
 
 
 async def given(turn: Turn, state: handles.State) -> None:

@@ -9,7 +9,7 @@ import orjson
 from django.utils.translation import gettext as _
 
 from calls.models import Call
-from gateway import calling, handles, pending
+from gateway import calling, handles, pending, resuming
 from gateway.asked import Ask, Submitted
 from gateway.exchange import Turn
 from gateway.refusals import Refusal
@@ -48,19 +48,12 @@ async def ask(
         # Whoever completes an argument as it is typed is asked nothing.
         **({} if method == COMPLETE else await calling.able(turn, tool)),
     )
+    resuming.follow(turn, ask.call_id)
     turn.reply.linger(calling.gone(turn, ask))
     submitted = await submit(turn.runtime, ask, ear=calling.ear_of(turn, ask))
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(turn, submitted)
-    if submitted.answer is not None:
-        return turn.answered(submitted.answer)
-    return await pending.answer(
-        turn,
-        call_id=submitted.call_id,
-        state=submitted.state,
-        digest=digest,
-        turned=submitted.turned,
-    )
+    return await calling.answered(turn, submitted, digest=digest)
 
 
 def _refused(turn: Turn, submitted: Submitted) -> Refusal:

@@ -10,7 +10,7 @@ import orjson
 
 from calls.answers import Answer
 from core import strict_json
-from gateway.revisions import META_SERVER, SERVER_INFO
+from gateway.revisions import META_SERVER, RELATED_TASK, SERVER_INFO
 
 # Names of ours in `_meta`.
 _OURS = "countersign/"
@@ -177,6 +177,17 @@ def _spliced_carefully(text: str, name: str, *, modern: bool) -> str:
     if not members:
         return text
     return _added(text.encode(), ",".join(members).encode()).decode()
+
+
+def related(body: bytes, task_id: str) -> bytes:
+    """A result, which says of which task of 2025-11-25 it is: ours, whatever its server had."""
+    text, value = body.strip().decode(), f'{{"taskId":"{task_id}"}}'
+    start, _end = strict_json.spans(text).get("_meta", (0, 0))
+    if start and text[start] == "{":
+        told = strict_json.spans(text, start).get(RELATED_TASK)
+        if told is not None:
+            return f"{text[: told[0]]}{value}{text[told[1] :]}".encode()
+    return _spliced_carefully(text, f'"{RELATED_TASK}":{value}', modern=False).encode()
 
 
 def _into_object(text: str, start: int, member: str) -> str:

@@ -11,6 +11,8 @@ from gateway import large, listing, lookups, reading, replies
 from gateway.exchange import Exchange, Turn
 from gateway.refusals import invalid_params
 from registry.methods import READ
+from registry.offered import Offered
+from registry.published import PublishedTool
 
 # Nothing of ours ever changes, but it is gone one day.
 TTL_MS = 60_000
@@ -30,8 +32,10 @@ async def read(turn: Turn) -> bytes:
         raise invalid_params("params.uri must be a string.")
     if uri.startswith(OURS):
         return await _read_ours(turn, uri)
-    server = server_of(turn.exchange, uri)
-    tool = turn.exchange.toolset.asking(server, READ) if server else None
+    tool = await _reader(turn, uri)
+    if tool is None:
+        await turn.look_again()
+        tool = await _reader(turn, uri)
     return await reading.ask(turn, tool, {"uri": uri})
 
 
@@ -45,16 +49,48 @@ async def templates(turn: Turn) -> bytes:
 
 def server_of(exchange: Exchange, uri: str) -> str:
     """Whom to ask for it: the first that lists it, or one of whose templates it fits, in the order
-    of their names; else, where there is but one, that one. Empty: nobody.
+    of their names; else, where there is but one that names any, that one. Empty: nobody.
 
     What a server lists and nobody has published is not read there.
     """
-    readers = {slug: one for slug, one in exchange.offered.items() if one.reads}
-    open_ones = [slug for slug, one in readers.items() if uri not in one.withheld]
-    listing = (slug for slug in open_ones if readers[slug].lists(uri))
-    fitting = (slug for slug in open_ones if readers[slug].matches(uri))
-    only = open_ones if len(readers) == 1 else []
-    return next((slug for found in (listing, fitting, only) for slug in found), "")
+    return _naming(exchange, uri) or _only(exchange, uri)
+
+
+def _open_to(exchange: Exchange, uri: str) -> dict[str, Offered]:
+    offered = exchange.offered
+    return {s: one for s, one in offered.items() if one.reads and uri not in one.withheld}
+
+
+def _naming(exchange: Exchange, uri: str) -> str:
+    open_ones = _open_to(exchange, uri)
+    listing = (slug for slug, one in open_ones.items() if one.lists(uri))
+    fitting = (slug for slug, one in open_ones.items() if one.matches(uri))
+    return next((slug for found in (listing, fitting) for slug in found), "")
+
+
+def _only(exchange: Exchange, uri: str) -> str:
+    offered = exchange.offered
+    readers = [slug for slug, one in offered.items() if one.reads and one.names_some]
+    return readers[0] if len(readers) == 1 and readers[0] in _open_to(exchange, uri) else ""
+
+
+async def _reader(turn: Turn, uri: str) -> PublishedTool | None:
+    """By which it is read."""
+    exchange = turn.exchange
+    server = _naming(exchange, uri) or await _linking(turn, uri) or _only(exchange, uri)
+    return exchange.toolset.asking(server, READ) if server else None
+
+
+async def _linking(turn: Turn, uri: str) -> str:
+    """The first whose results linked to it, as far as this agent got them. What others got, it
+    must not learn of by reading it."""
+    exchange = turn.exchange
+    asking = {slug: exchange.toolset.asking(slug, READ) for slug in _open_to(exchange, uri)}
+    by_id = {tool.server_id: slug for slug, tool in asking.items() if tool is not None}
+    if set(by_id.values()) <= {_only(exchange, uri)}:
+        return ""
+    known = await lookups.linking(turn.runtime, uri, agent_id=turn.agent_id)
+    return min((by_id[server_id] for server_id in known if server_id in by_id), default="")
 
 
 def _resources(exchange: Exchange) -> Iterator[tuple[str, bytes]]:

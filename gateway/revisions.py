@@ -8,6 +8,8 @@ MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
 # What a legacy client speaks that names no revision; the only one with batches.
 OLDEST = LEGACY[-1]
+# The only one with tasks that clients ask for; today's are an extension, which servers decide on.
+WITH_TASKS = LEGACY[0]
 SUPPORTED = (MODERN, *LEGACY)
 
 PARSE_ERROR = -32700
@@ -27,5 +29,7 @@ META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 META_CLIENT = "io.modelcontextprotocol/clientInfo"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 TASKS = "io.modelcontextprotocol/tasks"
+RELATED_TASK = META + "related-task"
+IMMEDIATE = META + "model-immediate-response"
 
 SERVER_INFO = {"name": "countersign", "title": "Countersign", "version": "0.1.0"}

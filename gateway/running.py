@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from calls.answers import Answer
-from calls.execution import Ear, Sending, Turned
+from calls.execution import Sending
+from calls.heard import Ear, Turned
 from calls.progress import Step
 from gateway.runtime import Runtime
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -19,7 +19,12 @@ from gateway.refusals import Header
 LINGER_S = 0.5
 # Then a silent connection begins to look dead to proxies.
 STREAM_AFTER_S = 5.0
+# Where the client can come back to it: the sooner, the less is lost; but a record that cannot be
+# written is refused by then, with a status.
+NAMED_AFTER_S = 3.0
 PING_S = 15.0
+# How long whoever lost a stream waits before coming back for it.
+RETRY_MS = 1_000
 
 _STREAM: list[Header] = [
     (b"content-type", b"text/event-stream"),
@@ -55,11 +60,25 @@ async def accepted(send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def event(message: bytes) -> bytes:
+class Trail(Protocol):
+    """Names for the events of a stream, by which it can be taken up again."""
+
+    def first(self) -> str: ...
+
+    def here(self) -> str: ...
+
+
+def event(message: bytes, name: str = "") -> bytes:
     """One server-sent event; JSON that stands on several lines keeps them."""
     if b"\n" in message or b"\r" in message:
         message = b"\ndata: ".join(message.splitlines())
-    return b"event: message\ndata: %b\n\n" % message
+    named = b"id: %b\n" % name.encode() if name else b""
+    return b"%bevent: message\ndata: %b\n\n" % (named, message)
+
+
+def _priming(trail: Trail) -> bytes:
+    """Source: MCP 2025-11-25, basic/transports, "Sending Messages to the Server"."""
+    return b"id: %b\nretry: %d\ndata: \n\n" % (trail.first().encode(), RETRY_MS)
 
 
 class Reply:
@@ -74,6 +93,11 @@ class Reply:
         self._pump: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._gone = False
+        self._trail: Trail | None = None
+
+    def follow(self, trail: Trail) -> None:
+        """Name the events from here on."""
+        self._trail = trail
 
     def linger(self, on_gone: OnGone | None = None) -> None:
         """This may take a while; `on_gone` is awaited once if the client goes away meanwhile."""
@@ -86,7 +110,7 @@ class Reply:
         self._streaming = True
 
     def push(self, message: bytes) -> None:
-        self._events.append(event(message))
+        self._events.append(event(message, self._trail.here() if self._trail else ""))
         self.begin()
 
     async def finish(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
@@ -119,7 +143,8 @@ class Reply:
 
     def _lingering(self, on_gone: OnGone | None) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(STREAM_AFTER_S - LINGER_S, self.begin)
+        after_s = NAMED_AFTER_S if self._trail else STREAM_AFTER_S
+        self._timer = loop.call_later(after_s - LINGER_S, self.begin)
         if on_gone is not None:
             self._watcher = loop.create_task(self._watch(on_gone), name="watch the client")
 
@@ -138,6 +163,8 @@ class Reply:
 
     async def _flow(self) -> None:
         await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        if self._trail is not None:
+            self._events.insert(0, _priming(self._trail))
         while True:
             events, self._events = self._events, []
             closed = self._closed
@@ -159,15 +186,16 @@ class Reply:
 class Progress:
     """Passes on what a server says of how far it is; only ever forward, as MCP demands."""
 
-    def __init__(self, reply: Reply, token: str | int) -> None:
+    def __init__(self, reply: Reply, token: str | int, *, last: float | None = None) -> None:
         self._reply = reply
         self._token = token
-        self._last = float("-inf")
+        # None: nothing was said yet.
+        self.last = last
 
     def step(self, step: Step) -> None:
-        if step.progress <= self._last:
+        if self.last is not None and step.progress <= self.last:
             return
-        self._last = step.progress
+        self.last = step.progress
         params: dict[str, Any] = {"progressToken": self._token, "progress": step.progress}
         if step.total is not None:
             params["total"] = step.total

@@ -13,8 +13,10 @@ from approvals.services import ASK, asking
 from audit.services import SYSTEM
 from calls import dispatch
 from calls.answers import answered
-from calls.execution import Ear, Sending
+from calls.execution import Sending
 from calls.hands import Hands
+from calls.heard import Ear
+from calls.listed import LIST
 from calls.models import Call
 from calls.opening import Opening
 from calls.refusal import Again, Refusal, of_policy
@@ -105,7 +107,9 @@ async def _refuse(
     decision: Decision | None = None,
 ) -> Submitted:
     made = opening(ask, State.REFUSED, decision, reason=reason)
-    await runtime.hands.journal.write((OPEN, made.line()))
+    # Of what its agent is told as an error there is no task.
+    listed = [] if refusal in ("unknown_tool", "key") else _listed(ask)
+    await runtime.hands.journal.write((OPEN, made.line()), *listed)
     runtime.hands.engine.bell.ring("calls")
     why = _why(refusal, decision)
     answer = answered(made.id, State.REFUSED, reason, Executed.NO, None, None, why)
@@ -153,13 +157,20 @@ async def _hold(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
 
 async def _write(runtime: Runtime, ask: Ask, *lines: Line) -> list[Row | None]:
     """A call's first lines, and with them its key: raises Taken if that is another call's."""
-    key = once(ask)
+    key, journal = once(ask), runtime.hands.journal
+    written = (*lines, *_listed(ask))
     if key is None:
-        return await runtime.hands.journal.write(*lines)
-    taken, *answers = await runtime.hands.journal.write((ONCE, key.line(ask.call_id)), *lines)
+        return (await journal.write(*written))[: len(lines)]
+    taken, *answers = await journal.write((ONCE, key.line(ask.call_id)), *written)
     if not (taken and taken[1]):
         raise Taken
-    return answers
+    return answers[: len(lines)]
+
+
+def _listed(ask: Ask) -> list[Line]:
+    if not ask.as_task:
+        return []
+    return [(LIST, {"id": ask.call_id, "agent_id": ask.bearer.agent_id})]
 
 
 async def _queue(runtime: Runtime, ask: Ask, decision: Decision) -> Submitted:
@@ -298,7 +309,9 @@ def _sending(ask: Ask, tool: PublishedTool) -> Sending:
         arguments=ask.arguments or NO_ARGUMENTS,
         background=False,
         abilities=ask.abilities,
+        takes_tasks=ask.takes_tasks,
         responses=ask.responses,
+        revision=ask.revision,
         log_level=ask.log_level,
     )
 

@@ -21,19 +21,20 @@ from gateway.refusals import Refusal, invalid_params
 from gateway.revisions import MISSING_CAPABILITY, TASKS
 
 TTL_MS = handles.LASTS_S * 1000
+ENDED = ("completed", "failed", "cancelled")
 # A person takes seconds at best; work may be done at once.
 POLL_HELD_MS, POLL_MS = 2_000, 1_000
 
 
 async def created(turn: Turn, call_id: UUID) -> bytes:
     """The call is durable before its agent hears of it, so the task can be asked for at once."""
-    found = await _just_made(turn, call_id)
+    found = await just_made(turn, call_id)
     members = {"resultType": "task", **_task(turn, found, "working")}
     members["_meta"] = {replies.CALL: str(call_id)}
     return turn.result(orjson.dumps(members))
 
 
-async def _just_made(turn: Turn, call_id: UUID) -> Found:
+async def just_made(turn: Turn, call_id: UUID) -> Found:
     try:
         found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
     except RecordUnavailable:
@@ -48,10 +49,15 @@ async def get(turn: Turn) -> bytes:
     found = await _asked_for(turn)
     if found.seen.answer is not None:
         await waiting.heard(turn.runtime, found.call_id)
+    return turn.result(replies.own(await detailed(turn, found), modern=True))
+
+
+async def detailed(turn: Turn, found: Found) -> dict[str, Any]:
+    """How the task stands, with its outcome or its questions, for the client of this request."""
     members = _task(turn, found, _status(found.seen)) | _ending(turn, found.seen.answer)
     if found.seen.asked and turn.client.abilities:
         members |= await _wanted(turn, found.call_id)
-    return turn.result(replies.own(members, modern=True))
+    return members
 
 
 async def update(turn: Turn) -> bytes:
@@ -69,7 +75,7 @@ async def cancel(turn: Turn) -> bytes:
     return turn.result(replies.ACKNOWLEDGED)
 
 
-async def _asked_for(turn: Turn) -> Found:
+def check_declared(turn: Turn) -> None:
     if not turn.client.takes_tasks:
         raise Refusal(
             400,
@@ -77,6 +83,10 @@ async def _asked_for(turn: Turn) -> Found:
             code=MISSING_CAPABILITY,
             data={"requiredCapabilities": {"extensions": {TASKS: {}}}},
         )
+
+
+async def _asked_for(turn: Turn) -> Found:
+    check_declared(turn)
     call_id = handles.call_of_task(turn.message.params.get("taskId"), turn.agent_id)
     found = await lookups.own(turn.runtime, call_id, agent_id=turn.agent_id)
     if found is None:
@@ -95,8 +105,8 @@ def _task(turn: Turn, found: Found, status: str) -> dict[str, Any]:
         "taskId": handles.task_id(found.call_id, turn.agent_id),
         "status": status,
         "statusMessage": (answer.text if answer else wording.of(found, turn.exchange.toolset)),
-        "createdAt": _time(found.asked_at),
-        "lastUpdatedAt": _time(found.touched_at),
+        "createdAt": time_of(found.asked_at),
+        "lastUpdatedAt": time_of(found.touched_at),
         "ttlMs": TTL_MS,
         "pollIntervalMs": POLL_HELD_MS if state == State.HELD else POLL_MS,
     }
@@ -121,5 +131,5 @@ def _ending(turn: Turn, answer: Answer | None) -> dict[str, Any]:
     return {"result": orjson.Fragment(replies.result_of(turn.fitted(answer), modern=True))}
 
 
-def _time(at: datetime) -> str:
+def time_of(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Agent, User
 from calls.models import Call
+from core import exact_json
 from core.errors import CountersignError
 from gateway import asking
 from gateway.asked import Submitted
@@ -84,6 +85,14 @@ def schema(tool: Tool, way: Way | None) -> dict[str, Any]:
     if not isinstance(whole, dict):
         return {}
     return without(whole, way.fixed) if way and way.fixed else whole
+
+
+def own(way: Way | None, arguments: bytes) -> bytes:
+    """Of an earlier call's arguments those that are the agent's to say, as they were written."""
+    whole = exact_json.loads(arguments) if way and way.fixed else None
+    if not way or not isinstance(whole, dict):
+        return arguments
+    return exact_json.dumps({k: v for k, v in whole.items() if k not in way.fixed}).encode()
 
 
 def expect(tool: Tool, way: Way, arguments: bytes, parsed: object) -> Expected:

@@ -79,7 +79,7 @@ def _shown(request: ConsoleRequest, tool: Tool, way: Way | None) -> Context:
     if picture is None:
         return {"form": forms.filled(trying.schema(tool, way))}
     call: Call = picture["call"]
-    document = bytes(call.arguments)
+    document = trying.own(way, bytes(call.arguments))
     context = picture | {"form": forms.filled(trying.schema(tool, way), document)}
     context["may_cancel"] = pictures.may_cancel(call, request.user)
     return context | (_as_sent(way, document) if way else {})

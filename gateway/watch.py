@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from calls import logs
 from calls.answers import Answer, Look, look
 from calls.hands import Hands
+from calls.logs import Place
 from calls.progress import OnStep, Step
 from core.listen import CALL
+from gateway.lines import Lines
 
 log = logging.getLogger(__name__)
 
@@ -28,14 +33,30 @@ class Asked:
     last: int
 
 
-class Watcher:
+class Watcher(Protocol):
+    """Lines of its server's log are read only for who says from where on."""
+
+    lines: Lines | None
+
+    def hear(self, logged: Iterable[tuple[Place, dict[str, Any]]]) -> None: ...
+
+    def see(self, seen: Look) -> None: ...
+
+
+class Waiter:
     """One waiter's view of one call; with `after`, also of questions that are newer than that."""
 
-    def __init__(self, on_step: OnStep | None, after: int | None) -> None:
+    def __init__(self, on_step: OnStep | None, after: int | None, lines: Lines | None) -> None:
         self.answer: asyncio.Future[Answer | Asked] = asyncio.get_running_loop().create_future()
         self._on_step = on_step
         self._after = after
+        self.lines = lines
         self._seen: float | None = None
+
+    def hear(self, logged: Iterable[tuple[Place, dict[str, Any]]]) -> None:
+        if self.lines is not None and not self.answer.done():
+            for place, line in logged:
+                self.lines.kept(place, line)
 
     def see(self, seen: Look) -> None:
         if seen.progress is not None and seen.progress != self._seen and self._on_step:
@@ -81,12 +102,12 @@ class Watch:
         on_step: OnStep | None = None,
         for_people: bool = False,
         after: int | None = None,
+        lines: Lines | None = None,
     ) -> Answer | Asked | None:
         """The call's answer, or None if it has not ended within `seconds`; sooner where this
         process makes way for another, and at once where people are to decide."""
-        watcher = Watcher(on_step, after)
-        self._watchers.setdefault(call_id, set()).add(watcher)
-        self._look_at(call_id)
+        watcher = Waiter(on_step, after, lines)
+        self.join(call_id, watcher)
         patience = asyncio.timeout(self._at_most(seconds, for_people=for_people))
         self._patience[patience] = for_people
         try:
@@ -96,7 +117,18 @@ class Watch:
             return None
         finally:
             del self._patience[patience]
-            self._forget(call_id, watcher)
+            self.leave(call_id, watcher)
+
+    def join(self, call_id: UUID, watcher: Watcher) -> None:
+        """It sees the call at once, whenever it moves, and every second."""
+        self._watchers.setdefault(call_id, set()).add(watcher)
+        self._look_at(call_id)
+
+    def leave(self, call_id: UUID, watcher: Watcher) -> None:
+        watchers = self._watchers[call_id]
+        watchers.discard(watcher)
+        if not watchers:
+            del self._watchers[call_id]
 
     def hurry(self, seconds: float) -> None:
         """Nobody waits here for longer than that."""
@@ -111,12 +143,6 @@ class Watch:
             return seconds
         left = 0.0 if for_people else self.until - asyncio.get_running_loop().time()
         return max(0.0, min(seconds, left))
-
-    def _forget(self, call_id: UUID, watcher: Watcher) -> None:
-        watchers = self._watchers[call_id]
-        watchers.discard(watcher)
-        if not watchers:
-            del self._watchers[call_id]
 
     def _heard(self, payload: str) -> None:
         with contextlib.suppress(ValueError):
@@ -141,12 +167,27 @@ class Watch:
     async def _look(self, ids: set[UUID]) -> None:
         if not ids:
             return
+        # Who joins while this is read asked for something else: it is looked for again.
+        watchers = {call_id: tuple(self._watchers[call_id]) for call_id in ids}
+        wanted = self._logged(ids)
         try:
             async with self._hands.pool.connection(timeout=2) as connection:
                 seen = await look(connection, list(ids))
+                # After it: who sees the end has seen every line.
+                logged = await logs.since(connection, wanted) if wanted else {}
         except (psycopg.Error, PoolTimeout) as error:
             log.warning("watch: cannot look: %s", str(error).strip())
             return
         for call_id, what in seen.items():
-            for watcher in tuple(self._watchers.get(call_id, ())):
-                watcher.see(what)
+            for watcher in watchers[call_id]:
+                if watcher in self._watchers.get(call_id, ()):
+                    watcher.hear(logged.get(call_id, ()))
+                    watcher.see(what)
+
+    def _logged(self, ids: set[UUID]) -> dict[UUID, Place]:
+        """From which line on somebody wants to hear these calls' logs."""
+        wanted = {
+            call_id: [watcher.lines.place for watcher in self._watchers[call_id] if watcher.lines]
+            for call_id in ids
+        }
+        return {call_id: min(places) for call_id, places in wanted.items() if places}

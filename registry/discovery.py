@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+import psycopg
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.db import transaction
@@ -60,6 +62,52 @@ async def look_at(server_ids: Iterable[int]) -> list[Discovery]:
 
 async def discover(server_id: int, upstreams: Upstreams) -> Discovery:
     """Ask one server. What goes wrong there is an answer too: it is in the row."""
+    async with _turn(server_id):
+        return await _discover(server_id, upstreams)
+
+
+@contextlib.asynccontextmanager
+async def _turn(server_id: int) -> AsyncIterator[None]:
+    """A server is asked once at a time, whoever wants to know; the next one waits, since what it
+    wants to hear may be newer than what is being read."""
+    async with await psycopg.AsyncConnection.connect(
+        settings.DATABASE_URL,
+        autocommit=True,
+        connect_timeout=5,
+        application_name="countersign discovery",
+    ) as link:
+        await link.execute("SELECT pg_advisory_lock(71003, %s)", [server_id])
+        yield
+
+
+class Line:
+    """One connection or process to a server, by which it is asked, and by which it says itself
+    when it lists something else."""
+
+    def __init__(self, server_id: int, told: Callable[[], None]) -> None:
+        self._server_id = server_id
+        networks = settings.UPSTREAM_NETWORKS
+        self._upstreams = Upstreams(networks=networks, on_lists=lambda _key: told())
+
+    async def keep(self, opened: asyncio.Event) -> None:
+        """Until the server ends it; raises Unreachable, with the reason."""
+        server = await _in_thread(Server.objects.get, pk=self._server_id)
+        try:
+            await self._upstreams.attend(_target(server), opened)
+        except UpstreamError as error:
+            raise Unreachable(str(error)) from error
+
+    async def look(self, *, on_its_word: bool) -> Discovery:
+        row = await discover(self._server_id, self._upstreams)
+        row.on_its_word = on_its_word
+        await _in_thread(row.save, update_fields=["on_its_word"])
+        return row
+
+    async def aclose(self) -> None:
+        await self._upstreams.aclose()
+
+
+async def _discover(server_id: int, upstreams: Upstreams) -> Discovery:
     server = await _in_thread(Server.objects.get, pk=server_id)
     if not server.enabled:
         return await _in_thread(_noted, server, False, _("The server is disabled: not asked."))
@@ -158,7 +206,7 @@ def apply(asked: Server, found: Found) -> Discovery:
     look.at(found)
     if first and (server.publish_on_discovery or settings.PUBLISH_ON_DISCOVERY):
         look.publish()
-    return _noted(server, True, look.summary(found))
+    return _noted(server, True, look.summary(found), moved=look.moved)
 
 
 class _Look:
@@ -223,6 +271,10 @@ class _Look:
         for item in self._server.items.waiting().for_change():
             keeping.publish(item, actor=SYSTEM, reason=reason)
             self._moves["item.published"] += 1
+
+    @property
+    def moved(self) -> bool:
+        return any(action not in ("", "left_out") for action in self._moves)
 
     def summary(self, found: Found) -> str:
         moved = [_moved(action, n) for action, n in sorted(self._moves.items()) if action]
@@ -303,6 +355,8 @@ def _take_down(server: Server, found: Found) -> None:
         fields["by_events"] = found.by_events
     if server.tells_of_updates != (tells := _tells_of_updates(found)):
         fields["tells_of_updates"] = tells
+    if server.tells_of_lists != (tells := _tells_of_lists(found)):
+        fields["tells_of_lists"] = tells
     for name, value in fields.items():
         setattr(server, name, value)
     server.save(update_fields=list(fields))
@@ -311,6 +365,11 @@ def _take_down(server: Server, found: Found) -> None:
 def _tells_of_updates(found: Found) -> bool:
     declared = found.capabilities.get("resources")
     return isinstance(declared, dict) and declared.get("subscribe") is True
+
+
+def _tells_of_lists(found: Found) -> bool:
+    declared = [found.capabilities.get(kind) for kind in ("tools", "prompts", "resources")]
+    return any(isinstance(one, dict) and one.get("listChanged") is True for one in declared)
 
 
 def _set_health(server: Server, health: Server.Health, reason: str) -> None:
@@ -324,8 +383,8 @@ def _set_health(server: Server, health: Server.Health, reason: str) -> None:
         record(action, actor=SYSTEM, server=server.slug, reason=reason)
 
 
-def _noted(server: Server, succeeded: bool, summary: str) -> Discovery:
-    row = Discovery.objects.create(server=server, succeeded=succeeded, summary=summary)
+def _noted(server: Server, succeeded: bool, summary: str, *, moved: bool = False) -> Discovery:
+    row = Discovery.objects.create(server=server, succeeded=succeeded, summary=summary, moved=moved)
     old = server.discoveries.order_by("-pk").values_list("pk", flat=True)[KEPT:]
     Discovery.objects.filter(pk__in=list(old)).delete()
     return row

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
-import orjson
 import pgtrigger
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import Refuse, append_only, configuration
+from registry.versioned import Version
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
@@ -77,16 +77,10 @@ class Item(models.Model):
         return f"{self.kind} {self.key}"
 
 
-class ItemVersion(models.Model):
+class ItemVersion(Version):
     """One immutable version of what a server says of an item."""
 
     item = models.ForeignKey(Item, models.PROTECT, related_name="versions")
-    version = models.PositiveIntegerField()
-    # SHA-256 over the canonical form of all of it, and of the server's identity.
-    digest = models.CharField(max_length=64)
-    # As the server wrote it, as JSON text.
-    body = models.TextField()
-    first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ["-version"]
@@ -101,17 +95,8 @@ class ItemVersion(models.Model):
         return f"{self.item} v{self.version}"
 
     @property
-    def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = orjson.loads(self.body)
-        return content
-
-    @property
     def title(self) -> str:
         return str(self.content.get("title") or self.content.get("name") or "")
-
-    @property
-    def description(self) -> str:
-        return str(self.content.get("description") or "")
 
 
 class Subscription(models.Model):

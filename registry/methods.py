@@ -84,8 +84,9 @@ METHODS: dict[str, dict[str, Any]] = {
 def of(
     listed: Mapping[Item.Kind, Listed], capabilities: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Of a server that has something to be asked for by them; `listed` by kind."""
-    if listed[Item.Kind.RESOURCE] or listed[Item.Kind.TEMPLATE]:
+    """Of a server that has something to be asked for by them; `listed` by kind. One that lists no
+    resource may have some all the same, which its results link to."""
+    if "resources" in capabilities or listed[Item.Kind.RESOURCE] or listed[Item.Kind.TEMPLATE]:
         yield METHODS[READ]
     if listed[Item.Kind.PROMPT]:
         yield METHODS[GET]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
-import orjson
 import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -21,6 +20,7 @@ from core import abilities
 from core.triggers import Refuse, append_only, configuration
 from registry import definitions
 from registry.items import Item, ItemVersion, Subscription
+from registry.versioned import Version
 
 __all__ = [
     "Definition",
@@ -94,6 +94,8 @@ class Server(models.Model):
     server_info = models.JSONField(default=dict, editable=False)
     # It says that it tells of changed resources to who subscribes.
     tells_of_updates = models.BooleanField(default=False, db_default=False, editable=False)
+    # And that it tells when it lists something else: somebody listens (registry/attending.py).
+    tells_of_lists = models.BooleanField(default=False, db_default=False, editable=False)
     health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
     health_reason = models.TextField(blank=True, editable=False)
     health_since = models.DateTimeField(default=timezone.now, editable=False)
@@ -291,16 +293,10 @@ class Listing(models.Model):
         return self.words[:80]
 
 
-class Definition(models.Model):
+class Definition(Version):
     """One immutable version of what a server says a tool is."""
 
     tool = models.ForeignKey(Tool, models.PROTECT, related_name="definitions")
-    version = models.PositiveIntegerField()
-    # SHA-256 over the canonical form of all that reaches a model, and of the server's identity.
-    digest = models.CharField(max_length=64)
-    # The definition as the server wrote it, as JSON text.
-    body = models.TextField()
-    first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ["-version"]
@@ -315,20 +311,11 @@ class Definition(models.Model):
         return f"{self.tool} v{self.version}"
 
     @property
-    def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = orjson.loads(self.body)
-        return content
-
-    @property
     def title(self) -> str:
         content = self.content
         annotations = content.get("annotations")
         hinted = annotations.get("title") if isinstance(annotations, dict) else None
         return str(content.get("title") or hinted or content.get("name") or "")
-
-    @property
-    def description(self) -> str:
-        return str(self.content.get("description") or "")
 
     @property
     def hints(self) -> dict[str, bool]:
@@ -365,6 +352,10 @@ class Discovery(models.Model):
     succeeded = models.BooleanField()
     # What was wrong, or what changed, in sentences for people.
     summary = models.TextField(blank=True)
+    # The server itself said that it lists something else.
+    on_its_word = models.BooleanField(default=False, db_default=False)
+    # Anything is new, gone, held or back.
+    moved = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["-at"]

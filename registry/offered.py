@@ -39,6 +39,11 @@ class Offered:
         templates = {key: content for key, (_template, content) in self.templates.items()}
         return self.resources, templates
 
+    @property
+    def names_some(self) -> bool:
+        """Whether it lists anything, published or not: else what its results link to is all."""
+        return bool(self.resources or self.templates or self.withheld)
+
     def lists(self, uri: str) -> bool:
         return uri in self.resources
 

@@ -12,6 +12,7 @@ import jsonschema_rs
 import orjson
 from django.db.models import Model, Q, QuerySet
 
+from core.repeated import InvalidAnnotation, Path, declared
 from registry import definitions, methods, offered, schemas
 from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Definition, Server, ShownTool, Tool, Toolset
@@ -29,7 +30,7 @@ CALL = "tools/call"
 class Shape:
     """One definition, parsed once in the life of this process, its schema compiled when needed."""
 
-    __slots__ = ("_lengths", "_subschemas", "_validator", "content", "hints")
+    __slots__ = ("_lengths", "_repeated", "_subschemas", "_validator", "content", "hints")
 
     def __init__(self, body: str | bytes) -> None:
         self.content: dict[str, Any] = orjson.loads(body)
@@ -37,11 +38,23 @@ class Shape:
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
         self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
+        self._repeated: Mapping[Path, str] | None = None
 
     @classmethod
     def of(cls, schema: dict[str, Any]) -> Shape:
         """Of a schema alone."""
         return cls(orjson.dumps({"inputSchema": schema}))
+
+    @property
+    def repeated(self) -> Mapping[Path, str]:
+        """Which arguments it wants repeated in headers. None, where any of its annotations is
+        wrong: its server speaks in a way that knows no such headers, or it would be left out."""
+        if self._repeated is None:
+            try:
+                self._repeated = declared(self.content["inputSchema"])
+            except InvalidAnnotation:
+                self._repeated = {}
+        return self._repeated
 
     def violations(self, arguments: Any) -> list[Violation]:
         try:
@@ -89,6 +102,10 @@ class PublishedTool:
         return self.shape.hints
 
     @property
+    def repeated(self) -> Mapping[Path, str]:
+        return self.shape.repeated
+
+    @property
     def method(self) -> str:
         """How its server is asked: what is no tool of it is a method of its own."""
         return self.name if self.name in methods.METHODS else CALL
@@ -123,6 +140,11 @@ class PublishedToolset:
     def told(self, name: str, tool: PublishedTool) -> dict[str, Any]:
         """The definition as agents get it where the tool has this name."""
         return self.how(tool).words(tool.content, name=name, exposed_name=tool.exposed_name)
+
+    def repeated(self, tool: PublishedTool) -> Mapping[Path, str]:
+        """Which arguments agents repeat in headers: what is fixed is not theirs to send."""
+        fixed = self.how(tool).pins
+        return {path: name for path, name in tool.repeated.items() if path[0] not in fixed}
 
     def holding(self, tool_id: int) -> PublishedTool | None:
         """The tool, by whatever name it is seen here."""

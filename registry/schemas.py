@@ -270,6 +270,10 @@ def _runs(pattern: str) -> bool:
     return True
 
 
+def without_keyword(schema: Schema, keyword: str) -> Any:
+    return _copy(schema, lambda node: {k: v for k, v in node.items() if k != keyword})
+
+
 def _without(schema: Schema, left_out: set[str]) -> Any:
     def own(node: Schema) -> Schema:
         names = node.get("patternProperties")

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from accounts import services as accounts
 from accounts.models import Agent, User
-from accounts.roles import Role, ensure_roles
+from accounts.roles import Role
 from tests.database import Cleaner
 
 # How long an example takes is the machine's affair, which may be busy.
@@ -31,7 +31,6 @@ def django_db_setup(django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
 
 
 def person(name: str, *roles: Role) -> User:
-    ensure_roles()
     made = User.objects.create_user(name)
     made.groups.set(Group.objects.filter(name__in=roles))
     return made

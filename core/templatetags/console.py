@@ -184,7 +184,27 @@ def local(at: datetime, zone: ZoneInfo) -> str:
 
 
 # What an entry that is about no tool is about, by the names that services give to it.
-_ABOUT = ("rule", "toolset", "member", "group", "role", "token", "person", "filter", "export")
+_ABOUT = (
+    "rule",
+    "toolset",
+    "member",
+    "group",
+    "role",
+    "token",
+    "person",
+    "filter",
+    "export",
+    "format",
+    "key",
+)
+# Actions that their own names say badly.
+_SAID = {
+    "call.cancel_asked": gettext_lazy("Cancellation asked"),
+    "call.input_asked": gettext_lazy("The server asked its agent"),
+    "call.input_given": gettext_lazy("The agent answered"),
+    "call.late_reply": gettext_lazy("A reply came late"),
+    "sign_in_link.made": gettext_lazy("Sign-in link made"),
+}
 
 
 @register.filter
@@ -205,6 +225,8 @@ def unlocal(number: float) -> str:
 @register.filter
 def words(action: str) -> str:
     """ "definition.published" as people read it."""
+    if said := _SAID.get(action):
+        return str(said)
     return action.replace(".", " ").replace("_", " ").capitalize()
 
 

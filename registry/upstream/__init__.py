@@ -1,7 +1,8 @@
 """Our MCP client for tool servers: plain values in, plain values out."""
 
 from registry.upstream.client import Upstreams
-from registry.upstream.headers import InvalidAnnotation, declared_params, param_headers
+from registry.upstream.headers import param_headers
+from registry.upstream.questions import URL_REQUIRED
 from registry.upstream.values import (
     Answered,
     Asking,
@@ -15,6 +16,7 @@ from registry.upstream.values import (
     OnTask,
     OnUpdate,
     OutcomeUnknown,
+    Pause,
     Progress,
     Reply,
     Target,
@@ -24,14 +26,16 @@ from registry.upstream.values import (
     Unanswered,
     UpstreamError,
 )
+from registry.upstream.wire import MODERN
 
 __all__ = [
+    "MODERN",
+    "URL_REQUIRED",
     "Answered",
     "Asking",
     "CancelledUpstream",
     "Discovery",
     "InputWanted",
-    "InvalidAnnotation",
     "Limits",
     "Lost",
     "Nonsense",
@@ -39,6 +43,7 @@ __all__ = [
     "OnTask",
     "OnUpdate",
     "OutcomeUnknown",
+    "Pause",
     "Progress",
     "Reply",
     "Target",
@@ -48,6 +53,5 @@ __all__ = [
     "Unanswered",
     "UpstreamError",
     "Upstreams",
-    "declared_params",
     "param_headers",
 ]

@@ -9,6 +9,7 @@ from yarl import URL
 
 from registry.upstream.exchange import head
 from registry.upstream.headers import encode
+from registry.upstream.loudness import Loudness
 from registry.upstream.values import NotSent, Target
 from registry.upstream.wire import MODERN
 
@@ -38,6 +39,7 @@ class Agreement:
     # What the server said of itself; empty where a hint spared the question.
     opening: dict[str, Any] = field(default_factory=dict)
     session: str = ""
+    loudness: Loudness = field(default_factory=Loudness)
     _prepared: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
 
     @property

@@ -39,7 +39,7 @@ class Call:
     on_log: OnLog | None = None
     cancel: asyncio.Event | None = None
     idempotency_key: str = ""
-    # The caller can follow a task; `as_task`: this tool runs as nothing else.
+    # The server may make a task of it; `as_task`: this tool runs as nothing else.
     takes_tasks: bool = False
     as_task: bool = False
     on_status: OnStatus | None = None
@@ -47,12 +47,19 @@ class Call:
     asking: Asking | None = None
     abilities: tuple[str, ...] = ()
     rounds: Iterator[int] = field(default_factory=partial(count, 1))
+    # Its agent knows no error that says to open a page first: it is asked to.
+    asks_pages: bool = False
     # Beside its arguments: answers to what its server asked, as members of its params.
     more: bytes = b""
     # Of another method, `arguments` are all its params, and `name` is what a header repeats.
     method: str = TOOLS_CALL
-    # As which least important line of its server's log the caller wants to hear.
-    log_level: str = "info"
+    # As which least important line of its server's log the caller wants to hear; "": none said.
+    log_level: str = ""
+
+    @property
+    def logs_from(self) -> str:
+        """As a server of today is told with the call."""
+        return (self.log_level or "info") if self.on_log else ""
 
     def hear(self, message: Message, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

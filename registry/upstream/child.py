@@ -14,6 +14,7 @@ from typing import cast
 
 from registry.upstream import wire
 from registry.upstream.lines import Lines, Overlong
+from registry.upstream.loudness import Loudness
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -37,9 +38,10 @@ _PATIENCE_S = 2.0
 # A process that closes its output usually ends with it.
 _EXIT_S = 0.5
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})')
+_OF_NO_CALL = {*wire.LISTS_CHANGED, wire.UPDATED}
 
 
-def _ignore(message: Message) -> None:
+def ignore(message: Message) -> None:
     pass
 
 
@@ -47,7 +49,7 @@ def _ignore(message: Message) -> None:
 class Way:
     """To whoever asked: for what the server says, and for what it asks in the middle."""
 
-    hear: Callable[[Message], None] = _ignore
+    hear: Callable[[Message], None] = ignore
     may_ask: Callable[[Message], bool] | None = None
     answer: Callable[[Message], Awaitable[bytes]] | None = None
 
@@ -94,7 +96,10 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         # Hears what belongs to no call.
         self.ear: Callable[[Message], None] | None = None
+        # Somebody listens for what it says by itself.
+        self.attended = False
         self.ended = False
+        self.loudness = Loudness()
         self._silent = asyncio.Event()
 
     @classmethod
@@ -225,6 +230,10 @@ class Child(asyncio.SubprocessProtocol):
             waiting.reply.set_result(message)
 
     def _hear(self, message: Message) -> None:
+        if message.method in _OF_NO_CALL:
+            if self.ear is not None:
+                self.ear(message)
+            return
         token = (message.params or {}).get("progressToken")
         named = self._waiting.get(token) if isinstance(token, int) else None
         # Other notifications name no call; with one call out they can only be about it.

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from core.outbound import Guard
 from registry.upstream import discovery, questions, tasks
@@ -16,17 +17,19 @@ from registry.upstream.values import (
     Discovery,
     Limits,
     NotSent,
+    OnLists,
     OnLog,
     OnProgress,
     OnStatus,
     OnTask,
     OnUpdate,
+    Pause,
     Reply,
     Target,
     TaskRef,
 )
 from registry.upstream.web import WebServer
-from registry.upstream.wire import TOOLS_CALL, Message
+from registry.upstream.wire import LISTS_CHANGED, TOOLS_CALL, UPDATED, Message
 
 Server = WebServer | StdioServer
 
@@ -36,8 +39,16 @@ _DEFAULTS = Limits()
 class Upstreams:
     """All connections and processes of one event loop. `aclose()` leaves none behind."""
 
-    def __init__(self, *, networks: Sequence[str] = (), stdio_allowed: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        networks: Sequence[str] = (),
+        stdio_allowed: bool = True,
+        on_lists: OnLists | None = None,
+    ) -> None:
+        """`on_lists` gets the key of each target that says by itself that its lists changed."""
         self._links = Links(Guard(networks))
+        self._on_lists = on_lists
         self._stdio_allowed = stdio_allowed
         self._servers: dict[str, Server] = {}
         self._ids = itertools.count(1)
@@ -61,6 +72,7 @@ class Upstreams:
         on_log: OnLog | None = None,
         cancel: asyncio.Event | None = None,
         idempotency_key: str = "",
+        takes_tasks: bool = False,
         on_task: OnTask | None = None,
         on_status: OnStatus | None = None,
         asking: Asking | None = None,
@@ -69,12 +81,16 @@ class Upstreams:
         log_level: str = "",
         as_task: bool = False,
         method: str = TOOLS_CALL,
+        asks_pages: bool = False,
+        pause: Pause | None = None,
     ) -> Reply:
-        """Send one call, at most once. `arguments` must be one JSON object, checked before; of
-        another `method` than tools/call they are its params, and `name` what a header repeats.
+        """Send one call, at most once, or what comes after its `pause`. `arguments` is one JSON
+        object, checked before; of another `method` than tools/call they are its params, and `name`
+        what a header repeats.
 
-        `idempotency_key` is the same for each attempt of one call, for servers that heed it. Where
-        the server makes a task of it, `on_task` is awaited before it is followed to its end.
+        `idempotency_key` is the same for each attempt of one call, for servers that heed it. With
+        `takes_tasks` the server is told that it may make a task of it; if it makes one, also
+        unasked, `on_task` is awaited before that is followed to its end.
         `abilities` (words of core.abilities) are what it may ask for by `asking`.
         """
         call = Call(
@@ -86,17 +102,20 @@ class Upstreams:
             on_log=on_log,
             cancel=cancel,
             idempotency_key=idempotency_key,
-            takes_tasks=on_task is not None,
+            takes_tasks=takes_tasks and on_task is not None,
             as_task=as_task,
             on_status=on_status,
             method=method,
             asking=asking,
             abilities=abilities,
+            asks_pages=asks_pages,
             more=b'"inputResponses":' + responses if responses else b"",
-            log_level=log_level or "info",
+            log_level=log_level,
         )
         server = await self._able(target, call)
-        reply = await questions.answered(server, call, await server.call(call))
+        if pause is not None:
+            call.rounds = itertools.count(pause.round)
+        reply = await questions.answered(server, call, pause)
         if on_task is None or (reply.kind != "task" and not as_task):
             return reply
         ref = tasks.made(reply, asked_for=as_task)
@@ -127,7 +146,7 @@ class Upstreams:
 
         def hear(message: Message) -> None:
             uri = (message.params or {}).get("uri")
-            if message.method == "notifications/resources/updated" and isinstance(uri, str):
+            if message.method == UPDATED and isinstance(uri, str):
                 on_update(uri)
 
         server = self._made(target)
@@ -135,6 +154,12 @@ class Upstreams:
             await server.watch(uris, hear)
         finally:
             await server.close()
+
+    async def attend(self, target: Target, opened: asyncio.Event) -> None:
+        """As long as the server can say by itself that its lists changed, over what it is also
+        asked by; `opened` is set once it can."""
+        server = await self._server(target)
+        await server.attend(opened)
 
     def stderr(self, key: str) -> str:
         """The end of what a server's processes wrote to their standard error."""
@@ -165,11 +190,19 @@ class Upstreams:
         return self._servers.setdefault(target.key, self._made(target))
 
     def _made(self, target: Target) -> Server:
+        server: Server
         if target.transport == "http":
-            return WebServer(target, self._links, self._ids)
-        if not self._stdio_allowed:
+            server = WebServer(target, self._links, self._ids)
+        elif self._stdio_allowed:
+            server = StdioServer(target, self._ids)
+        else:
             raise NotSent("Servers on stdio are not allowed here.")
-        return StdioServer(target, self._ids)
+        server.beside = partial(self._heard_beside, target.key)
+        return server
+
+    def _heard_beside(self, key: str, message: Message) -> None:
+        if self._on_lists is not None and message.method in LISTS_CHANGED:
+            self._on_lists(key)
 
 
 def _same(one: Target, other: Target) -> bool:

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from core import repeated
 from registry.upstream import items
-from registry.upstream.headers import InvalidAnnotation, declared_params
 from registry.upstream.values import Answered, Discovery, Limits, Nonsense, TooLarge
 from registry.upstream.wire import METHOD_NOT_FOUND, MODERN
 
@@ -144,8 +144,8 @@ def _without_invalid(tools: Items) -> tuple[Items, LeftOut]:
     kept, left_out = [], []
     for tool in tools:
         try:
-            declared_params(tool["inputSchema"])
-        except InvalidAnnotation as error:
+            repeated.declared(tool["inputSchema"])
+        except repeated.InvalidAnnotation as error:
             left_out.append((tool["name"], str(error)))
         else:
             kept.append(tool)

@@ -212,7 +212,8 @@ class Stream(Child):
 
     def _watch(self) -> None:
         """Nobody's stream is kept open for long."""
-        unused = not self._waiting and self._loop.time() - self._used_at > _UNUSED_S
+        wanted = self.attended or self._waiting
+        unused = not wanted and self._loop.time() - self._used_at > _UNUSED_S
         if unused and self._reader:
             self._reader.cancel()
         if not self.ended:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import socket
 import ssl
@@ -116,6 +117,8 @@ async def overhear(links: Links, order: Order) -> None:
             try:
                 if arrived.status != 200 or _kind(arrived) != "text/event-stream":
                     raise BadStatus(arrived.status)
+                if order.opened is not None:
+                    order.opened.set()
                 await _reply_in(arrived, EventStream(order.limits.max_bytes), order)
             finally:
                 arrived.close()
@@ -297,6 +300,7 @@ def _not_reached(error: Exception, order: Order) -> str:
             return f"The certificate of {where} is not valid: {error}."
         case TimeoutError():
             return f"{where} did not take the connection within {order.limits.connect_s:g} seconds."
-        case OSError(strerror=str(why)):
-            return f"{where} could not be reached: {why}."
+        case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
+            # The system's word: what asyncio says of it names a tuple.
+            return f"{where} could not be reached: {os.strerror(number)}."
     return f"{where} could not be reached: {error or type(error).__name__}."

@@ -1,12 +1,13 @@
 """A server reached by HTTP: which revision it speaks, its session, and calls of its tools."""
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -14,8 +15,10 @@ from core.outbound import Refused
 from registry.upstream import questions, wire
 from registry.upstream.agreement import Agreement, base_headers
 from registry.upstream.calling import Call, Withdrawal
+from registry.upstream.child import ignore
 from registry.upstream.exchange import BadStatus, Order, deliver, exchange, fields, head, overhear
 from registry.upstream.links import Links
+from registry.upstream.loudness import SET_LEVEL, logs
 from registry.upstream.standing import Standing
 from registry.upstream.statuses import Unacquainted, meaning, refusal
 from registry.upstream.stdio import StdioServer
@@ -31,13 +34,23 @@ from registry.upstream.values import (
     TimedOut,
     UpstreamError,
 )
-from registry.upstream.wire import LEGACY, LISTEN, MODERN, WATCHED, Message
+from registry.upstream.wire import (
+    ACKNOWLEDGED,
+    LEGACY,
+    LISTEN,
+    LISTS_CHANGED,
+    MODERN,
+    OF_LISTS,
+    WATCHED,
+    Message,
+)
 
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 _PROBE_S = 15.0
 _ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
 
 Hear = Callable[[Message], None]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +63,8 @@ class HttpServer:
         # What agents can be asked by a server that is told so once, when it is greeted.
         self._words = words
         self._abler: dict[tuple[str, ...], HttpServer] = {}
+        # Hears what belongs to no call.
+        self.beside: Hear = ignore
         # Calls that may be asked something: of a question beside them all nobody says whose it is.
         self._out: dict[int, tuple[Agreement, Call, Order]] = {}
         self._links = links
@@ -62,6 +77,8 @@ class HttpServer:
             raise NotSent(str(error)) from error
         self._place = links.place(self._url)
         self._standing = Standing(links, links.place(self._url), self._hear_beside)
+        # Whose session the standing stream is beside.
+        self._beside: Agreement | None = None
         self._base = base_headers(target)
 
     async def call(self, call: Call) -> Reply:
@@ -91,6 +108,7 @@ class HttpServer:
         if words not in self._abler:
             target = replace(self.target, revision=known)
             self._abler[words] = HttpServer(target, self._links, self._ids, words)
+            self._abler[words].beside = self.beside
         return self._abler[words]
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
@@ -134,23 +152,47 @@ class HttpServer:
         """Until the server ends the stream on which it tells of these resources."""
         agreement = self._agreement or await self._settle(Limits())
         if agreement.modern:
-            id_ = next(self._ids)
-            body = wire.request(id_, LISTEN, wire.listening(uris))
-            order = self._order(id_, body, agreement.head(LISTEN), WATCHED)
-            order.hear = hear
-            await self._watched(exchange(self._links, order))
+            await self._listen(agreement, {"resourceSubscriptions": list(uris)}, hear)
             return
-        order = self._order(0, b"", agreement.listening(), WATCHED)
-        order.hear = hear
         async with asyncio.TaskGroup() as both:
-            both.create_task(self._watched(overhear(self._links, order)))
+            both.create_task(self._overhear(agreement, hear))
             for uri in uris:
                 params = b'"uri":' + orjson.dumps(uri)
                 await self._ask(agreement, "resources/subscribe", params, Limits())
 
-    async def _watched(self, stream: Coroutine[Any, Any, object]) -> None:
+    async def attend(self, opened: asyncio.Event) -> None:
+        """Until the server ends the stream on which it says by itself that its lists changed."""
+        agreement = self._agreement or await self._settle(Limits())
+
+        def hear(message: Message) -> None:
+            if message.method == ACKNOWLEDGED:
+                opened.set()
+            self.beside(message)
+
+        if agreement.modern:
+            await self._listen(agreement, OF_LISTS, hear)
+        else:
+            await self._overhear(agreement, self._hear_beside, opened)
+
+    async def _listen(self, agreement: Agreement, wanted: dict[str, Any], hear: Hear) -> None:
+        id_ = next(self._ids)
+        body = wire.request(id_, LISTEN, wire.listening(wanted))
+        order = self._order(id_, body, agreement.head(LISTEN), WATCHED)
+        order.hear = hear
+        message = await self._watched(exchange(self._links, order))
+        if message.error:
+            raise Answered(message.error)
+
+    async def _overhear(
+        self, agreement: Agreement, hear: Hear, opened: asyncio.Event | None = None
+    ) -> None:
+        order = self._order(0, b"", agreement.listening(), WATCHED)
+        order.hear, order.opened = hear, opened
+        await self._watched(overhear(self._links, order))
+
+    async def _watched(self, stream: Coroutine[Any, Any, T]) -> T:
         try:
-            await stream
+            return await stream
         except BadStatus as bad:
             raise Lost(f"The server tells of no changes: HTTP {bad.status}.") from None
 
@@ -240,8 +282,8 @@ class HttpServer:
         status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
         if status >= 300:
             raise NotSent(f"The server refused the greeting with HTTP {status}.", status=status)
-        if self._words and agreement.session:
-            await self._standing.open(agreement)
+        if self._words:
+            await self._listen_beside(agreement)
         return agreement
 
     def _greeted(self, message: Message, order: Order) -> Agreement:
@@ -276,6 +318,25 @@ class HttpServer:
         return message.value or {}
 
     async def _call(self, agreement: Agreement, call: Call) -> Reply:
+        if agreement.modern or not call.on_log or not logs(agreement.opening):
+            return await self._sent(agreement, call)
+        tell = partial(self._set_level, agreement)
+        async with agreement.loudness.enough(call.log_level, tell):
+            return await self._sent(agreement, call)
+
+    async def _set_level(self, agreement: Agreement, level: str) -> None:
+        await self._listen_beside(agreement)
+        # Whatever it makes of it: the call itself does not depend on it.
+        with contextlib.suppress(UpstreamError, Unacquainted):
+            await self._ask(agreement, SET_LEVEL, b'"level":"%b"' % level.encode(), _ERRAND)
+
+    async def _listen_beside(self, agreement: Agreement) -> None:
+        """Some servers ask, and log, on the stream beside their session only."""
+        if agreement.session and self._beside is not agreement:
+            self._beside = agreement
+            await self._standing.open(agreement)
+
+    async def _sent(self, agreement: Agreement, call: Call) -> Reply:
         id_ = next(self._ids)
         order = self._call_order(agreement, call, id_)
         stop = None if agreement.modern else partial(self._stop, agreement, id_)
@@ -309,7 +370,7 @@ class HttpServer:
     def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
         token = id_ if call.on_progress else None
         modern = agreement.modern
-        log = call.log_level if call.on_log else ""
+        log = call.logs_from
         meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
         if call.method == wire.TOOLS_CALL:
             head, name = agreement.for_tool(call.name)
@@ -329,7 +390,9 @@ class HttpServer:
         return Order(id=id_, place=self._place, head=head, body=body, limits=limits)
 
     def _hear(self, agreement: Agreement, call: Call, order: Order, message: Message) -> None:
-        if message.id is None:
+        if message.method in LISTS_CHANGED:
+            self.beside(message)
+        elif message.id is None:
             call.hear(message, order.id)
         elif not agreement.modern and questions.may_be_asked(call, message):
             errand = self._links.spawn(self._answer(agreement, call, order, message))
@@ -340,11 +403,11 @@ class HttpServer:
 
     def _hear_beside(self, message: Message) -> None:
         """Only with one call out it can be about none but that."""
-        if message.id is None:
-            return
-        if len(self._out) == 1:
+        if message.method in LISTS_CHANGED:
+            self.beside(message)
+        elif len(self._out) == 1:
             self._hear(*next(iter(self._out.values())), message)
-        elif self._agreement is not None:
+        elif self._agreement is not None and message.id is not None:
             answer = self._order(0, wire.answer_to(message), self._agreement.head(), _ERRAND)
             self._links.spawn(self._tell(answer))
 

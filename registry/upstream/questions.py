@@ -16,35 +16,94 @@ from core import abilities
 from core.abilities import Given
 from registry.upstream import wire
 from registry.upstream.calling import Call
-from registry.upstream.values import CancelledUpstream, Nonsense, Reply, Unanswered
+from registry.upstream.values import (
+    Answered,
+    CancelledUpstream,
+    Nonsense,
+    Pause,
+    Reply,
+    Unanswered,
+)
 from registry.upstream.wire import Message
 
 # A server that only wants to be asked again later is asked so often, at growing distances.
 _LATER_TIMES, _LATER_S, _LATER_MOST_S = 60, 0.1, 5.0
 
 INPUT_REQUIRED = "input_required"
+# Of 2025-11-25: a page has to be opened before the same is asked for again.
+URL_REQUIRED = -32042
 
 
 class Server(Protocol):
     async def call(self, call: Call) -> Reply: ...
 
 
-async def answered(server: Server, call: Call, reply: Reply) -> Reply:
-    """Ask for the call again with the answers, as long as its server asks questions."""
+async def answered(server: Server, call: Call, pause: Pause | None = None) -> Reply:
+    """Ask for the call, or what comes after its `pause`, and again with the answers, as long as its
+    server asks questions."""
+    reply = _resumed(pause) if pause else await _called(server, call)
     later = 0
     while reply.kind == INPUT_REQUIRED:
         requests, state = _asked(reply)
         later = 0 if requests else later + 1
         if requests:
-            more = await _answers(call, requests)
+            more = await _answers(call, requests, state)
         elif later <= _LATER_TIMES:
             more = b""
             await _pause(call, later)
         else:
             raise Nonsense("The server answers only that it wants to be asked again.")
         parts = [more, b'"requestState":' + orjson.dumps(state) if state is not None else b""]
-        reply = await server.call(replace(call, more=b",".join(part for part in parts if part)))
+        call = replace(call, more=b",".join(part for part in parts if part))
+        reply = await _called(server, call)
     return reply
+
+
+async def _called(server: Server, call: Call) -> Reply:
+    """Where the agent knows no such error: it is asked to open the page, and the call sent again
+    until the server has seen that it was done."""
+    opened: set[str] = set()
+    later = 0
+    while True:
+        try:
+            return await server.call(call)
+        except Answered as error:
+            pages = _pages(error) if call.asks_pages else {}
+            if not pages:
+                raise
+        new = {key: page for key, page in pages.items() if key not in opened}
+        if new:
+            await _open(call, new)
+            later = 0
+        elif later >= _LATER_TIMES:
+            raise Unanswered(words(pages))
+        opened |= new.keys()
+        later += 1
+        await _pause(call, later)
+
+
+def _pages(error: Answered) -> dict[str, Any]:
+    """What has to be opened first, as questions; none where the error says something else."""
+    data = error.data if isinstance(error.data, dict) else {}
+    listed = data.get("elicitations") if error.code == URL_REQUIRED else None
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        return {}
+    return {
+        str(one.get("elicitationId") or f"page-{number}"): {
+            "method": "elicitation/create",
+            "params": {k: v for k, v in one.items() if k != "elicitationId"} | {"mode": "url"},
+        }
+        for number, one in enumerate(listed)
+    }
+
+
+async def _open(call: Call, pages: dict[str, Any]) -> None:
+    given = await _waited(call, pages)
+    if call.cancel is not None and call.cancel.is_set():
+        raise _stopped()
+    answers = told(pages, given)
+    if answers is None or any(one.get("action") != "accept" for one in answers.values()):
+        raise Unanswered(words(pages))
 
 
 def _asked(reply: Reply) -> tuple[dict[str, Any], str | None]:
@@ -76,8 +135,14 @@ async def _is_set(event: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-async def _answers(call: Call, requests: dict[str, Any]) -> bytes:
-    given = await _waited(call, requests)
+def _resumed(pause: Pause) -> Reply:
+    """The reply with which it was asked, once more."""
+    return Reply(orjson.dumps(pause.asked), is_error=False, kind=INPUT_REQUIRED)
+
+
+async def _answers(call: Call, requests: dict[str, Any], state: str | None) -> bytes:
+    asked = {"inputRequests": requests, "requestState": state}
+    given = await _waited(call, requests, Pause(next(call.rounds), asked))
     if call.cancel is not None and call.cancel.is_set():
         raise _stopped()
     answers = told(requests, given)
@@ -86,11 +151,14 @@ async def _answers(call: Call, requests: dict[str, Any]) -> bytes:
     return b'"inputResponses":' + orjson.dumps(answers)
 
 
-async def _waited(call: Call, requests: Mapping[str, Any]) -> dict[str, Given] | None:
+async def _waited(
+    call: Call, requests: Mapping[str, Any], pause: Pause | None = None
+) -> dict[str, Given] | None:
     """Until everything is answered, or the call is cancelled."""
     if call.asking is None:
         return None
-    asking = asyncio.ensure_future(call.asking.wait(requests, next(call.rounds)))
+    round_ = pause.round if pause else next(call.rounds)
+    asking = asyncio.ensure_future(call.asking.wait(requests, round_, pause))
     stop = asyncio.ensure_future((call.cancel or asyncio.Event()).wait())
     try:
         await asyncio.wait({asking, stop}, return_when=asyncio.FIRST_COMPLETED)

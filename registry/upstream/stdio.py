@@ -1,6 +1,7 @@
 """A server that runs as our own child: started when needed, started again within a budget."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -13,7 +14,8 @@ import orjson
 
 from registry.upstream import questions, wire
 from registry.upstream.calling import Call, Withdrawal
-from registry.upstream.child import Child, Deaf, Tail, Way
+from registry.upstream.child import Child, Deaf, Tail, Way, ignore
+from registry.upstream.loudness import SET_LEVEL, logs
 from registry.upstream.values import (
     Answered,
     CancelledUpstream,
@@ -26,13 +28,14 @@ from registry.upstream.values import (
     TimedOut,
     UpstreamError,
 )
-from registry.upstream.wire import LEGACY, LISTEN, MODERN, WATCHED, Message
+from registry.upstream.wire import ATTENDED, LEGACY, LISTEN, MODERN, OF_LISTS, WATCHED, Message
 
 _STARTS, _WITHIN_S = 5, 60.0
 # A server may take its time to start, and an older one need not answer what it does not know.
 _PROBE_S = 10.0
 _GREETING_S = 30.0
 _LAST_WORDS = 600
+_ERRAND = Limits(idle_s=5, total_s=5)
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,8 @@ class StdioServer:
         # What agents can be asked by a server that is told so once, when it is greeted.
         self._words = words
         self._abler: dict[tuple[str, ...], StdioServer] = {}
+        # Hears what belongs to no call.
+        self.beside: Callable[[Message], None] = ignore
         self._ids = ids
         self._stderr = Tail()
         # The process there is, and the same once it has been greeted.
@@ -56,6 +61,18 @@ class StdioServer:
 
     async def call(self, call: Call) -> Reply:
         child = self._running() or await self._prepare()
+        if self._revision == MODERN or not call.on_log or not logs(self._opening):
+            return await self._sent(child, call)
+        async with child.loudness.enough(call.log_level, partial(self._set_level, child)):
+            return await self._sent(child, call)
+
+    async def _set_level(self, child: Child, level: str) -> None:
+        params = b'"level":"%b"' % level.encode()
+        # Whatever it makes of it: the call itself does not depend on it.
+        with contextlib.suppress(UpstreamError):
+            await self._ask(child, SET_LEVEL, params, _ERRAND, modern=False)
+
+    async def _sent(self, child: Child, call: Call) -> Reply:
         id_ = next(self._ids)
         with Withdrawal(
             call.cancel, partial(self._stop, child, id_), call.limits.cancel_grace_s
@@ -75,6 +92,7 @@ class StdioServer:
                 return self
         if words not in self._abler:
             self._abler[words] = self._same_for(words)
+            self._abler[words].beside = self.beside
         return self._abler[words]
 
     def _same_for(self, words: tuple[str, ...]) -> "StdioServer":
@@ -97,16 +115,31 @@ class StdioServer:
     async def watch(self, uris: Sequence[str], hear: Callable[[Message], None]) -> None:
         """As long as the process lives that tells of these resources: one that has no calls."""
         child = self._running() or await self._prepare()
+        child.ear, child.attended = hear, True
         if self._revision == MODERN:
-            id_ = next(self._ids)
-            line = wire.request(id_, LISTEN, wire.listening(uris))
-            await child.ask(id_, line, WATCHED, Way(hear))
+            await self._listen(child, {"resourceSubscriptions": list(uris)}, WATCHED)
             return
-        child.ear = hear
         for uri in uris:
             params = b'"uri":' + orjson.dumps(uri)
             await self._ask(child, "resources/subscribe", params, Limits(), modern=False)
         await child.over()
+
+    async def attend(self, opened: asyncio.Event) -> None:
+        """As long as the process lives, which says by itself when its lists change."""
+        child = self._running() or await self._prepare()
+        child.attended = True
+        opened.set()
+        if self._revision == MODERN:
+            await self._listen(child, OF_LISTS, ATTENDED)
+        else:
+            await child.over()
+
+    async def _listen(self, child: Child, wanted: dict[str, Any], limits: Limits) -> None:
+        id_ = next(self._ids)
+        line = wire.request(id_, LISTEN, wire.listening(wanted))
+        message = await child.ask(id_, line, limits, Way())
+        if message.error:
+            raise Answered(message.error)
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
@@ -137,6 +170,7 @@ class StdioServer:
                 return running
             try:
                 self._ready = await self._start()
+                self._ready.ear = self.beside
             except UpstreamError as error:
                 # What kept it from being started says so itself.
                 if isinstance(error, NotSent) and not isinstance(error, Deaf):
@@ -165,8 +199,7 @@ class StdioServer:
     async def _spawn(self) -> Child:
         if self._child:
             await self._child.stop()
-        if self._closed:
-            raise NotSent("The server has been taken away.")
+        self._refuse_if_closed()
         now = time.monotonic()
         if len(self._starts) == _STARTS and now - self._starts[0] < _WITHIN_S:
             raise NotSent(
@@ -176,7 +209,13 @@ class StdioServer:
             )
         self._starts.append(now)
         self._child = await Child.start(self.target, self._stderr)
+        # Whoever closed meanwhile has seen no child yet, and stops this one.
+        self._refuse_if_closed()
         return self._child
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise NotSent("The server has been taken away.")
 
     async def _probe(self, child: Child) -> str:
         """The revision to speak. Whatever an older server makes of the question, it is older."""
@@ -218,7 +257,7 @@ class StdioServer:
 
     async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
         token = id_ if call.on_progress else None
-        modern, log = self._revision == MODERN, call.log_level if call.on_log else ""
+        modern, log = self._revision == MODERN, call.logs_from
         meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
         if call.method == wire.TOOLS_CALL:
             name, as_task = orjson.dumps(call.name), call.as_task and not modern

@@ -78,13 +78,24 @@ class TaskRef:
     poll_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A call whose server keeps nothing of it while it waits for answers: with these, anybody of us
+    goes on. `asked`: what it asked and its own state, as in the result that asked."""
+
+    round: int
+    asked: dict[str, Any]
+
+
 class Asking(Protocol):
     """The way to whoever asked for a call, for what its server wants to know. Requests stand by
     their keys, which are new in each round; None means that there will be no answers."""
 
     async def look(self, requests: Mapping[str, Any], round_: int) -> "Answers | None": ...
 
-    async def wait(self, requests: Mapping[str, Any], round_: int) -> "Answers | None": ...
+    async def wait(
+        self, requests: Mapping[str, Any], round_: int, pause: Pause | None = None
+    ) -> "Answers | None": ...
 
 
 OnTask = Callable[[TaskRef], Awaitable[None]]
@@ -93,6 +104,8 @@ Answers = dict[str, Given]
 OnProgress = Callable[[Progress], None]
 # The URI of a resource that changed.
 OnUpdate = Callable[[str], None]
+# The key of a target.
+OnLists = Callable[[str], None]
 OnLog = Callable[[dict[str, Any]], None]
 
 

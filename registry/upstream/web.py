@@ -23,6 +23,10 @@ class EventServer(StdioServer):
     def __init__(self, web: "WebServer", ids: Iterator[int], words: tuple[str, ...] = ()) -> None:
         super().__init__(web.target, ids, words)
         self._web = web
+        self.beside = self._beside
+
+    def _beside(self, message: Message) -> None:
+        self._web.beside(message)
 
     async def call(self, call: Call) -> Reply:
         try:
@@ -101,6 +105,12 @@ class WebServer(HttpServer):
             await super().watch(uris, hear)
         else:
             await self._older.watch(uris, hear)
+
+    async def attend(self, opened: asyncio.Event) -> None:
+        if self._older is None:
+            await super().attend(opened)
+        else:
+            await self._older.attend(opened)
 
     async def about_task(
         self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""

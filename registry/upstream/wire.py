@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,14 @@ TOOLS_CALL = "tools/call"
 LISTEN = "subscriptions/listen"
 # For a stream that only tells of changes: silence is nothing bad, and it is opened anew.
 WATCHED = Limits(idle_s=3600, total_s=3600)
+# The same with a process, which would have to be started anew.
+ATTENDED = Limits(idle_s=30 * 86400, total_s=30 * 86400)
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+UPDATED = "notifications/resources/updated"
+# What a server lists is something else now; these belong to no call, whenever they come.
+_LISTS = ("tools", "prompts", "resources")
+LISTS_CHANGED = tuple(f"notifications/{kind}/list_changed" for kind in _LISTS)
+OF_LISTS: dict[str, Any] = {f"{kind}ListChanged": True for kind in _LISTS}
 # For so long a server of 2025-11-25 is asked to keep what became of a task.
 TASK_TTL_MS = 24 * 3600 * 1000
 
@@ -127,9 +135,8 @@ def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b
     return request(id_, method, b",".join(part for part in (inside, more, meta) if part))
 
 
-def listening(uris: Sequence[str]) -> bytes:
+def listening(wanted: Mapping[str, Any]) -> bytes:
     """The params of subscriptions/listen."""
-    wanted = {"resourceSubscriptions": list(uris)}
     return b'"notifications":%b,%b' % (orjson.dumps(wanted), meta(True))
 
 

@@ -8,14 +8,20 @@
   const LONGEST_WAIT = 15000;
   // Many rings within this time are answered by one reading.
   const QUIET = 400;
+  // A reading that failed is made again: the next ring may be long in coming.
+  const FIRST_AGAIN = 1000;
+  const LONGEST_AGAIN = 60000;
   const REFUSED = [4403, 4404];
   let wait = FIRST_WAIT;
+  let again = FIRST_AGAIN;
   // A form that ends this session and begins another is answered with that one's cookie: a reload
   // meanwhile would give the answer up, and the person with it.
   const TO_BE_ANSWERED = 5000;
   let heard = false;
   let leaving = false;
   const due = new Map();
+  const rangAt = new Map();
+  const askedAt = new WeakMap();
 
   function show(state) {
     if (!sign) return;
@@ -23,29 +29,41 @@
     sign.textContent = state === "on" ? sign.dataset.on : sign.dataset.off;
   }
 
+  // Spread out, so that a restarted server is not met by every tab at once.
+  function spread(time) {
+    return time * (0.75 + Math.random() / 2);
+  }
+
   function ring(topic) {
     if (due.has(topic)) return;
     due.set(topic, setTimeout(() => {
       due.delete(topic);
+      rangAt.set(topic, performance.now());
       document.body.dispatchEvent(new CustomEvent(`live:${topic}`));
     }, QUIET));
   }
 
-  // "Just now" has become "12 s ago" here by itself: that alone is no new picture.
-  function keepTimes(old, part) {
-    const shown = old.querySelectorAll("time");
-    part.querySelectorAll("time").forEach((time, n) => {
-      if (shown[n]?.dateTime === time.dateTime) time.textContent = shown[n].textContent;
+  // "Just now" has become "12 s ago" here by itself, and a form's token differs each time: that
+  // alone is no new picture.
+  function isNews(old, part) {
+    const shown = old.querySelectorAll("time, [name=csrfmiddlewaretoken]");
+    part.querySelectorAll("time, [name=csrfmiddlewaretoken]").forEach((one, n) => {
+      if (one.localName === "input") one.setAttribute("value", shown[n]?.value ?? one.value);
+      else if (shown[n]?.dateTime === one.dateTime) one.textContent = shown[n].textContent;
     });
+    return !old.isEqualNode(part);
+  }
+
+  function isFilledAlike(old, part) {
+    const [shown, fresh] = [[...old.childNodes], [...part.childNodes]];
+    return shown.length === fresh.length && fresh.every((node, n) => node.isEqualNode(shown[n]));
   }
 
   function draw(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body;
     for (const part of [...fresh.children]) {
       const old = part.id && document.getElementById(part.id);
-      if (!old) continue;
-      keepTimes(old, part);
-      if (old.isEqualNode(part)) continue;
+      if (!old || !isNews(old, part)) continue;
       const node = document.adoptNode(part);
       old.replaceWith(node);
       window.htmx?.process(node);
@@ -69,12 +87,42 @@
       // Signed out, or no longer allowed: a reload says so. Never for a socket that was refused
       // from the beginning, behind a proxy that drops cookies: it would reload for ever.
       if (REFUSED.includes(code)) return heard && setTimeout(() => location.reload(), leaving ? TO_BE_ANSWERED : 0);
-      // Spread out, so that a restarted server is not met by every tab at once.
-      setTimeout(connect, wait * (0.75 + Math.random() / 2));
+      setTimeout(connect, spread(wait));
       wait = Math.min(wait * 2, LONGEST_WAIT);
     });
   }
 
+  // What an answer brings, or puts in the place of what asked, hears only from now on: what rang
+  // since it was asked for rings again.
+  document.body.addEventListener("htmx:beforeSend", ({ detail }) => askedAt.set(detail.xhr, performance.now()));
+  document.body.addEventListener("htmx:afterSettle", ({ target, detail }) => {
+    for (const [topic, at] of rangAt) {
+      const listens = `[hx-trigger*="live:${topic}"]`;
+      if (at >= askedAt.get(detail.xhr) && (target.matches(listens) || target.querySelector(listens))) ring(topic);
+    }
+  });
+
+  document.body.addEventListener("htmx:oobBeforeSwap", ({ target, detail }) => {
+    const part = detail.fragment.id === target.id ? detail.fragment : detail.fragment.firstElementChild;
+    if (part?.id !== target.id) return;
+    const same = detail.fragment === part ? isFilledAlike(target, part) : !isNews(target, part);
+    if (same) detail.shouldSwap = false;
+  });
+
+  document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
+    const topic = /^live:(.+)/.exec(detail.requestConfig.triggeringEvent?.type)?.[1];
+    const { status } = detail.xhr;
+    if (!topic) return;
+    if (status > 0 && status < 500) {
+      // Answered; also what is refused, and stays so.
+      again = FIRST_AGAIN;
+    } else {
+      setTimeout(ring, spread(again), topic);
+      again = Math.min(again * 2, LONGEST_AGAIN);
+    }
+  });
+
   addEventListener("beforeunload", () => { leaving = true; });
-  if (address) connect();
+  // By then htmx has read the page: a ring before it would be heard by nobody.
+  if (address) document.addEventListener("DOMContentLoaded", connect);
 })();

@@ -175,7 +175,7 @@ def test_a_token_is_issued_from_the_command_line(bob: User) -> None:
     bearer = look_up(output.getvalue().strip())
     assert bearer is not None
     assert (bearer.agent_name, bearer.person_name) == ("scout", "bob")
-    assert set(Entry.objects.values_list("actor", flat=True)) == {"countersign", "command line"}
+    assert set(Entry.objects.values_list("actor", flat=True)) == {"command line"}
 
 
 @pytest.mark.parametrize(

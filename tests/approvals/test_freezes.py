@@ -228,7 +228,7 @@ def test_every_page_says_so_and_it_is_ended_there(
 
     assert "You froze it: somebody else has to look" in page
     for address in ("/catalogue/", "/calls/", "/policies/"):
-        assert "The agent scout is frozen." in client.get(address).text
+        assert "scout</span> is frozen." in client.get(address).text
     assert "Odd mails go out." in client.get("/freezes/frozen/").text
 
     client.force_login(ada)

@@ -207,11 +207,12 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
     approval = Approval.objects.for_queue().get(pk=held)
     talk.say(approval, by=carol, text="I would not.")
 
-    page = as_alice.get(reverse("approvals:talks"), {"shown": [str(held)]}).text
+    page = as_alice.get(reverse("approvals:news"), {"shown": [str(held)]}).text
 
     assert f'id="votes-{held}" hx-swap-oob="true"' in page
     assert "I would not." in page
-    assert as_alice.get(reverse("approvals:talks"), {"shown": "x"}).status_code == 200
+    assert f'<div id="said-n-{held}" hx-swap-oob="innerHTML">1 comment</div>' in page
+    assert as_alice.get(reverse("approvals:news"), {"shown": "x"}).status_code == 200
 
 
 @pytest.mark.parametrize(

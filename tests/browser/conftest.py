@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
 from accounts.models import User
 from core.live import ring
@@ -86,27 +86,68 @@ def alice(opened: Opened, office: Office) -> Page:
     return opened(office.alice)
 
 
-# Leaving a page gives up what it was still loading.
-GIVEN_UP = ("htmx:afterRequest", "htmx:sendAbort")
+# Said of what fails and of what is given up; the failure itself is a complaint (Loads).
+OF_ANY_END = ("htmx:afterRequest", "htmx:sendAbort")
+
+
+class Loads:
+    """What a page gave up loading is a complaint, unless it was left, or asked the same anew."""
+
+    def __init__(self, page: Page, complaints: list[str]) -> None:
+        self.complaints = complaints
+        self.asked: dict[Request, int] = {}
+        self.newest: dict[str, int] = {}
+        self.given_up: list[tuple[Request, str]] = []
+        # So many were asked for before it was left last.
+        self.left_at = -1
+        page.on("request", self.begun)
+        page.on("requestfailed", self.failed)
+        page.on("framenavigated", self.left)
+        page.on("close", self.left)
+
+    def begun(self, request: Request) -> None:
+        self.asked[request] = self.newest[_address(request)] = len(self.asked)
+        self.forgive()
+
+    def failed(self, request: Request) -> None:
+        said = f"{request.method} {request.url}: {request.failure}"
+        self.complaints.append(said)
+        if "ERR_ABORTED" in (request.failure or ""):
+            self.given_up.append((request, said))
+            self.forgive()
+
+    def left(self, _by: object) -> None:
+        self.left_at = len(self.asked)
+        self.forgive()
+
+    def forgive(self) -> None:
+        for request, said in list(self.given_up):
+            at = self.asked.get(request, -1)
+            again = at < self.newest.get(_address(request), -1)
+            left = at < self.left_at and request.method == "GET"
+            # What is downloaded is no page after all; and what was sent is not left unanswered.
+            if again or left or request.is_navigation_request():
+                self.complaints.remove(said)
+                self.given_up.remove((request, said))
+
+
+def _address(request: Request) -> str:
+    return f"{request.method} {request.url.partition('?')[0]}"
 
 
 def listen(page: Page, complaints: list[str]) -> None:
     def console(message: Any) -> None:
         # Content Security Policy complains here too.
-        if message.type in ("error", "warning") and not message.text.startswith(GIVEN_UP):
+        if message.type in ("error", "warning") and not message.text.startswith(OF_ANY_END):
             complaints.append(f"{page.url}: {message.text}")
-
-    def failed(request: Any) -> None:
-        if "ERR_ABORTED" not in request.failure:
-            complaints.append(f"{request.url}: {request.failure}")
 
     def answered(response: Any) -> None:
         if response.status >= 400:
             complaints.append(f"{response.url}: {response.status}")
 
+    Loads(page, complaints)
     page.on("console", console)
     page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
-    page.on("requestfailed", failed)
     page.on("response", answered)
 
 

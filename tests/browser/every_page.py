@@ -24,6 +24,7 @@ from policies.models import Rule
 from policies.thresholds import Distinct, StepUp, Threshold
 from registry.models import Item, Server
 from registry.services import set_tags
+from tests.browser import moments
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
 
@@ -59,6 +60,7 @@ def furnish(office: Office, person: User) -> None:
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
     freezes.begin(by=carol, reason="The reports are being moved.", server=office.write.server)
     granting.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
+    moments.happen(office, person)
 
 
 def see_again(office: Office) -> None:
@@ -96,7 +98,7 @@ def every_page(office: Office, person: User) -> list[str]:
 
 def further(office: Office) -> list[str]:
     """What the same pages look like with something else in them."""
-    return [
+    addresses = [
         "/catalogue/?q=nothing+like+it",
         "/servers/words/items/",
         "/servers/words/review/",
@@ -114,7 +116,10 @@ def further(office: Office) -> list[str]:
         "/audit/?live=1",
         "/audit/who-ran-what/?agent=scout&range=24h",
         "/policies/explain/?agent=scout&tool=mailer.send_mail",
+        *moments.shown_pages(),
+        *moments.pages(),
     ]
+    return list(dict.fromkeys(addresses))
 
 
 def _routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:

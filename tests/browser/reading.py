@@ -48,6 +48,31 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button, input, select, t
   .filter((e) => !e.closest(".first-button"))
   .map((e) => e.outerHTML.slice(0, 120))"""
 
+# Lines that hold a letter or two each: text in a column that is too narrow for any.
+COLUMNS = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const [text, element] = [node.data.trim(), node.parentElement];
+    if (text.length < 12 || !element.checkVisibility({visibilityProperty: true})) continue;
+    if (element.closest("script, option, textarea, .visually-hidden")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const seen = [...range.getClientRects()].filter((r) => r.width > 1);
+    const lines = new Set(seen.map((r) => Math.round(r.top)));
+    if (text.length / lines.size < 3) found.push(text.slice(0, 80));
+  }
+  return found;
+}"""
+
+# Text that nobody can read to its end here, though nothing says that it goes on.
+CUT = """() => [...document.querySelectorAll("main :is(p, li, td, th, dt, dd, h1, h2, a, span)")]
+  .filter((e) => e.checkVisibility({visibilityProperty: true}))
+  .filter((e) => !e.closest(".clamped, .visually-hidden"))
+  .filter((e) => getComputedStyle(e).overflowY === "hidden")
+  .filter((e) => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.textContent.trim().slice(0, 80))"""
+
 NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
   .filter((e) => e.type !== "hidden" && e.checkVisibility() && !e.closest(".first-button"))
   .filter((e) => !(e.textContent.trim() || e.labels?.length || e.getAttribute("aria-label")
@@ -67,6 +92,8 @@ def complaints(page: Page) -> list[str]:
             ("contrast", CONTRASTS),
             ("small target", SMALL_TARGETS),
             ("nameless", NAMELESS),
+            ("a column of letters", COLUMNS),
+            ("cut off", CUT),
             ("the same id twice", NOT_ALONE),
         )
         for one in page.evaluate(script)

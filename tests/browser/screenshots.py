@@ -26,6 +26,8 @@ SIZES: dict[str, dict[str, Any]] = {
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+SECRETS = re.compile(r"sign-in/[^?/]+")
 
 
 def nothing(page: "Page") -> None:
@@ -55,7 +57,68 @@ def mistaken(page: "Page") -> None:
         page.evaluate(f"{form}.requestSubmit()")
 
 
+def press(name: str, within: str = "main", then: str = "main") -> Callable[["Page"], None]:
+    """The first button of that name, and wait for what comes of it."""
+
+    def pressed(page: "Page") -> None:
+        page.locator(within).get_by_role("button", name=name).first.click()
+        page.locator(then).first.wait_for()
+
+    return pressed
+
+
+def write_mail(page: "Page") -> None:
+    page.get_by_role("button", name="Add an item to to").click()
+    page.get_by_role("group", name=re.compile("^to")).get_by_role("textbox").fill("ana@example.org")
+    page.get_by_label(re.compile("^subject")).fill("Minutes of Thursday")
+    page.get_by_label(re.compile("^body")).fill("Hello Ana,\n\nhere they are.")
+
+
+def look(page: "Page") -> None:
+    write_mail(page)
+    press("What would happen?", then="#foreseen")(page)
+
+
+def try_it(page: "Page") -> None:
+    write_mail(page)
+    press("Call the tool", then="#outcome")(page)
+
+
+def paste(page: "Page") -> None:
+    page.get_by_role("textbox").first.fill(
+        '{"mcpServers": {"gone": {"url": "http://127.0.0.1:9"}}}'
+    )
+    press("Test the connection", then="main .note")(page)
+
+
+def refuse(page: "Page") -> None:
+    card = page.locator("[data-card]").first
+    card.locator(".refusal > summary").click()
+    card.get_by_text("Not now").first.click()
+    card.get_by_label("In your own words").fill("Ana is away until Thursday.")
+
+
+def refused(page: "Page") -> None:
+    refuse(page)
+    card = page.locator("[data-card]").first
+    card.get_by_role("button", name="Refuse", exact=True).click()
+    page.get_by_text("Refused by").first.wait_for()
+
+
+def failed(template: str) -> Callable[["Page"], None]:
+    """A page that is shown when nothing works, at an address of the console."""
+
+    def shown(page: "Page") -> None:
+        from django.template.loader import render_to_string
+
+        page.route("**/failed/", lambda route: route.fulfill(body=render_to_string(template)))
+        page.goto("/failed/")
+
+    return shown
+
+
 class Shot(NamedTuple):
+    # Without what differs from run to run.
     name: str
     address: str
     before: Callable[["Page"], None] = nothing
@@ -71,8 +134,24 @@ PRESSED = [
     Shot("after unfolding audit", "/audit/", unfold),
     Shot("after unfolding catalogue", "/catalogue/", unfold),
     *(Shot(f"after mistakes in {form}", f"/{form}/", mistaken) for form in FORMS),
+    Shot("after issuing a token", "/agents/scout/", press("Issue a token", then="#token")),
+    Shot("after a new link", "/people/3/", press("New sign-in link")),
+    Shot("after testing a server", "/new/server/?by=paste", paste),
+    Shot("after opening refuse", "/queue/", refuse),
 ]
-STRANGERS = [Shot(address, address) for address in ("/sign-in/", "/sign-in/?ended=1", "/nowhere/")]
+# Who owns an agent tries its tools.
+TRIED = [
+    Shot("trying, looked", "/tools/mailer.send_mail/try/", look),
+    Shot("trying, called", "/tools/mailer.send_mail/try/", try_it),
+    Shot("trying, mistaken", "/tools/mailer.send_mail/try/", press("Call the tool", then=".error")),
+]
+# These change what is on other pages, and so come last.
+DECIDED = [Shot("after refusing", "/queue/", refused)]
+BROKEN = ("400.html", "403_csrf.html", "500.html")
+STRANGERS = [
+    *(Shot(address, address) for address in ("/sign-in/", "/sign-in/?ended=1", "/nowhere/")),
+    *(Shot(template, "/sign-in/", failed(template)) for template in BROKEN),
+]
 
 
 def main(target: Path, parts: list[str]) -> None:
@@ -104,10 +183,27 @@ def main(target: Path, parts: list[str]) -> None:
             office = scene.office(yesterday(link))
         every_page.furnish(office, ada)
         addresses = every_page.every_page(office, ada) + every_page.further(office)
-        camera.take([Shot(address, address) for address in addresses] + PRESSED, cookie)
+        camera.take([*named(addresses), *PRESSED], cookie)
         viewer = session_cookie(office.bob, stack.web_url)
         trying = Shot("viewer trying", f"/tools/{office.send.exposed_name}/try/")
-        camera.take([Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying], viewer)
+        seen = [Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying, *TRIED]
+        camera.take(seen, viewer)
+        camera.take(DECIDED, cookie)
+
+
+def named(addresses: list[str]) -> list[Shot]:
+    """Each by its address, where a call's id is its state, and what is secret is left out."""
+    from calls.models import Call
+
+    names: dict[str, str] = {}
+    states = {str(pk): state for pk, state in Call.objects.values_list("pk", "state")}
+    for address in addresses:
+        name = UUIDS.sub(lambda found: states[found[0]], address)
+        name = SECRETS.sub("sign-in/link", name)
+        while name in names:
+            name += " again"
+        names[name] = address
+    return [Shot(name, address) for name, address in names.items()]
 
 
 class Camera(NamedTuple):
@@ -136,11 +232,19 @@ class Camera(NamedTuple):
         page.evaluate("document.fonts.ready")
         name = re.sub(r"[^a-z0-9.]+", "-", shot.name.lower()).strip("-")[:70]
         is_open = page.locator("dialog[open]").count() > 0
+        if size == "360" and not is_open:
+            whole_phone(page)
         for theme in THEMES:
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             path = self.target / f"{name}.{size}.{theme}.png"
             page.screenshot(path=path, full_page=not is_open)
         page.close()
+
+
+def whole_phone(page: "Page") -> None:
+    """As tall as the page, or the tabs at the bottom of the screen would cover its middle."""
+    tall = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": 360, "height": max(780, tall)})
 
 
 if __name__ == "__main__":

@@ -83,6 +83,9 @@ WRONG = {
     "contrast": "main.querySelector('h1').style.color = getComputedStyle(main).backgroundColor",
     "small target": "main.querySelector('button').style.cssText = 'height: 9px; min-height: 0'",
     "the same id twice": "main.append(Object.assign(document.createElement('p'), {id: main.id}))",
+    "a column of letters": "main.querySelector('.lead').style.cssText = 'max-width: 1ch; "
+    "flex: none; overflow-wrap: anywhere'",
+    "cut off": "main.querySelector('.lead').style.cssText = 'height: 8px; overflow: hidden'",
     "scrolls sideways": "main.querySelector('h1').style.minWidth = '2000px'",
     "2 h1": "main.append(main.querySelector('h1').cloneNode(true))",
 }

@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 from accounts.roles import Role
 from calls.models import Call
 from calls.states import State
+from tests.browser import moments
 from tests.browser.conftest import Opened, rung
 from tests.browser.scene import Office
 from tests.console import scenery
@@ -32,6 +33,35 @@ def test_progress_moves_and_the_result_appears(alice: Page, office: Office) -> N
     expect(bar).to_have_count(0)
     expect(alice.locator("#call-state")).to_contain_text("Succeeded")
     expect(alice.get_by_role("button", name="Cancel this call")).to_be_hidden()
+
+
+def test_what_the_server_asked_and_logged_is_read(alice: Page, office: Office) -> None:
+    alice.goto(f"/calls/{office.running}/")
+    live(alice)
+
+    moments.asked_and_logged(office.running)
+    rung(f"call.{office.running}")
+
+    questions = alice.get_by_role("region", name="Questions of the server")
+    expect(questions).to_contain_text("September has two ledgers. Which of them is the last?")
+    expect(questions).to_contain_text('"ledger":"2026-09-30"')
+    expect(questions.get_by_text("Not answered yet")).to_have_count(1)
+    questions.get_by_text("The question as it was sent").first.press("Enter")
+    expect(questions).to_contain_text('"enum":["2026-09-28","2026-09-30"]')
+    log = alice.get_by_role("region", name="Log of the server")
+    expect(log.get_by_text("error", exact=True)).to_be_visible()
+
+
+def test_a_late_reply_is_taken_as_what_happened(alice: Page, office: Office) -> None:
+    moments.answered_late(office.lost)
+    alice.goto(f"/calls/{office.lost}/")
+
+    alice.get_by_text("What it sent").press("Enter")
+    expect(alice.get_by_text("Sent to ana@example.org.")).to_be_visible()
+    alice.get_by_role("button", name="Take this as what happened").press("Enter")
+
+    expect(alice.locator("#call-state")).to_contain_text("Resolved")
+    assert Call.objects.get(pk=office.lost).executed == "yes"
 
 
 def test_cancelling_asks_for_it(alice: Page, office: Office) -> None:

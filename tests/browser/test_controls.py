@@ -132,7 +132,7 @@ def test_a_calls_folds_open_and_its_command_is_copied(opened: Opened, office: Of
     page.get_by_role("button", name="Copy the command").click()
     expect(page.get_by_role("button", name="Copied the command")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("curl -sS")
-    page.get_by_text("The statement that the call's digest is of").click()
+    page.get_by_text("What the call's digest is of").click()
     expect(page.locator("pre", has_text='"exposed"').first).to_be_visible()
     page.get_by_role("link", name="calculator.add").click()
     expect(page.get_by_role("heading", name="calculator.add")).to_be_visible()

@@ -118,3 +118,29 @@ def test_what_a_browser_complains_of_is_heard(chromium: Browser, stack: Stack) -
         page.evaluate("fetch('/no/such/page/')")
     assert any(said.endswith(": 404") for said in complaints)
     context.close()
+
+
+BEGIN = """() => {
+  window.giving = new AbortController();
+  fetch("/slow/", {signal: giving.signal}).catch(() => {});
+}"""
+
+
+def test_a_load_is_given_up_for_another_page_or_not_at_all(chromium: Browser, stack: Stack) -> None:
+    assert stack.web
+    complaints: list[str] = []
+    context = chromium.new_context(base_url=stack.web_url)
+    page = context.new_page()
+    listen(page, complaints)
+    page.goto("/sign-in/")
+    page.route("**/slow/", lambda route: None)
+    with page.expect_request("**/slow/"):
+        page.evaluate(BEGIN)
+
+    with page.expect_event("requestfailed"):
+        page.evaluate("giving.abort()")
+
+    assert complaints == [f"GET {stack.web_url}/slow/: net::ERR_ABORTED"]
+    page.goto("/sign-in/?ended=1")
+    assert complaints == []
+    context.close()

@@ -1,4 +1,4 @@
-"""Calls as rows alone: bound and queued, with nobody told."""
+"""Calls as rows alone: bound and queued, with nobody told. Who asked can follow tasks."""
 
 from uuid import UUID
 
@@ -25,6 +25,6 @@ def queue(agent: Agent, owner: User, name: str, *, count: int = 1) -> list[UUID]
             tool=offered,
             arguments=orjson.dumps(asked),
         )
-        line = {"statement": bound, "toolset": "desk"}
+        line = {"statement": bound, "toolset": "desk", "details": {"tasks": True}}
         ids.append(scenery.call(agent, tool, asked, State.QUEUED, **line))
     return ids

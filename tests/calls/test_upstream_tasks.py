@@ -50,6 +50,7 @@ async def ended(state: State) -> Call:
 
 
 async def test_an_agent_waits_for_it_and_gets_its_result(play: Play, upstream: Tasking) -> None:
+    upstream.otherwise = "task"
     upstream.release()
 
     reply = await play().call("rec.hang")

@@ -23,7 +23,7 @@ def bare_environment() -> dict[str, str]:
     """Nobody gave us anything: neither a database nor a setting."""
     ours = re.compile("DATABASE_|REDIS_URL|COUNTERSIGN_|DJANGO_|PYTEST_")
     env = {name: value for name, value in os.environ.items() if not ours.match(name)}
-    return env | {"COUNTERSIGN_NO_BOOTSTRAP": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return env | {"COUNTERSIGN_NO_BOOTSTRAP": "1"}
 
 
 class Up:

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core import repeated
 from core.abilities import Given
-from registry.upstream import Discovery, Limits, Target, Upstreams, declared_params, param_headers
+from registry.upstream import Discovery, Limits, Pause, Target, Upstreams, param_headers
 
 EXAMPLES: dict[str, Any] = {
     "string": "text",
@@ -36,7 +37,7 @@ async def main(url: str) -> None:
                 name=name,
                 arguments=json.dumps(arguments).encode(),
                 limits=Limits(total_s=20),
-                param_headers=param_headers(declared_params(schema), arguments),
+                param_headers=param_headers(repeated.declared(schema), arguments),
                 asking=User(),
                 abilities=("form",),
             )
@@ -50,7 +51,10 @@ class User:
     async def look(self, requests: Mapping[str, Any], round_: int) -> dict[str, Given]:
         return {key: Given(self._accepted(request)) for key, request in requests.items()}
 
-    wait = look
+    async def wait(
+        self, requests: Mapping[str, Any], round_: int, pause: Pause | None = None
+    ) -> dict[str, Given]:
+        return await self.look(requests, round_)
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
         properties = request["params"]["requestedSchema"]["properties"]

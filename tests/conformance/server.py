@@ -82,6 +82,13 @@ ANSWERS: dict[str, list[ContentBlock]] = {
     "json_schema_2020_12_tool": [text("The schema is what matters.")],
     "test_tool_with_logging": [text("It is done.")],
     "test_logging_tool": [text("It is done.")],
+    "test_custom_header": [text("It is done.")],
+    "test_reconnection": [text("It is done.")],
+}
+REGION: dict[str, Any] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    "required": ["region"],
 }
 
 
@@ -95,6 +102,8 @@ async def list_tools(
 def tool(name: str) -> Tool:
     if name in tasking.ARGUMENTS:
         schema = tasking.schema(name)
+    elif name == "test_custom_header":
+        schema = REGION
     else:
         schema = VOCABULARY if name.startswith("json_schema") else questions.schema(name)
     return Tool(name=name, description=f"Tool {name} of the suite.", input_schema=schema)
@@ -117,6 +126,9 @@ async def call_tool(
         for step in (0, 50, 100):
             await ctx.session.report_progress(step, 100)
             await anyio.sleep(0.05)
+    if params.name == "test_reconnection":
+        # So long that its agent gets a stream.
+        await anyio.sleep(3)
     failed = params.name == "test_error_handling"
     return CallToolResult(content=ANSWERS[params.name], is_error=failed)
 

@@ -35,8 +35,8 @@ WANTED: dict[str, dict[str, Any]] = {
         "second": form("The second?", name=TEXT, confirm=YES),
     },
 }
-# Not for who cannot follow a task.
-AS_TASK_ONLY = ARGUMENTS.keys() - {"greet", "slow_compute"}
+# Not for who cannot follow a task. The first that is listed is also called by who knows no tasks.
+AS_TASK_ONLY = ARGUMENTS.keys() - {"confirm_delete", "greet", "slow_compute"}
 LASTS_S = {"failing_job": 1.0, "protocol_error_job": 0.5, "test_tool_with_task": 3.0}
 
 

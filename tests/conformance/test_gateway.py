@@ -66,9 +66,11 @@ SCENARIOS = {
     "prompts-get-with-image": BOTH,
     "completion-complete": BOTH,
     "caching": ["2026-07-28"],
+    "server-sse-polling": ["2025-11-25"],
     "server-sse-multiple-streams": ["2025-11-25", "2026-07-28"],
     "dns-rebinding-protection": ["2025-11-25", "2026-07-28"],
     "http-header-validation": ["2026-07-28"],
+    "http-custom-header-server-validation": ["2026-07-28"],
     "tasks-lifecycle": ["2026-07-28"],
     "tasks-capability-negotiation": ["2026-07-28"],
     "tasks-wire-fields": ["2026-07-28"],
@@ -77,6 +79,7 @@ SCENARIOS = {
     "tasks-request-headers": ["2026-07-28"],
     "tasks-dispatch-and-envelope": ["2026-07-28"],
     "tasks-mrtr-composition": ["2026-07-28"],
+    "tasks-required-task-error": ["2026-07-28"],
 }
 # Wishes of the suite: that lists change as soon as the server behind us changes its own. Servers
 # are looked at every few minutes, and what is new waits for a person.

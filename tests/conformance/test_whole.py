@@ -10,14 +10,7 @@ from tests.conformance.suite import SUITE, node
 
 # Not scored by the suite.
 NOT_RUN = {
-    "http-custom-header-server-validation": (
-        "Agents are asked for no such headers: the annotation is left out when tools are shown."
-    ),
-    "server-sse-polling": "A call's stream is kept open to its end and cannot be taken up again.",
     "tasks-status-notifications": "The suite skips it until it listens on streams itself.",
-    "tasks-required-task-error": (
-        "A task that an agent declares no way to follow is followed by us: it gets the result."
-    ),
 }
 
 

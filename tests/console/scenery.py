@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from accounts.models import Agent, User
-from accounts.roles import Role, ensure_roles
+from accounts.roles import Role
 from approvals.services import ASK, asking
 from audit.services import SYSTEM
 from calls.models import Call
@@ -17,6 +17,7 @@ from calls.statements import statement
 from calls.states import Executed, State
 from calls.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
 from core.ids import uuid7
+from core.journal import Statement
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DEFAULT, Threshold
@@ -75,7 +76,6 @@ MAIL = {
 
 def person(name: str, *roles: Role, password: str | None = None) -> User:
     """Without a password, which costs a tenth of a second, unless one is needed."""
-    ensure_roles()
     made = User.objects.create_user(name, password=password)
     made.groups.add(*Group.objects.filter(name__in=roles))
     return made
@@ -151,10 +151,10 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "statement": _statement(agent, tool, orjson.dumps(arguments)),
     }
     opening = Opening(**{**values, **changes})
-    _run(OPEN.sql, opening.line())
+    write(OPEN, opening.line())
     if state == State.HELD:
         asked = Decision(Effect.ASK, None, "", opening.reason, thresholds=thresholds)
-        _run(ASK.sql, asking(opening.id, asked))
+        write(ASK, asking(opening.id, asked))
     return opening.id
 
 
@@ -171,13 +171,15 @@ def run(call_id: UUID) -> None:
 
 
 def finish(call_id: UUID, result: Any, state: State = State.SUCCEEDED, said: str = "") -> None:
-    """What execution writes at the end, for a call that runs."""
+    """What execution writes at the end, for a call that runs. `result`: None where none came."""
     fence = Call.objects.get(pk=call_id).fence
-    outcome = Outcome(state, said, Executed.YES, orjson.dumps(result))
-    assert _run(MOVE.sql, ending(call_id, fence, outcome, SYSTEM))
+    body = None if result is None else orjson.dumps(result)
+    outcome = Outcome(state, said, Executed.YES, body)
+    assert write(MOVE, ending(call_id, fence, outcome, SYSTEM))
 
 
-def _run(sql: str, line: dict[str, Any]) -> bool:
+def write(statement: Statement, line: dict[str, Any]) -> bool:
+    """What the journal writes, of one line alone."""
     with connection.cursor() as cursor:
-        cursor.execute(sql, [orjson.dumps([line]).decode()])
+        cursor.execute(statement.sql, [orjson.dumps([line]).decode()])
         return cursor.fetchone() is not None

@@ -407,7 +407,7 @@ def test_a_calls_page_shows_what_its_agent_did_beside_it(
 
     text = page(as_alice, again)
 
-    assert "scout within ten minutes" in text
+    assert "What else scout asked within ten minutes" in text
     assert reverse("calls:detail", args=[first]) in text
     assert "the same again" in text
 

@@ -233,9 +233,11 @@ def test_news_are_counted_and_decided_cards_change_where_they_stand(
     other.force_login(scenery.person("carol", Role.APPROVER))
     press(other, "refuse", held)
 
-    page = as_alice.get(reverse("approvals:news"), {"shown": str(held)}).text
+    page = as_alice.get(reverse("approvals:news"), {"shown": str(held), "announce": "1"}).text
 
     assert "1 new" in page
+    # In the same answer, what the navigation counts.
+    assert 'id="queue-count" hx-swap-oob="true"' in page
     assert f'id="card-{held}"' in page
     assert 'hx-swap-oob="true"' in page
     assert "Refused by <strong>carol</strong>" in page

@@ -22,9 +22,20 @@ from tests.services import running
 
 
 class Leaky(InMemoryChannelLayer):
-    """What is said while it leaks is lost."""
+    """What is said while it leaks is lost. Groups may be joined later than it says."""
 
     leaks = False
+    obeys: asyncio.Event | None = None
+
+    async def group_add(self, group: str, channel: str) -> None:
+        if self.obeys is None:
+            await super().group_add(group, channel)
+        else:
+            self.later = asyncio.create_task(self._add_later(self.obeys, group, channel))
+
+    async def _add_later(self, obeys: asyncio.Event, group: str, channel: str) -> None:
+        await obeys.wait()
+        await super().group_add(group, channel)
 
     async def send(self, channel: str, message: dict[str, Any]) -> None:
         if not self.leaks:
@@ -44,6 +55,7 @@ class House:
         self.may_read.set()
         self.reading = asyncio.Event()
         self.gone: asyncio.Queue[str] = asyncio.Queue()
+        self.cannot_be_sent = ""
         self.hub: Hub[str] = Hub(self._tell, self._turn_away)
 
     async def _tell(self, due: Mapping[str, set[str]]) -> None:
@@ -55,8 +67,11 @@ class House:
 
     async def _turn_away(self, watchers: Iterable[str]) -> None:
         for watcher in watchers:
-            self.gone.put_nowait(watcher)
             self.hub.drop(watcher)
+            if watcher == self.cannot_be_sent:
+                self.cannot_be_sent = ""
+                raise OSError("the page is away")
+            self.gone.put_nowait(watcher)
 
     async def watch(self, watcher: str, *groups: str) -> None:
         await self.hub.join(watcher, groups)
@@ -137,6 +152,48 @@ async def test_what_was_lost_on_the_way_is_read_again(house: House) -> None:
     layer().leaks = False
 
     assert await house.told() == {"one": {"queue", "calls"}}
+
+
+async def test_who_joins_is_greeted_once_the_group_is_heard(house: House) -> None:
+    await house.watch("one", "calls")
+    layer().obeys = obeys = asyncio.Event()
+    joining = asyncio.create_task(house.hub.join("two", ["queue"]))
+    await until(lambda: "queue" in house.hub._echoes)
+
+    # Nobody would hear this, so nobody was told yet that they would.
+    await ring("queue")
+    assert not joining.done()
+    obeys.set()
+    await joining
+    house.hub.greet("two")
+
+    assert await house.told() == {"two": {"queue"}}
+    await ring("queue")
+    assert await house.told() == {"two": {"queue"}}
+
+
+async def test_a_group_that_is_never_heard_is_refused(house: House) -> None:
+    await house.watch("one", "calls")
+    layer().obeys = obeys = asyncio.Event()
+
+    with pytest.raises(Deaf):
+        await house.hub.join("two", ["queue"])
+
+    obeys.set()
+    await layer().later
+    await house.watch("three", "queue")
+
+
+async def test_who_cannot_be_turned_away_keeps_nobody_waiting(house: House) -> None:
+    await house.watch("one", "calls")
+    await house.hub.join("nobody can read this", ["queue"])
+    house.cannot_be_sent = "nobody can read this"
+    house.hub.greet("nobody can read this")
+    await until(lambda: house.cannot_be_sent == "")
+
+    await ring("calls")
+
+    assert await house.told() == {"one": {"calls"}}
 
 
 async def test_nobody_stays_with_a_layer_that_is_away(house: House) -> None:

@@ -3,25 +3,18 @@ what the server received, and nothing may have been sent twice."""
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import psycopg
 import pytest
-from psycopg.rows import namedtuple_row
 
-from config.embedded.postgres import SUPERUSER, Postgres
-from tests.database import ROOT, Databases
-from tests.faults.witness import Witness
+from tests.faults.conftest import Database, House, moved_in
 from tests.gateway.agent import Agent, Reply
 from tests.processes import Stack
-from tests.services import running
 
 CALLS = 50
 LEASE_S = "2"
@@ -32,70 +25,9 @@ SENT = {"succeeded", "tool_error"}
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, json.JSONDecodeError)
 
 
-@dataclass
-class House:
-    stack: Stack
-    database: "Database"
-    witness: Witness
-    token: str
-
-    def rows(self) -> list[Any]:
-        with psycopg.connect(self.database.urls["DATABASE_URL"], row_factory=namedtuple_row) as db:
-            return db.execute(
-                "SELECT convert_from(arguments, 'UTF8')::json->>'nonce' AS nonce, state, executed,"
-                " (SELECT count(*) FROM audit_entry e WHERE e.call_id = c.id) AS entries, seq"
-                " FROM calls_call c"
-            ).fetchall()
-
-
-class Database:
-    """A PostgreSQL of this test's own, which it may kill."""
-
-    def __init__(self, home: Path, resources: ExitStack) -> None:
-        self._home, self._resources = home, resources
-        home.mkdir(mode=0o711)
-        # Killing processes, not the machine: what was written is there without waiting for disks.
-        self.postgres = Postgres(home, settings={"fsync": "off"})
-        self._start()
-        self.urls = Databases(self.postgres.url(SUPERUSER, "postgres")).clone()
-
-    def _start(self) -> None:
-        log = self._home / "postgres.log"
-        self.process = self._resources.enter_context(running(self.postgres, log))
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def restart(self) -> None:
-        self.kill()
-        self._start()
-
-
 @pytest.fixture
-def house(own_stack: Stack, tmp_path: Path) -> Iterator[House]:
-    yield from moved_in(own_stack, tmp_path, LEASE_S)
-
-
-def moved_in(own_stack: Stack, tmp_path: Path, lease_s: str) -> Iterator[House]:
-    with ExitStack() as resources:
-        database = Database(tmp_path / "database", resources)
-        witness = resources.enter_context(Witness())
-        own_stack.env |= {"COUNTERSIGN_DATA": str(tmp_path / "data")}
-        own_stack.env |= database.urls | {"COUNTERSIGN_LEASE_S": lease_s}
-        token = subprocess.run(
-            [sys.executable, "-m", "tests.faults.world", witness.url],
-            env={**own_stack.env, "DJANGO_SETTINGS_MODULE": "config.settings"},
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        assert own_stack.agents
-        assert own_stack.worker
-        yield House(own_stack, database, witness, token)
-        # Processes before the database that they use.
-        own_stack.__exit__()
+def house(own_stack: Stack, database: Database, tmp_path: Path) -> Iterator[House]:
+    yield from moved_in(own_stack, database, tmp_path, LEASE_S)
 
 
 async def call(agent: Agent, number: int) -> Reply | None:

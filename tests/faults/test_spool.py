@@ -8,7 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.faults.test_kills import BROKEN, House, moved_in, settled
+from tests.faults.conftest import Database, House, moved_in
+from tests.faults.test_kills import BROKEN, settled
 from tests.gateway.agent import Agent
 from tests.processes import Running, Stack
 
@@ -18,8 +19,8 @@ LEASE_S = "20"
 
 
 @pytest.fixture
-def house(own_stack: Stack, tmp_path: Path) -> Iterator[House]:
-    yield from moved_in(own_stack, tmp_path, LEASE_S)
+def house(own_stack: Stack, database: Database, tmp_path: Path) -> Iterator[House]:
+    yield from moved_in(own_stack, database, tmp_path, LEASE_S)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from tests.processes import ROOT
 
 PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
-COLUMNS = ("list", "call", "error", "progress", "cancel", "resource", "prompt")
+COLUMNS = ("discover", "list", "call", "error", "progress", "cancel", "resource", "prompt")
 CLIENTS = {
     "python": "Python SDK 2.3, 2026-07-28",
     "python-legacy": "Python SDK 2.3, 2025-11-25",
@@ -32,6 +32,24 @@ def note(client: str, servers: Iterable[str], column: str) -> None:
 
 def seen() -> dict[Cell, set[str]]:
     return {cell: set(columns) for cell, columns in _seen.items()}
+
+
+def by_column(found: dict[Cell, set[str]]) -> dict[Cell, set[str]]:
+    """By client and column: the servers with which it held."""
+    turned: dict[Cell, set[str]] = defaultdict(set)
+    for (client, server), columns in found.items():
+        for column in columns:
+            turned[client, column].add(server)
+    return turned
+
+
+def by_server(columns: dict[Cell, set[str]]) -> dict[Cell, set[str]]:
+    """The other way round."""
+    cells: dict[Cell, set[str]] = defaultdict(set)
+    for (client, column), servers in columns.items():
+        for server in servers:
+            cells[client, server].add(column)
+    return cells
 
 
 def table(found: dict[Cell, set[str]]) -> str:
@@ -62,6 +80,8 @@ def _cells(text: str) -> Iterator[tuple[Cell, set[str]]]:
 
 
 def write(found: dict[Cell, set[str]]) -> None:
+    """Of what was left out of this run the page goes on to say what it said."""
+    found = by_server(by_column(written()) | by_column(found))
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{after}")

@@ -21,6 +21,10 @@ class OverHttp:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
 
+    async def begin(self) -> Json:
+        hello: Json = (await self.agent.begin()).result
+        return hello
+
     async def ask(self, method: str, params: Json) -> Json:
         answer: Json = (await self.agent.ask(method, params)).last
         return answer
@@ -33,9 +37,11 @@ class OverStdio:
         self.stdin, self.stdout = process.stdin, process.stdout
         self.last_id = 0
 
-    async def begin(self) -> None:
-        await self.ask("initialize", HELLO)
+    async def begin(self) -> Json:
+        hello = await self.ask("initialize", HELLO)
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        result: Json = hello["result"]
+        return result
 
     async def ask(self, method: str, params: Json) -> Json:
         self.last_id += 1
@@ -56,10 +62,12 @@ class OverEvents:
         self.http, self.stream = http, stream
         self.last_id = 0
 
-    async def begin(self) -> None:
+    async def begin(self) -> Json:
         self.there = self.stream.url.join(URL(await self._data()))
-        await self.ask("initialize", HELLO)
+        hello = await self.ask("initialize", HELLO)
         await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        result: Json = hello["result"]
+        return result
 
     async def ask(self, method: str, params: Json) -> Json:
         self.last_id += 1
@@ -83,13 +91,12 @@ class OverEvents:
 @asynccontextmanager
 async def over_events(http: aiohttp.ClientSession, url: str) -> AsyncIterator[OverEvents]:
     async with http.get(url, read_bufsize=2**24) as stream:
-        link = OverEvents(http, stream)
-        await link.begin()
-        yield link
+        yield OverEvents(http, stream)
 
 
 @asynccontextmanager
 async def directly(server: Server) -> AsyncIterator[OverHttp | OverStdio | OverEvents]:
+    """Whoever it is for begins it, and hears what the server says of itself."""
     if server.url.endswith("/sse"):
         async with aiohttp.ClientSession() as session, over_events(session, server.url) as events:
             yield events
@@ -104,7 +111,6 @@ async def directly(server: Server) -> AsyncIterator[OverHttp | OverStdio | OverE
     )
     link = OverStdio(process)
     try:
-        await link.begin()
         yield link
     finally:
         link.stdin.close()

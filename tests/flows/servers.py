@@ -237,7 +237,12 @@ PROMPTS: list[Question] = [
 # By server with resources or prompts: what is read there, and what is got, good ones and bad.
 READ: dict[str, list[str]] = {
     "documents": ["documents://refunds"],
-    "everything": [FEATURES, "demo://resource/dynamic/text/7", "demo://resource/dynamic/text/x"],
+    "everything": [
+        FEATURES,
+        "demo://resource/dynamic/text/7",
+        "demo://resource/dynamic/blob/7",
+        "demo://resource/dynamic/text/x",
+    ],
     "everything-http": [FEATURES, "demo://resource/dynamic/blob/7"],
     "everything-sse": [FEATURES, "demo://resource/dynamic/text/7"],
     "memory": ["memory://knowledge-graph"],

@@ -7,12 +7,10 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from tests.flows.visitors import Json, OnStep, Refused
-from tests.gateway.agent import MODERN, TASKS, Agent
+from tests.gateway.agent import TASKS, Agent
 
 
 class TasksVisitor:
-    revision = MODERN
-
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         # What it could show its user: a sentence for each look at a task.

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from calls.models import Call
 from calls.states import State
 from config.greeting import greeting
 from gateway.own_definitions import DEFINITIONS
-from gateway.revisions import OLDEST
+from gateway.revisions import OLDEST, WITH_TASKS
 from policies.models import Effect
 from registry.models import Tool, own_tools
 from registry.services import set_handling
@@ -28,9 +28,11 @@ from tests.flows import compatibility, snippets
 from tests.flows.directly import directly
 from tests.flows.house import TOOLSET, House, commands, decide, open_house, rule
 from tests.flows.servers import GOT, READ, Question, Server, questions, running_servers
-from tests.flows.visitors import Json, Reader, Refused, Visitor, visiting
+from tests.flows.visitors import Json, Reader, Refused, ScriptVisitor, Visitor, visiting
 from tests.gateway.conftest import until
 from tests.processes import Stack
+
+pytestmark = pytest.mark.slow
 
 REVISIONS = {
     "python": "2026-07-28",
@@ -42,7 +44,8 @@ REVISIONS = {
     "inspector": "2026-07-28",
     "raw": "2025-03-26",
 }
-# The Inspector's command line is a program for each question.
+# The Inspector's command line is a program for each question, of which so many run side by side.
+AT_ONCE = {"inspector": 2}
 LASTING = [client for client in REVISIONS if client != "inspector"]
 EVERYTHING = ("everything", "everything-http", "everything-sse")
 # Members of `_meta` that Countersign adds.
@@ -82,6 +85,7 @@ def truth(servers: dict[str, Server], asked: dict[str, list[Question]]) -> dict[
 
 async def said(server: Server, questions: list[Question]) -> Json:
     async with directly(server) as link:
+        hello = await link.begin()
         listed = await link.ask("tools/list", {})
         answers = [
             await link.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -92,6 +96,7 @@ async def said(server: Server, questions: list[Question]) -> Json:
             for method, named, params in beside_tools(server.slug)
         }
     return {
+        "can": CAN & set(hello["capabilities"]),
         "tools": [without_tasks(tool) for tool in listed["result"]["tools"]],
         "answers": [answer_of(answer) for answer in answers],
         "beside": asked,
@@ -103,7 +108,15 @@ def answer_of(message: Json) -> Json:
     return answer
 
 
-LISTS = ("resources/list", "resources/templates/list", "prompts/list")
+# Tasks of 2025-11-25 are not relayed, and what is experimental has no names that both know.
+CAN = {"tools", "resources", "prompts", "completions", "logging"}
+# By list: the member that holds it, and what no two of its items share.
+MEMBERS = {
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "prompts/list": ("prompts", "name"),
+}
+LISTS = tuple(MEMBERS)
 
 
 def beside_tools(slug: str) -> Iterator[tuple[str, str, Json]]:
@@ -119,7 +132,7 @@ def beside_tools(slug: str) -> Iterator[tuple[str, str, Json]]:
 
 
 def without_tasks(tool: Json) -> Json:
-    """Whether it offers the tasks of 2025-11-25, which Countersign does not relay."""
+    """Without whether it can run as a task of 2025-11-25: here every tool can."""
     return {key: value for key, value in tool.items() if key != "execution"}
 
 
@@ -185,19 +198,27 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
     client: str, house: House, truth: dict[str, Json]
 ) -> None:
     async with visiting(client, house.url(), house.token) as visitor:
-        listed = await visitor.tools()
+        hello, listed = await visitor.hello(), await visitor.tools()
 
-        assert visitor.revision == REVISIONS[client]
-
+    assert hello.revision == REVISIONS[client]
+    assert set().union(*(one["can"] for one in truth.values())) <= hello.can
     offered = [
         {**tool, "name": f"{slug}.{tool['name']}"}
         for slug in truth
         for tool in truth[slug]["tools"]
     ]
     by_name = {tool["name"]: tool for tool in listed}
-    assert by_name == {tool["name"]: tool for tool in [*OWN, *offered]}
+    assert by_name == {tool["name"]: tool for tool in [*OWN, *shown_to(client, offered)]}
     assert len(by_name) == len(listed)
+    compatibility.note(client, truth, "discover")
     compatibility.note(client, truth, "list")
+
+
+def shown_to(client: str, tools: list[Json]) -> list[Json]:
+    """Only 2025-11-25 says of each tool whether it can run as a task: here every one can."""
+    if REVISIONS[client] != WITH_TASKS:
+        return tools
+    return [{**tool, "execution": {"taskSupport": "optional"}} for tool in tools]
 
 
 async def test_it_gets_the_answers_that_the_servers_give(
@@ -206,7 +227,8 @@ async def test_it_gets_the_answers_that_the_servers_give(
     async with visiting(client, house.url(), house.token) as visitor:
         # As hosts do it: what a tool's output must look like is known from now on.
         await visitor.tools()
-        for slug in truth:
+
+        async def asks(slug: str) -> None:
             for number in chosen(client, asked[slug]):
                 tool, given = asked[slug][number]
                 expected = truth[slug]["answers"][number]
@@ -214,6 +236,21 @@ async def test_it_gets_the_answers_that_the_servers_give(
                 assert uncounted(found) == uncounted(expected), (slug, tool)
                 bad = "code" in expected or expected.get("isError")
                 compatibility.note(client, [slug], "error" if bad else "call")
+
+        await side_by_side(client, map(asks, truth))
+
+
+async def side_by_side(client: str, askings: Iterable[Awaitable[None]]) -> None:
+    """Most of it is waiting: for servers, and for the clients' own processes."""
+    room = asyncio.Semaphore(AT_ONCE.get(client, len(REVISIONS) * len(READ)))
+
+    async def one(asking: Awaitable[None]) -> None:
+        async with room:
+            await asking
+
+    async with asyncio.TaskGroup() as group:
+        for asking in askings:
+            group.create_task(one(asking))
 
 
 async def test_one_server_alone_is_as_if_met_directly(
@@ -223,26 +260,70 @@ async def test_one_server_alone_is_as_if_met_directly(
         listed = await visitor.tools()
         answers = [await answer(visitor, tool, given) for tool, given in asked["weather"]]
 
-    assert listed == sorted(truth["weather"]["tools"], key=lambda tool: str(tool["name"]))
+    offered = shown_to(client, truth["weather"]["tools"])
+    assert listed == sorted(offered, key=lambda tool: str(tool["name"]))
     assert answers == truth["weather"]["answers"]
 
 
-@pytest.mark.parametrize("slug", READ)
-async def test_it_gets_resources_and_prompts_as_their_server_gives_them(
-    client: str, slug: str, house: House, truth: dict[str, Json]
+async def test_it_gets_resources_and_prompts_as_their_servers_give_them(
+    client: str, house: House, truth: dict[str, Json]
 ) -> None:
-    """At the server's own address: of all at once, the first that lists a URI is asked for it."""
-    asked = {(method, named): params for method, named, params in beside_tools(slug)}
-    if client == "inspector":
-        asked = {key: asked[key] for key in shortest(asked)}
+    """At each server's own address, and at that of all of them."""
 
-    async with visiting(client, house.url(slug), house.token) as visitor:
-        found = {key: await beside(visitor, key[0], params) for key, params in asked.items()}
+    async def reads(slug: str) -> None:
+        asked = {(method, named): params for method, named, params in beside_tools(slug)}
+        if client == "inspector":
+            asked = {key: asked[key] for key in shortest(asked)}
+        async with visiting(client, house.url(slug), house.token) as visitor:
+            found = {key: await beside(visitor, key[0], params) for key, params in asked.items()}
+        assert found == {key: comparable(truth[slug]["beside"][key], key[0]) for key in asked}, slug
 
-    assert found == {key: comparable(truth[slug]["beside"][key], key[0]) for key in asked}
-    compatibility.note(client, [slug], "resource")
-    if slug in GOT:
-        compatibility.note(client, [slug], "prompt")
+    async def reads_of_all() -> None:
+        async with visiting(client, house.url(), house.token) as visitor:
+            for method, named, params in beside_tools_of_all(truth, few=client == "inspector"):
+                found = await beside(visitor, method, params)
+                assert found == comparable(of_all(truth, method, named), method), (method, named)
+
+    await side_by_side(client, [reads_of_all(), *map(reads, READ)])
+    compatibility.note(client, READ, "resource")
+    compatibility.note(client, GOT, "prompt")
+
+
+def beside_tools_of_all(truth: dict[str, Json], *, few: bool) -> Iterator[tuple[str, str, Json]]:
+    """As `beside_tools`, where prompts have their server's name before their own."""
+    for method in LISTS:
+        yield method, "", {}
+    for slug in READ:
+        asked = {(method, named): params for method, named, params in beside_tools(slug) if named}
+        for method, named in shortest(asked) if few else asked:
+            params = asked[method, named]
+            prefixed = f"{slug}.{named}"
+            if method == "prompts/get":
+                yield method, prefixed, params | {"name": prefixed}
+            else:
+                yield method, named, params
+
+
+def of_all(truth: dict[str, Json], method: str, named: str) -> Json:
+    """What the servers say together. Of two that list the same URI the first one is asked."""
+    if method == "prompts/get":
+        slug, _, own = named.partition(".")
+        return answer_beside(truth, slug, method, own)
+    if method == "resources/read":
+        slug = min(slug for slug, uris in READ.items() if named in uris)
+        return answer_beside(truth, slug, method, named)
+    member, key = MEMBERS[method]
+    items: dict[str, Json] = {}
+    for slug in sorted(READ):
+        for item in answer_beside(truth, slug, method, "").get(member, []):
+            renamed = {"name": f"{slug}.{item['name']}"} if member == "prompts" else {}
+            items.setdefault(f"{slug}.{item[key]}" if renamed else item[key], item | renamed)
+    return {member: list(items.values())}
+
+
+def answer_beside(truth: dict[str, Json], slug: str, method: str, named: str) -> Json:
+    answer: Json = truth[slug]["beside"][method, named]
+    return answer
 
 
 def shortest(asked: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -267,10 +348,9 @@ async def beside(visitor: Reader, method: str, params: Json) -> Json:
 def comparable(answer: Json, method: str) -> Json:
     """Without what is ours, in one order, and without the time of day that some of it tells."""
     if method in LISTS:
-        member = "prompts" if method == "prompts/list" else "resources"
-        member = "resourceTemplates" if "templates" in method else member
+        member, key = MEMBERS[method]
         items = [item for item in answer.get(member, []) if "countersign:" not in json.dumps(item)]
-        return {member: sorted(items, key=lambda item: str(item["name"]))}
+        return {member: sorted(items, key=lambda item: str(item[key]))}
     left = {name: value for name, value in answer.items() if name not in TOLD_BY_US}
     text = re.sub(BLOB, lambda found: b64decode(found[0]).decode(), json.dumps(left))
     without: Json = json.loads(re.sub(r"\d+:\d\d:\d\d [AP]M", "then", text))
@@ -279,29 +359,35 @@ def comparable(answer: Json, method: str) -> Json:
 
 async def test_it_hears_how_far_a_call_is(lasting_client: str, house: House) -> None:
     client = lasting_client
-    steps: dict[str, list[Json]] = {"ours": [], **{slug: [] for slug in EVERYTHING}}
+    steps: dict[str, list[Json]] = {slug: [] for slug in GOES_IN_STEPS}
 
     async with visiting(client, house.url(), house.token) as visitor:
-        await visitor.call("reports.write_report", {"seconds": 1}, steps["ours"].append)
-        for slug in EVERYTHING:
-            tool, given = f"{slug}.trigger-long-running-operation", {"duration": 0.4, "steps": 4}
-            await visitor.call(tool, given, steps[slug].append)
 
-    assert [(step["progress"], step["total"]) for step in steps["ours"]] == [
+        async def hears(slug: str) -> None:
+            tool, given = GOES_IN_STEPS[slug]
+            await visitor.call(f"{slug}.{tool}", given, steps[slug].append)
+
+        await side_by_side(client, map(hears, GOES_IN_STEPS))
+
+    assert [(step["progress"], step["total"]) for step in steps["reports"]] == [
         (0, 1),
         (0.25, 1),
         (0.5, 1),
         (0.75, 1),
         (1, 1),
     ]
-    assert [step["message"] for step in steps["ours"]][-2:] == ["Writing it down", "Done"]
+    assert [step["message"] for step in steps["reports"]][-2:] == ["Writing it down", "Done"]
     for slug in EVERYTHING:
         far = [(step["progress"], step["total"]) for step in steps[slug]]
         assert far == [(1, 4), (2, 4), (3, 4), (4, 4)], slug
-    compatibility.note(client, ["reports", *EVERYTHING], "progress")
+    compatibility.note(client, GOES_IN_STEPS, "progress")
 
 
-LASTS_LONG = {
+GOES_IN_STEPS: dict[str, Question] = {
+    "reports": ("write_report", {"seconds": 1}),
+    **dict.fromkeys(EVERYTHING, ("trigger-long-running-operation", {"duration": 0.4, "steps": 4})),
+}
+LASTS_LONG: dict[str, Question] = {
     "reports": ("write_report", {"seconds": 600}),
     **dict.fromkeys(EVERYTHING, ("trigger-long-running-operation", {"duration": 60, "steps": 600})),
 }
@@ -312,34 +398,43 @@ async def test_it_can_change_its_mind(
 ) -> None:
     client = lasting_client
     async with visiting(client, house.url(), house.token) as visitor:
-        for slug, (tool, arguments) in LASTS_LONG.items():
+
+        async def gives_up(slug: str) -> None:
             heard = told(folder, slug)
             if slug == "reports":
                 heard = partial(given_up, servers["reports"])
-            await changes_its_mind(visitor, f"{slug}.{tool}", arguments, heard)
-            assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
+            await changes_its_mind(visitor, slug, heard)
             compatibility.note(client, [slug], "cancel")
 
+        # The house waits a while for each server to say that it stopped.
+        await side_by_side(client, map(gives_up, LASTS_LONG))
+        assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
 
-async def changes_its_mind(
-    visitor: Visitor, tool: str, arguments: Json, heard: Callable[[], int]
-) -> None:
+
+async def changes_its_mind(visitor: Visitor, slug: str, heard: Callable[[], int]) -> None:
+    tool, arguments = LASTS_LONG[slug]
     before, under_way = heard(), asyncio.Event()
-    call = asyncio.create_task(visitor.call(tool, arguments, lambda step: under_way.set()))
+    call = asyncio.create_task(
+        visitor.call(f"{slug}.{tool}", arguments, lambda step: under_way.set())
+    )
     async with asyncio.timeout(15):
         await under_way.wait()
     call.cancel()
     await asyncio.wait([call])
 
+    async def state() -> str:
+        row = await Call.objects.filter(tool_name=f"{slug}.{tool}").alatest("asked_at")
+        return row.state
+
     async def has_ended() -> bool:
-        return (await Call.objects.alatest("asked_at")).state != State.RUNNING
+        return await state() != State.RUNNING
 
     async def has_heard() -> bool:
         return heard() == before + 1
 
     await until(has_ended)
     await until(has_heard)
-    assert (await Call.objects.alatest("asked_at")).state == State.CANCELLED
+    assert await state() == State.CANCELLED, slug
 
 
 def told(folder: Path, slug: str) -> Callable[[], int]:
@@ -368,9 +463,8 @@ async def test_it_hears_what_was_wrong_with_its_question(lasting_client: str, ho
 
 
 async def test_every_call_is_in_the_record(
-    lasting_client: str, house: House, asked: dict[str, list[Question]]
+    client: str, house: House, asked: dict[str, list[Question]]
 ) -> None:
-    client = lasting_client
     before = await Call.objects.acount()
 
     async with visiting(client, house.url(), house.token) as visitor:
@@ -379,22 +473,47 @@ async def test_every_call_is_in_the_record(
     last = await Call.objects.alatest("asked_at")
     assert await Call.objects.acount() == before + 1
     assert (last.tool_name, last.state) == ("time.convert_time", State.SUCCEEDED)
-    assert (last.client, last.revision) == ("flows 1", REVISIONS[client])
+    named = "flows 1" if client in LASTING else "inspector-cli"
+    assert (last.client.startswith(named), last.revision) == (True, REVISIONS[client]), last.client
+
+
+async def test_fastmcp_comes_back_for_its_task(house: House) -> None:
+    mail = {"to": ["ana@example.org"], "subject": "Minutes", "body": "Hello Ana."}
+    asked = Call.objects.filter(tool_name="mailer.send_mail", client="flows 1")
+    assert house.stack.worker
+    async with visiting("fastmcp", house.url(), house.token) as visitor:
+        assert isinstance(visitor, ScriptVisitor)
+        mailed = asyncio.create_task(visitor.call_as_task("mailer.send_mail", mail))
+        await until(lambda: has_looked(visitor))
+        held = await asked.aget()
+        await sync_to_async(decide)(held.pk, by=house.alice, approve=True)
+
+        assert (await mailed)["structuredContent"]["message_id"]
+
+    assert visitor.asked[0]["status"] == "working"
+    assert visitor.asked[0]["statusMessage"].startswith("Not executed: waiting for approval.")
+
+
+async def has_looked(visitor: Visitor) -> bool:
+    return bool(visitor.asked)
 
 
 def test_the_page_says_what_was_seen() -> None:
     """Last of those by client; what was left out of this run is not looked at."""
-    said = compatibility.written()
+    seen, said = (
+        compatibility.by_column(compatibility.seen()),
+        compatibility.by_column(compatibility.written()),
+    )
 
     differing = {
-        cell: (sorted(found), sorted(said.get(cell, set())))
-        for cell, found in compatibility.seen().items()
-        if not found <= said.get(cell, set())
+        of: (sorted(found), sorted(said.get(of, set())))
+        for of, found in seen.items()
+        if found != said.get(of, set())
     }
 
     assert differing == {}, "seen, and what docs/compatibility.md says"
     assert {client for client, _ in said} == set(REVISIONS)
-    assert {server for _, server in said} == set(questions(Path("anywhere")))
+    assert set().union(*said.values()) == set(questions(Path("anywhere")))
 
 
 @pytest.fixture

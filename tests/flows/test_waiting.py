@@ -24,9 +24,8 @@ from policies.models import Effect
 from tests.database import Cleaner
 from tests.flows.house import House, decide, open_house, rule
 from tests.flows.servers import Server
-from tests.flows.tasks import TasksVisitor, visiting_with_tasks
+from tests.flows.tasks import visiting_with_tasks
 from tests.flows.visitors import Json, Visitor, visiting
-from tests.gateway.agent import MODERN
 from tests.gateway.conftest import until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -208,7 +207,7 @@ async def left(house: House, visitor: Visitor, story: Story, call: "asyncio.Task
     """Its user presses Stop; where that leaves the call waiting, the agent asks again."""
     call.cancel()
     await asyncio.wait([call])
-    if isinstance(visitor, TasksVisitor) or visitor.revision != MODERN:
+    if story.text.split()[0] in ("tasks", *LEGACY):
         await until(partial(is_over, story))
         return {}
     again = asyncio.create_task(visitor.call(TOOL, {"text": story.text}))

@@ -7,6 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,8 +36,16 @@ class Refused(Exception):
         self.code, self.message = code, message
 
 
-class Visitor(Protocol):
+@dataclass(frozen=True)
+class Hello:
+    """What it learned when it came."""
+
     revision: str
+    # What can be asked for: tools, resources and the like.
+    can: set[str]
+
+
+class Visitor(Protocol):
     # What it was asked to show its user.
     asked: list[Json]
 
@@ -46,6 +55,8 @@ class Visitor(Protocol):
 
 
 class Reader(Visitor, Protocol):
+    async def hello(self) -> Hello: ...
+
     async def ask(self, method: str, params: Json) -> Json:
         """Of resources and prompts."""
         ...
@@ -74,8 +85,11 @@ class PythonVisitor:
                 client_info=types.Implementation(name="flows", version="1"),
             )
             self.client = await resources.enter_async_context(client)
-            self.revision = str(self.client.protocol_version)
             yield self
+
+    async def hello(self) -> Hello:
+        can = set(_json(self.client.server_capabilities))
+        return Hello(str(self.client.protocol_version), can)
 
     async def _opened(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
@@ -148,7 +162,8 @@ class ScriptVisitor:
         complaints = asyncio.create_task(self._process.stderr.read())
         first = await self._process.stdout.readline()
         assert first, (await complaints).decode()
-        self.revision = json.loads(first)["revision"]
+        said = json.loads(first)
+        self._hello = Hello(said["revision"], set(said["can"]))
         reader = asyncio.create_task(self._read(self._process.stdout))
         try:
             yield self
@@ -205,12 +220,21 @@ class ScriptVisitor:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         await self._process.stdin.drain()
 
+    async def hello(self) -> Hello:
+        return self._hello
+
     async def tools(self) -> list[Json]:
         tools: list[Json] = (await self._ask({}))["tools"]
         return tools
 
     async def call(self, tool: str, arguments: Json, on_step: OnStep | None = None) -> Json:
         answer = await self._ask({"name": tool, "arguments": arguments}, on_step)
+        result: Json = answer["result"]
+        return result
+
+    async def call_as_task(self, tool: str, arguments: Json) -> Json:
+        """FastMCP alone: with a handle that it may look at, which it does once."""
+        answer = await self._ask({"name": tool, "arguments": arguments, "task": True})
         result: Json = answer["result"]
         return result
 
@@ -224,8 +248,11 @@ class RawVisitor:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.revision = agent.revision
         self.asked: list[Json] = []
+
+    async def hello(self) -> Hello:
+        said = (await self.agent.begin()).result
+        return Hello(said["protocolVersion"], set(said["capabilities"]))
 
     async def tools(self) -> list[Json]:
         tools: list[Json] = (await self.agent.ask("tools/list")).result["tools"]
@@ -278,14 +305,16 @@ class RawVisitor:
 class InspectorVisitor:
     """The Inspector's command line: each question is a program of its own."""
 
-    revision = "2026-07-28"
-
     def __init__(self, url: str, token: str) -> None:
         self.asked: list[Json] = []
         self._argv = [
             *(node_22(), str(INSPECTOR), "--cli", url, "--transport", "http"),
             *("--protocol-era", "modern", "--header", f"Authorization: Bearer {token}"),
         ]
+
+    async def hello(self) -> Hello:
+        said = await self._run("--method", "initialize")
+        return Hello(said["protocolVersion"], set(said["capabilities"]))
 
     async def tools(self) -> list[Json]:
         tools: list[Json] = (await self._run("--method", "tools/list"))["tools"]

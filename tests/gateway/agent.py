@@ -58,7 +58,9 @@ class Reply:
 
 
 def data_of(block: str) -> list[str]:
-    return [line[5:].strip() for line in block.split("\n") if line.startswith("data:")]
+    """What it carries; an event that only names a place carries nothing."""
+    datas = [line[5:].strip() for line in block.split("\n") if line.startswith("data:")]
+    return [data for data in datas if data]
 
 
 @dataclass
@@ -140,6 +142,12 @@ class Agent:
     ) -> Reply:
         params = {"name": tool, "arguments": {} if arguments is None else arguments, **more}
         return await self.ask("tools/call", params, token=token)
+
+    async def call_with(self, tool: str, arguments: Any, **headers: str) -> Reply:
+        """With arguments repeated in headers, each under its name there."""
+        message = await self.message("tools/call", {"name": tool, "arguments": arguments})
+        more = {f"Mcp-Param-{name}": value for name, value in headers.items()}
+        return await self.post(message, headers=self.headers(message) | more)
 
     async def call_raw(self, tool: str, arguments: str) -> Reply:
         """With exactly these characters as arguments."""

@@ -151,15 +151,6 @@ async def test_arguments_on_several_lines_come_to_stand_on_one(
     assert upstream.calls[0].arguments == b'{  "text": "a"}'
 
 
-async def test_an_argument_is_repeated_in_a_header_where_the_tool_asks_for_it(
-    agent: Agent, upstream: Recorder
-) -> None:
-    await agent.call("rec.regional", {"region": "north"})
-
-    (call,) = upstream.calls
-    assert call.headers["mcp-param-region"] == "north"
-
-
 async def test_arguments_that_are_left_out_are_an_empty_object(
     agent: Agent, upstream: Recorder
 ) -> None:

@@ -19,7 +19,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from accounts.models import User
-from accounts.roles import Role, ensure_roles
+from accounts.roles import Role
 from approvals.models import Approval, Vote
 from audit.models import Entry
 from calls.models import Call
@@ -45,7 +45,6 @@ CSRF = "c" * 32
 
 @sync_to_async
 def sign_in_a_crowd() -> list[dict[str, str]]:
-    ensure_roles()
     role = Group.objects.get(name=Role.APPROVER)
     people = [User.objects.create_user(f"decider{n:02}") for n in range(DECIDERS)]
     role.user_set.add(*people)

@@ -99,12 +99,16 @@ def old(
     )
 
 
+def region(value: Any) -> dict[str, Any]:
+    return {"name": "rec.regional", "arguments": {} if value is GONE else {"region": value}}
+
+
 def request(method: str = "tools/list", **members: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, **members}).encode()
 
 
 GREETING = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-REGION = {"name": "rec.regional", "arguments": {"region": "eu"}}
+REGION = "mcp-param-REGION"
 
 CASES = [
     # The header says something else than the body.
@@ -227,11 +231,35 @@ CASES = [
     # What a modern request need not say is not looked at.
     new("a session beside a modern request", (200, SILENT), {SESSION: "abc"}),
     new("an event to go on from", (200, SILENT), {"Last-Event-ID": "7"}),
-    new(
-        "a parameter in a header, otherwise",
-        (200, SILENT),
-        {"Mcp-Param-Region": "us"},
-        params=REGION,
+    new("a parameter of no tool in a header", (200, SILENT), {"Mcp-Param-Region": "us"}),
+    # Arguments that the tool wants repeated.
+    *(
+        new(f"an argument {what} in its header", (400, MISMATCH), headers, params=region(value))
+        for what, value, headers in (
+            ("not", "eu", {}),
+            ("otherwise", "eu", {REGION: "us"}),
+            ("in other letters", "eu", {REGION: "EU"}),
+            ("and another", "eu", {REGION: ["eu", "us"]}),
+            ("twice the same", "eu", {REGION: ["eu", "eu"]}),
+            ("as broken base64", "eu", {REGION: "=?base64?ZXU?="}),
+            ("in letters that are none of base64", "eu", {REGION: "=?base64?Z!U=?="}),
+            ("as base64 of something else", "eu", {REGION: sentinel(b"us")}),
+            ("as base64 of no text", "eu", {REGION: sentinel(b"\xff")}),
+            ("in bytes beyond ASCII", "zürich", {REGION: "zürich"}),
+            ("that is null", None, {REGION: "null"}),
+            ("that is left out", GONE, {REGION: "eu"}),
+            ("that is a list", ["eu"], {REGION: "eu"}),
+        )
+    ),
+    *(
+        new(f"a {what} in its header", (200, SILENT), headers, params=region(value))
+        for what, value, headers in (
+            ("word as base64", "eu", {REGION: sentinel(b"eu")}),
+            ("city", "zürich", {REGION: sentinel("zürich".encode())}),
+            ("word that looks like half a base64", "=?base64?eu", {REGION: "=?base64?eu"}),
+            ("null not", None, {}),
+            ("word that is not there not", GONE, {}),
+        )
     ),
     # Batches.
     old("a batch as of 2025-06-18", (400, REQUEST), {VERSION: OLDER}, body=b"[" + request() + b"]"),
@@ -345,10 +373,11 @@ async def test_each_disagreement_has_its_status_and_its_code(
     wanted = {case.what: case.verdict for case in CASES}
     differing = {what: (got, wanted[what]) for what, got in found.items() if got != wanted[what]}
     assert differing == {}, "got, wanted"
-    # Of the three that are well two are calls of "say", and one has its own header upstream.
-    assert len(upstream.calls) == 3
+    # Of those that are well three are calls of "say", and null is no text.
+    assert len(upstream.calls) == 7
     regions = [call.headers.get("mcp-param-region") for call in upstream.calls]
-    assert sorted(filter(None, regions)) == ["eu"]
+    city = sentinel("zürich".encode())
+    assert sorted(filter(None, regions)) == [city, "=?base64?eu", "eu"]
 
 
 # Host, Origin (or several), and the status: `{here}` is where the endpoint listens.

@@ -1,12 +1,17 @@
-"""What servers log while they run a short call, on the stream of whoever wants to hear it."""
+"""What servers log while they run a call, on the stream of whoever wants to hear it."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from accounts.models import User
+from policies.models import Effect
+from registry.models import Tool
 from tests.gateway.agent import LEGACY, META, Reply
-from tests.gateway.conftest import Play
+from tests.gateway.conftest import AddRule, Play, decide
+from tests.gateway.test_resuming import back, events
+from tests.processes import Stack
 from tests.upstreams.chatty import Chatty
 
 LINES: list[dict[str, Any]] = [
@@ -74,3 +79,58 @@ async def test_a_session_says_it_once(revision: str, play: Play, upstream: Chatt
     assert heard(others) == []
     wrong = await agent.ask("logging/setLevel", {"level": 3})
     assert wrong.error["code"] == -32602
+
+
+@pytest.fixture
+async def by_worker(play: Play, rule: AddRule, stack: Stack) -> None:
+    assert stack.worker
+    await Tool.objects.filter(name="say").aupdate(mode=Tool.Mode.BACKGROUND)
+    # By its return the gateway knows what is above, too.
+    await rule(Effect.ALLOW, "say")
+
+
+async def test_what_a_worker_hears_is_told_as_well(
+    play: Play, by_worker: None, upstream: Chatty
+) -> None:
+    agent = play(LEGACY[0])
+    await agent.ask("logging/setLevel", {"level": "debug"})
+
+    reply = await agent.call("rec.say", {"lines": LINES})
+
+    assert heard(reply) == LINES
+    assert reply.text == "done"
+    assert upstream.calls[0].message["params"]["_meta"][f"{META}logLevel"] == "debug"
+
+
+async def test_a_round_hears_what_was_logged_since(
+    play: Play, rule: AddRule, stack: Stack, upstream: Chatty, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "say")
+    meta, agent = {f"{META}logLevel": "warning"}, play()
+    waits = await agent.call("rec.say", {"lines": LINES}, _meta=meta)
+    await decide(alice)
+
+    state = waits.result["requestState"]
+    reply = await agent.call("rec.say", {"lines": LINES}, _meta=meta, requestState=state)
+
+    assert heard(reply) == LINES[1:]
+    assert reply.text == "done"
+
+
+async def test_who_comes_back_to_a_stream_hears_each_line_once(
+    play: Play, by_worker: None, upstream: Chatty
+) -> None:
+    agent = play(LEGACY[0])
+    await agent.ask("logging/setLevel", {"level": "debug"})
+    params = {"name": "rec.say", "arguments": {"lines": LINES}}
+    message = await agent.message("tools/call", params)
+    async with agent.open(message) as response:
+        first = await anext(event async for event in events(response) if event.data)
+    assert first.data["params"] == LINES[0]
+
+    async with back(agent, first.id) as response:
+        told = [event.data async for event in events(response) if event.data]
+
+    assert [one["params"] for one in told[:-1]] == LINES[1:]
+    assert told[-1]["result"]["content"] == [{"type": "text", "text": "done"}]

@@ -331,6 +331,53 @@ async def test_leaving_a_round_cancels_the_call_that_waits(
     assert late.result["_meta"]["countersign/state"] == "cancelled"
 
 
+@pytest.fixture
+def mortal(stack: Stack, own_stack: Stack) -> Stack:
+    """Processes to be killed; whose leases end soon after them."""
+    stack.end_worker()
+    own_stack.env["COUNTERSIGN_LEASE_S"] = "2"
+    assert own_stack.agents
+    assert own_stack.worker
+    return own_stack
+
+
+async def test_a_call_that_waits_for_its_agent_outlives_whoever_ran_it(
+    play: Play, mortal: Stack, upstream: Asking
+) -> None:
+    first = await play(at_stack=mortal, capabilities=FORMS).call("rec.twice", {"x": 1})
+    mortal.agents.kill()
+    agent = play(capabilities=FORMS)
+
+    second = await agent.call("rec.twice", {"x": 1}, **again(first))
+    assert second.result["inputRequests"] == {"who": FORM}
+    mortal.worker.restart()
+    last = await agent.call("rec.twice", {"x": 1}, **again(second))
+
+    assert json.loads(last.text) == [{"who": ANN}, {"who": ANN}]
+    sent = [r.message["params"] for r in upstream.calls]
+    assert [one["arguments"] for one in sent] == [{"x": 1}] * 3
+    states = [one.get("requestState") for one in sent]
+    assert states == [None, "[] ", json.dumps([{"who": ANN}]) + " "]
+    call = await the_call()
+    assert (call.state, call.executed) == (State.SUCCEEDED, "yes")
+    taken = Entry.objects.filter(call_id=call.pk, action="call.taken_over")
+    assert await taken.acount() == 2
+
+
+async def test_a_server_that_holds_its_request_has_lost_it(
+    play: Play, mortal: Stack, upstream: Asking, toolset: Toolset
+) -> None:
+    upstream.legacy = True
+    asked = await play(at_stack=mortal, capabilities=FORMS).call("rec.ask")
+    assert asked.result["resultType"] == "input_required"
+    mortal.agents.kill()
+
+    async def unknown() -> bool:
+        return (await the_call()).state == State.UNKNOWN
+
+    await until(unknown)
+
+
 async def test_a_client_that_cannot_answer_says_so_to_the_server(
     play: Play, either: Asking
 ) -> None:

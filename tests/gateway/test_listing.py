@@ -110,20 +110,12 @@ async def test_what_is_taken_away_is_gone_within_a_second(
 async def test_wishes_that_we_do_not_serve_are_not_passed_on(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:
-    marked = {"type": "string", "x-mcp-header": "Region"}
-    inner = {"type": "object", "properties": {"region": marked}}
-    schema = {
-        "type": "object",
-        "properties": {"region": {**marked, "x-mcp-header": "R"}, "in": inner},
-    }
+    schema = {"type": "object"}
     upstream.tools = {"h": {"inputSchema": schema, "execution": {"taskSupport": "optional"}}}
-    await server("headed", toolset, upstream, by=bob)
+    await server("wishing", toolset, upstream, by=bob)
 
-    reply = await play(at="desk/headed").ask("tools/list")
+    reply = await play(at="desk/wishing").ask("tools/list")
 
-    plain = {"type": "string"}
-    inner = {"type": "object", "properties": {"region": plain}}
-    schema = {"type": "object", "properties": {"region": plain, "in": inner}}
     assert reply.result["tools"] == [{"name": "h", "inputSchema": schema}]
 
 

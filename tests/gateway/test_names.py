@@ -123,6 +123,24 @@ async def test_fixed_arguments_are_not_shown_and_always_sent(
     assert kept == [call.arguments for call in upstream.calls]
 
 
+async def test_what_is_fixed_is_not_the_agents_to_repeat_in_a_header(
+    play: Play, toolset: Toolset, upstream: Recorder
+) -> None:
+    await show(toolset, "rec.regional", pinned='{"region": "north"}')
+    agent = play()
+
+    schema = (await listed(agent))["rec.regional"]["inputSchema"]
+    replies = [
+        await agent.call("rec.regional", {}),
+        await agent.call("rec.regional", {"region": "north"}),
+        await agent.call_with("rec.regional", {}, Region="south"),
+    ]
+
+    assert schema["properties"] == {}
+    assert [reply.text for reply in replies] == ["done"] * 3
+    assert [call.headers["mcp-param-region"] for call in upstream.calls] == ["north"] * 3
+
+
 @pytest.mark.parametrize("given", ['{"days": 3}', '{"days": 2.0}', '{"days": true}'])
 async def test_what_is_fixed_cannot_be_said_otherwise(
     play: Play, toolset: Toolset, upstream: Recorder, given: str

@@ -216,3 +216,18 @@ async def test_changes_are_heard_of(
         said = [(await following(heard))["method"] for _ in range(2)]
 
     assert said == [f"notifications/{kind}/list_changed" for kind in kinds]
+
+
+async def test_what_was_published_a_moment_ago_is_there(
+    agent: Agent, library: Library, toolset: Toolset, bob: User
+) -> None:
+    """Whoever was told that it is there need not wait until this process has heard of it."""
+    row = await Server.objects.aget(slug="lib")
+    # A stream has the process look at each change, so that it knows a moment before.
+    async with AsyncExitStack() as on:
+        await following(await listening(agent, on, {"promptsListChanged": True}))
+        for _ in range(20):
+            await sync_to_async(services.remove_server)(toolset, row, by=bob)
+            assert (await agent.ask("prompts/list")).result is not None
+            await sync_to_async(services.add_server)(toolset, row, by=bob)
+            assert (await get(agent, "lib.greet")).result["messages"]

@@ -36,7 +36,7 @@ ALL = int(os.environ.get("DOCUMENTS", "10000"))
 SEED = int(os.environ.get("DOCUMENTS_SEED", random.randrange(10**9)))
 # Of ten documents so many are wrong, each asked for by itself; the others share calls.
 WRONG_OF_TEN = 4
-MOST_OF_A_CALL = 40
+MOST_OF_A_CALL = 80
 AT_ONCE = 100
 MARK = re.compile("⟦(?:U\\+([0-9A-F]{4,6})|(.) U\\+[0-9A-F]{4,6})⟧", re.DOTALL)
 

@@ -30,12 +30,16 @@ async def test_a_revision_that_we_speak_is_agreed_upon(play: Play, version: str)
 
     assert reply.result["protocolVersion"] == version
     changing = {"listChanged": True}
+    tasks: dict[str, Any] = {
+        "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    }
     assert reply.result["capabilities"] == {
         "tools": changing,
         "resources": changing | {"subscribe": True},
         "prompts": changing,
         "completions": {},
         "logging": {},
+        **(tasks if version == "2025-11-25" else {}),
     }
     assert reply.result["serverInfo"]["name"] == "countersign"
 

@@ -7,7 +7,6 @@ from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
 from accounts.models import User
-from calls.models import Call
 from calls.states import State
 from policies.models import Effect
 from registry import services
@@ -207,13 +206,6 @@ async def test_methods_of_the_earlier_tasks_are_gone(agent: Agent, method: str) 
     reply = await agent.ask(method)
 
     assert (reply.status, reply.error["code"]) == (404, -32601)
-
-
-async def test_legacy_clients_have_no_tasks(legacy_agent: Agent) -> None:
-    reply = await legacy_agent.ask("tasks/get", {"taskId": "x"})
-
-    assert reply.error["code"] == -32601
-    assert await Call.objects.acount() == 0
 
 
 async def test_a_task_has_no_progress_of_its_own(agent: Agent) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import aiohttp
@@ -17,6 +18,7 @@ from calls.models import Call
 from calls.states import State
 from policies.models import Effect
 from registry.models import Tool, Toolset
+from registry.showing import show
 from tests.conftest import person
 from tests.forms import submitted
 from tests.gateway.conftest import AddRule
@@ -95,6 +97,19 @@ def key_of(page: str, field_id: str) -> str:
     found = re.search(rf'id="{field_id}" name="([^"]+)"', page)
     assert found, field_id
     return found[1]
+
+
+async def test_what_a_toolset_fixes_is_not_asked_again(bobs: Tab, toolset: Toolset) -> None:
+    page = await bobs.submit("rec.form", await bobs.open("rec.form"), "json")
+    await bobs.submit("rec.form", page, raw='{"city": "Ulm", "days": 3}')
+    call = await Call.objects.aget()
+
+    tool = await Tool.objects.aget(exposed_name="rec.form")
+    await sync_to_async(partial(show, toolset, tool, by=None, pinned='{"days": 3}'))()
+    again = await bobs.open("rec.form", f"?call={call.pk}")
+
+    assert "Ulm" in again
+    assert "other members" not in again
 
 
 async def test_raw_json_is_sent_byte_for_byte(bobs: Tab, upstream: Recorder) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 from django.db import connection
+from django.db.models import OuterRef, Subquery
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
@@ -45,7 +46,10 @@ def _insert(server: Server, contents: tuple[Schema, ...]) -> list[Tool]:
     for tool, definition in zip(tools, kept, strict=True):
         tool.latest = tool.published = definition
         tool.state = Tool.State.PUBLISHED
-    Tool.objects.bulk_update(tools, ["latest", "published", "state"], batch_size=1000)
+    of_tool = Definition.objects.filter(tool=OuterRef("pk")).values("pk")
+    Tool.objects.filter(server=server).update(
+        latest=Subquery(of_tool), published=Subquery(of_tool), state=Tool.State.PUBLISHED
+    )
     return tools
 
 

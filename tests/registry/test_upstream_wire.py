@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.upstream import InvalidAnnotation, declared_params, param_headers, wire
+from core import repeated
+from registry.upstream import param_headers, wire
 from registry.upstream.eventstream import EventStream
 from registry.upstream.lines import Lines, Overlong
 from registry.upstream.values import TooLarge
@@ -130,7 +131,7 @@ NESTED = {
 
 
 def test_parameters_become_headers() -> None:
-    declared = declared_params(NESTED)
+    declared = repeated.declared(NESTED)
     arguments = {"region": "zürich", "dry": True, "page": {"size": 3}}
 
     assert param_headers(declared, arguments) == {
@@ -141,7 +142,7 @@ def test_parameters_become_headers() -> None:
 
 
 def test_parameters_that_are_not_there_are_left_out() -> None:
-    declared = declared_params(NESTED)
+    declared = repeated.declared(NESTED)
 
     several: list[dict[str, Any]] = [{}, {"page": 1, "region": None}, {"page": {}}, {"dry": [True]}]
     for arguments in several:
@@ -171,11 +172,11 @@ def test_parameters_that_are_not_there_are_left_out() -> None:
     ],
 )
 def test_an_annotation_that_cannot_be_followed_is_invalid(schema: dict[str, Any]) -> None:
-    with pytest.raises(InvalidAnnotation):
-        declared_params(schema)
+    with pytest.raises(repeated.InvalidAnnotation):
+        repeated.declared(schema)
 
 
 def test_data_that_looks_like_an_annotation_is_none() -> None:
     schema = {"properties": {"a": {"type": "string", "default": {"x-mcp-header": "A"}}}}
 
-    assert declared_params(schema) == {}
+    assert repeated.declared(schema) == {}

@@ -41,7 +41,9 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
     # Nothing to answer: it only wants to be asked again.
     "later": [{}, {}],
 }
-ASKING = TOOLS | {name: {"inputSchema": OBJECT} for name in QUESTIONS}
+# Of 2025-11-25: this page has to be opened before the same is asked for again.
+GATED = {"mode": "url", "elicitationId": "e1", "message": "Sign in.", "url": "https://a.example/1"}
+ASKING = TOOLS | {name: {"inputSchema": OBJECT} for name in (*QUESTIONS, "gated")}
 NO_SESSION = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}'
 EVENTS = [(b"content-type", b"text/event-stream")]
 
@@ -49,6 +51,8 @@ EVENTS = [(b"content-type", b"text/event-stream")]
 @dataclass
 class Asking(Recorder):
     legacy: bool = False
+    # So often the legacy server answers "gated" only that a page has to be opened first.
+    gates: int = 1
     # What each greeting declared, by session.
     greeted: dict[str, Any] = field(default_factory=dict)
     _posted: dict[Any, "asyncio.Future[Any]"] = field(default_factory=dict)
@@ -69,6 +73,7 @@ class Asking(Recorder):
         self._give_up()
         self.tools = ASKING
         self.legacy = False
+        self.gates = 1
         self.greeted.clear()
 
     @property
@@ -101,9 +106,12 @@ class Asking(Recorder):
             return
         received = Received(headers, (await receive())["body"])
         self.received.append(received)
-        await self._of_a_session(received, send)
+        await self._of_a_session(received, receive, send)
 
-    async def _of_a_session(self, received: Received, send: Any) -> None:
+    def capabilities(self) -> dict[str, Any]:
+        return {"tools": {}}
+
+    async def _of_a_session(self, received: Received, receive: Any, send: Any) -> None:
         message = received.message
         match message.get("method"):
             case "initialize":
@@ -113,6 +121,11 @@ class Asking(Recorder):
             case "tools/list":
                 listed = [{"name": name, **tool} for name, tool in self.tools.items()]
                 await self._result(send, received, json.dumps({"tools": listed}).encode())
+            case "tools/call" if message["params"]["name"] == "gated" and self.gates:
+                self.gates -= 1
+                error = {"code": -32042, "message": "Sign in.", "data": {"elicitations": [GATED]}}
+                reply = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+                await _say(send, 200, json.dumps(reply).encode())
             case "tools/call":
                 await self._ask_on_stream(received, send)
             case None:
@@ -126,7 +139,7 @@ class Asking(Recorder):
         self.greeted[session] = message["params"]["capabilities"]
         result = {
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}},
+            "capabilities": self.capabilities(),
             "serverInfo": {"name": "asking", "version": "1"},
         }
         reply = {"jsonrpc": "2.0", "id": message["id"], "result": result}

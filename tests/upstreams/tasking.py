@@ -4,9 +4,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.upstreams.recorder import DONE, Received, Recorder
+from tests.upstreams.recorder import DONE, Received, Recorder, respond
 
 EXTENSION = "io.modelcontextprotocol/tasks"
+NEEDS_TASKS: dict[str, Any] = {
+    "code": -32021,
+    "message": "This takes a while.",
+    "data": {"requiredCapabilities": {"extensions": {EXTENSION: {}}}, "more": 1.50},
+}
 TIME = "2026-01-01T00:00:00Z"
 
 
@@ -16,12 +21,15 @@ class Tasking(Recorder):
     # "working", "input_required", or how each task ends that is asked for.
     says: str = "working"
     answers: dict[str, Any] = field(default_factory=dict)
+    # Of who does not understand tasks: "run" the call, "refuse" it, or make a "task" all the same.
+    otherwise: str = "run"
 
     def reset(self) -> None:
         super().reset()
         self.tasks.clear()
         self.says = "working"
         self.answers.clear()
+        self.otherwise = "run"
 
     @property
     def about_tasks(self) -> list[str]:
@@ -32,7 +40,12 @@ class Tasking(Recorder):
         capabilities = received.message["params"]["_meta"][
             "io.modelcontextprotocol/clientCapabilities"
         ]
-        if name != "hang" or EXTENSION not in capabilities.get("extensions", {}):
+        invited = EXTENSION in capabilities.get("extensions", {})
+        if name == "hang" and not invited and self.otherwise == "refuse":
+            reply = {"jsonrpc": "2.0", "id": received.message["id"], "error": NEEDS_TASKS}
+            await respond(send, json.dumps(reply).encode(), status=400)
+            return
+        if name != "hang" or not (invited or self.otherwise == "task"):
             await super()._call(received, receive, send)
             return
         self.tasks["task-1"] = "working"

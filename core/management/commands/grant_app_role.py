@@ -17,6 +17,7 @@ APPEND_ONLY = (
     "calls_amendment",
     "calls_latereply",
     "calls_logline",
+    "calls_link",
     "accounts_proof",
     "approvals_comment",
 )

@@ -19,7 +19,10 @@ await client.connect(
     requestInit: { headers: { Authorization: `Bearer ${token}` } },
   }),
 );
-say({ revision: client.getNegotiatedProtocolVersion() });
+say({
+  revision: client.getNegotiatedProtocolVersion(),
+  can: Object.keys(client.getServerCapabilities()),
+});
 await serve(client, {
   listPage: (cursor) => client.listTools(cursor ? { cursor } : undefined),
   callTool: (params, options) => client.callTool(params, options),

@@ -8,9 +8,11 @@ import json
 import sys
 from typing import Any
 
-import fastmcp_tasks  # noqa: F401 to import it is to declare tasks
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
+
+# To import it is to declare tasks.
+from fastmcp_tasks import call_tool_task
 from mcp_types import Implementation
 
 running: dict[int, asyncio.Task[None]] = {}
@@ -37,6 +39,10 @@ async def answered(client: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"result": plain(await asking[request["method"]](**request["params"]))}
     if "name" not in request:
         return {"tools": [plain(tool) for tool in await client.list_tools()]}
+    if request.get("task"):
+        task = await call_tool_task(client, request["name"], request["arguments"])
+        say({"asked": plain(await task.status())})
+        return {"result": {"structuredContent": (await task.result()).structured_content}}
     number = request["id"]
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -67,7 +73,8 @@ async def main(url: str, token: str) -> None:
     transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"})
     info = Implementation(name="flows", version="1")
     async with Client(transport, client_info=info) as client:
-        say({"revision": str(getattr(client, "protocol_version", "") or "")})
+        can = list(plain(client.server_capabilities))
+        say({"revision": str(client.protocol_version), "can": can})
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             request = json.loads(line)

@@ -9,7 +9,10 @@ const transport = new StreamableHTTPClientTransport(new URL(url), {
   requestInit: { headers: { Authorization: `Bearer ${token}` } },
 });
 await client.connect(transport);
-say({ revision: transport.protocolVersion });
+say({
+  revision: transport.protocolVersion,
+  can: Object.keys(client.getServerCapabilities()),
+});
 await serve(client, {
   listPage: (cursor) => client.listTools(cursor ? { cursor } : undefined),
   callTool: (params, options) => client.callTool(params, undefined, options),

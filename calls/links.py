@@ -1,0 +1,73 @@
+"""Resources that results link to: whose agent got a link from a server may read it there, though
+the server lists it nowhere. What another agent's results hold, it may not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from core.journal import Statement
+
+# Of one result; and what is longer cannot be asked for.
+MOST, URI_MAX = 1000, 8192
+
+# Together with the outcome that holds them, and only if that is what was written down.
+KEEP = Statement(
+    "keep links",
+    """
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json) AS r(id uuid, result_digest text, links text[])
+), kept AS (
+    INSERT INTO calls_link (call_id, agent_id, server_id, uri_digest)
+    SELECT c.id, c.agent_id, c.server_id, u.digest
+    FROM asked a
+    JOIN calls_call c ON c.id = a.id AND c.result_digest = a.result_digest,
+        unnest(a.links) AS u(digest)
+    WHERE c.server_id IS NOT NULL
+    ON CONFLICT DO NOTHING
+)
+SELECT id FROM asked
+""",
+    order=3,
+)
+FIND = "SELECT server_id FROM calls_link WHERE agent_id = %s AND uri_digest = %s"
+
+
+def lines_of(line: Mapping[str, Any]) -> list[tuple[Statement, dict[str, Any]]]:
+    """Of a line that ends a call: another one beside it, where its result has links."""
+    if not line.get("links"):
+        return []
+    return [(KEEP, {name: line[name] for name in ("id", "result_digest", "links")})]
+
+
+def digest(uri: str) -> str:
+    return hashlib.sha256(uri.encode(errors="surrogatepass")).hexdigest()
+
+
+def digests(result: bytes) -> list[str]:
+    """Of what a tool's result links to or holds, each once."""
+    if b'"resource' not in result:
+        return []
+    try:
+        content = orjson.loads(result).get("content")
+    except orjson.JSONDecodeError:
+        return []
+    found = dict.fromkeys(_uris(content)) if isinstance(content, list) else {}
+    return [digest(uri) for uri in list(found)[:MOST]]
+
+
+def _uris(content: list[Any]) -> Iterator[str]:
+    for item in content:
+        match item:
+            case {"type": "resource_link", "uri": str(uri)}:
+                pass
+            case {"type": "resource", "resource": {"uri": str(uri)}}:
+                pass
+            case _:
+                continue
+        if len(uri) <= URI_MAX:
+            yield uri

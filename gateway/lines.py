@@ -1,0 +1,40 @@
+"""What servers log while they run a call, told on the stream of whoever asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from calls.logs import FIRST, Place
+from gateway.stream import Reply
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Lines:
+    """One stream's: what is important enough, each line once, whether it is heard in this process
+    or read as it was kept."""
+
+    def __init__(self, reply: Reply, level: str, *, place: Place = FIRST) -> None:
+        self._reply = reply
+        self._least = LEVELS.index(level)
+        # Of the first line that was not told.
+        self.place = place
+
+    def say(self, line: Mapping[str, Any]) -> None:
+        """As it is heard, of the first attempt: no later one runs where its agent waits."""
+        self._tell((1, self.place[1]), line)
+
+    def kept(self, place: Place, line: Mapping[str, Any]) -> None:
+        if place >= self.place:
+            self._tell(place, line)
+
+    def _tell(self, place: Place, line: Mapping[str, Any]) -> None:
+        self.place = (place[0], place[1] + 1)
+        said = line.get("level")
+        if said in LEVELS and LEVELS.index(said) < self._least:
+            return
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": line}
+        self._reply.push(orjson.dumps(note))

@@ -1,0 +1,54 @@
+"""From which importance on a server of an earlier revision logs: it is told once for a session, and
+many calls share one.
+
+Source: MCP 2025-11-25, server/utilities/logging.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+SET_LEVEL = "logging/setLevel"
+# For who hears it, and does not say from where on.
+_USUAL = "info"
+
+Tell = Callable[[str], Awaitable[object]]
+
+
+def logs(opening: Mapping[str, Any]) -> bool:
+    """Does the server say that it can be told?"""
+    declared = opening.get("capabilities")
+    return isinstance(declared, dict) and isinstance(declared.get("logging"), dict)
+
+
+class Loudness:
+    """One session's: as much as any call that is out now wants to hear."""
+
+    def __init__(self) -> None:
+        self._level = ""
+        self._out: Counter[str] = Counter()
+        self._telling = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def enough(self, level: str, tell: Tell) -> AsyncIterator[None]:
+        """For a call that hears its server from this level on; "": whatever it says."""
+        self._out[level] += 1
+        try:
+            await self._agree(tell)
+            yield
+        finally:
+            self._out[level] -= 1
+
+    async def _agree(self, tell: Tell) -> None:
+        # One after the other: nothing is sent before the server knows.
+        async with self._telling:
+            wanted = [level for level, calls in self._out.items() if calls]
+            if not self._level and not any(wanted):
+                return
+            lowest = min((level or _USUAL for level in wanted), key=LEVELS.index)
+            if lowest != self._level:
+                self._level = lowest
+                await tell(lowest)
