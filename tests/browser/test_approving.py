@@ -9,9 +9,10 @@ from approvals import granting
 from approvals.granting import Terms
 from approvals.models import Approval, Comment, Grant, Vote
 from approvals.services import vote
-from calls.models import Call, Freeze
+from calls.models import Amendment, Call, Freeze
 from calls.states import State
 from policies.thresholds import Threshold
+from tests.browser import moments
 from tests.browser.conftest import Opened
 from tests.browser.hands import choose
 from tests.browser.scene import Office
@@ -87,6 +88,19 @@ def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Offic
     talk.get_by_label("Comment").fill("Since when?")
     talk.get_by_role("button", name="Ask the agent").click()
     expect(talk.get_by_role("listitem").last).to_contain_text("Question to the agent")
+
+
+def test_what_was_edited_can_be_unfolded_on_the_calls_page(
+    alice: Page, office: Office, carol: User
+) -> None:
+    moments.edited(office, carol)
+    alice.goto(f"/calls/{Amendment.objects.get().call_id}/")
+    sent = alice.get_by_role("group").filter(has_text="As they were edited")
+    expect(sent.get_by_text("board@example.org")).to_be_hidden()
+
+    sent.get_by_text("As they were edited").press("Enter")
+
+    expect(sent.get_by_text("board@example.org")).to_be_visible()
 
 
 def test_one_freezes_and_somebody_else_lets_it_go_on(
