@@ -39,6 +39,7 @@ from core.live import Bell
 from registry.published import CALL, Connection, PublishedTool
 from registry.upstream import (
     MODERN,
+    Call,
     Limits,
     NotSent,
     OnTask,
@@ -50,6 +51,7 @@ from registry.upstream import (
     UpstreamError,
     Upstreams,
     param_headers,
+    responses,
 )
 
 log = logging.getLogger(__name__)
@@ -254,8 +256,8 @@ class Engine:
         def progressed(said: Progress) -> None:
             heard.progress(said.progress, said.total, said.message)
 
-        return await self.upstreams.call_tool(
-            self._target(sending.tool.connection),
+        on_task = self._on_task(sending, flight, ear)
+        call = Call(
             name=_named(sending),
             method=sending.tool.method,
             arguments=sending.arguments,
@@ -266,31 +268,33 @@ class Engine:
             cancel=flight.cancel,
             param_headers=_param_headers(sending),
             idempotency_key=str(sending.call_id) if sending.tool.safe_to_repeat else "",
-            takes_tasks=sending.takes_tasks,
-            on_task=self._on_task(sending, flight, ear),
+            takes_tasks=sending.takes_tasks and on_task is not None,
+            on_task=on_task,
             on_status=heard.meter.say,
             asking=inputs,
             abilities=_relayed(sending),
-            responses=sending.responses,
+            more=responses(sending.responses) if sending.responses else b"",
             as_task=_runs_as_task(sending.tool),
             asks_pages=sending.revision == MODERN,
-            pause=pause,
         )
+        target = self._target(sending.tool.connection)
+        return await self.upstreams.call_tool(target, call, pause)
 
     async def _follow(
         self, sending: Sending, flight: Flight, meter: Meter, inputs: Inputs, ref: TaskRef
     ) -> Reply:
         flight.is_task = True
-        target = self._target(sending.tool.connection)
-        return await self.upstreams.follow_task(
-            target,
-            ref,
+        call = Call(
+            name=_named(sending),
+            arguments=sending.arguments,
             limits=_limits(sending),
+            cancel=flight.cancel,
             on_status=meter.say,
             asking=inputs,
             abilities=_relayed(sending),
-            cancel=flight.cancel,
         )
+        target = self._target(sending.tool.connection)
+        return await self.upstreams.follow_task(target, ref, call)
 
     def _inputs(self, sending: Sending, flight: Flight, ear: Ear) -> Inputs:
         return Inputs(

@@ -1,5 +1,6 @@
 """Our MCP client for tool servers: plain values in, plain values out."""
 
+from registry.upstream.calling import Call
 from registry.upstream.client import Upstreams
 from registry.upstream.headers import param_headers
 from registry.upstream.questions import URL_REQUIRED
@@ -26,13 +27,14 @@ from registry.upstream.values import (
     Unanswered,
     UpstreamError,
 )
-from registry.upstream.wire import MODERN
+from registry.upstream.wire import MODERN, responses
 
 __all__ = [
     "MODERN",
     "URL_REQUIRED",
     "Answered",
     "Asking",
+    "Call",
     "CancelledUpstream",
     "Discovery",
     "InputWanted",
@@ -54,4 +56,5 @@ __all__ = [
     "UpstreamError",
     "Upstreams",
     "param_headers",
+    "responses",
 ]

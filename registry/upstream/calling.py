@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from registry.upstream.values import (
+    USUAL,
     Asking,
     CancelledUpstream,
     Limits,
@@ -18,6 +19,7 @@ from registry.upstream.values import (
     OnLog,
     OnProgress,
     OnStatus,
+    OnTask,
     Progress,
 )
 from registry.upstream.wire import TOOLS_CALL, Message
@@ -31,19 +33,28 @@ _MESSAGE_LENGTH = 1000
 
 @dataclass(slots=True)
 class Call:
+    # What a header repeats.
     name: str
+    # One JSON object, checked before; of another method than tools/call, all its params.
     arguments: bytes
-    limits: Limits
-    param_headers: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = USUAL
+    method: str = TOOLS_CALL
+    param_headers: Mapping[str, str] | None = None
     on_progress: OnProgress | None = None
     on_log: OnLog | None = None
+    # As which least important line of its server's log the caller wants to hear; "": none said.
+    log_level: str = ""
     cancel: asyncio.Event | None = None
+    # The same for each attempt of one call, for servers that heed it.
     idempotency_key: str = ""
     # The server may make a task of it; `as_task`: this tool runs as nothing else.
     takes_tasks: bool = False
     as_task: bool = False
+    # Awaited before the task is followed; None: what a server makes of it, it stays.
+    on_task: OnTask | None = None
     on_status: OnStatus | None = None
-    # The way to whoever asked for it, what can be asked there, and how often it was.
+    # The way to whoever asked for it, what can be asked there (words of core.abilities), and how
+    # often it was.
     asking: Asking | None = None
     abilities: tuple[str, ...] = ()
     rounds: Iterator[int] = field(default_factory=partial(count, 1))
@@ -51,10 +62,6 @@ class Call:
     asks_pages: bool = False
     # Beside its arguments: answers to what its server asked, as members of its params.
     more: bytes = b""
-    # Of another method, `arguments` are all its params, and `name` is what a header repeats.
-    method: str = TOOLS_CALL
-    # As which least important line of its server's log the caller wants to hear; "": none said.
-    log_level: str = ""
 
     @property
     def logs_from(self) -> str:

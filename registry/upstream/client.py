@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,15 +13,11 @@ from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
 from registry.upstream.stdio import StdioServer
 from registry.upstream.values import (
-    Asking,
+    USUAL,
     Discovery,
     Limits,
     NotSent,
     OnLists,
-    OnLog,
-    OnProgress,
-    OnStatus,
-    OnTask,
     OnUpdate,
     Pause,
     Reply,
@@ -29,11 +25,9 @@ from registry.upstream.values import (
     TaskRef,
 )
 from registry.upstream.web import WebServer
-from registry.upstream.wire import LISTS_CHANGED, TOOLS_CALL, UPDATED, Message
+from registry.upstream.wire import LISTS_CHANGED, UPDATED, Message
 
 Server = WebServer | StdioServer
-
-_DEFAULTS = Limits()
 
 
 class Upstreams:
@@ -54,90 +48,29 @@ class Upstreams:
         self._ids = itertools.count(1)
         self._closed = False
 
-    async def discover(self, target: Target, limits: Limits = _DEFAULTS) -> Discovery:
+    async def discover(self, target: Target, limits: Limits = USUAL) -> Discovery:
         server = await self._server(target)
         found = await discovery.discover(server, limits, by_http=target.transport == "http")
         by_events = isinstance(server, WebServer) and server.by_events
         return replace(found, by_events=True) if by_events else found
 
-    async def call_tool(
-        self,
-        target: Target,
-        *,
-        name: str,
-        arguments: bytes,
-        limits: Limits = _DEFAULTS,
-        param_headers: Mapping[str, str] | None = None,
-        on_progress: OnProgress | None = None,
-        on_log: OnLog | None = None,
-        cancel: asyncio.Event | None = None,
-        idempotency_key: str = "",
-        takes_tasks: bool = False,
-        on_task: OnTask | None = None,
-        on_status: OnStatus | None = None,
-        asking: Asking | None = None,
-        abilities: tuple[str, ...] = (),
-        responses: bytes = b"",
-        log_level: str = "",
-        as_task: bool = False,
-        method: str = TOOLS_CALL,
-        asks_pages: bool = False,
-        pause: Pause | None = None,
-    ) -> Reply:
-        """Send one call, at most once, or what comes after its `pause`. `arguments` is one JSON
-        object, checked before; of another `method` than tools/call they are its params, and `name`
-        what a header repeats.
-
-        `idempotency_key` is the same for each attempt of one call, for servers that heed it. With
-        `takes_tasks` the server is told that it may make a task of it; if it makes one, also
-        unasked, `on_task` is awaited before that is followed to its end.
-        `abilities` (words of core.abilities) are what it may ask for by `asking`.
-        """
-        call = Call(
-            name=name,
-            arguments=arguments,
-            limits=limits,
-            param_headers=param_headers or {},
-            on_progress=on_progress,
-            on_log=on_log,
-            cancel=cancel,
-            idempotency_key=idempotency_key,
-            takes_tasks=takes_tasks and on_task is not None,
-            as_task=as_task,
-            on_status=on_status,
-            method=method,
-            asking=asking,
-            abilities=abilities,
-            asks_pages=asks_pages,
-            more=b'"inputResponses":' + responses if responses else b"",
-            log_level=log_level,
-        )
+    async def call_tool(self, target: Target, call: Call, pause: Pause | None = None) -> Reply:
+        """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
+        it, also unasked, that is followed to its end."""
         server = await self._able(target, call)
         if pause is not None:
             call.rounds = itertools.count(pause.round)
         reply = await questions.answered(server, call, pause)
-        if on_task is None or (reply.kind != "task" and not as_task):
+        if call.on_task is None or (reply.kind != "task" and not call.as_task):
             return reply
-        ref = tasks.made(reply, asked_for=as_task)
+        ref = tasks.made(reply, asked_for=call.as_task)
         if ref is None:
             return reply
-        await on_task(ref)
+        await call.on_task(ref)
         return await tasks.follow(server, ref, call)
 
-    async def follow_task(
-        self,
-        target: Target,
-        ref: TaskRef,
-        *,
-        limits: Limits,
-        on_status: OnStatus | None = None,
-        asking: Asking | None = None,
-        abilities: tuple[str, ...] = (),
-        cancel: asyncio.Event | None = None,
-    ) -> Reply:
-        """Take up a task that an earlier call became, in this process or another."""
-        call = Call("", b"", limits, cancel=cancel, on_status=on_status, asking=asking)
-        call.abilities = abilities
+    async def follow_task(self, target: Target, ref: TaskRef, call: Call) -> Reply:
+        """Take up a task that an earlier `call` became, in this process or another."""
         return await tasks.follow(await self._able(target, call), ref, call)
 
     async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:

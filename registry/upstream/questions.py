@@ -148,7 +148,7 @@ async def _answers(call: Call, requests: dict[str, Any], state: str | None) -> b
     answers = told(requests, given)
     if answers is None:
         raise Unanswered(words(requests))
-    return b'"inputResponses":' + orjson.dumps(answers)
+    return wire.responses(orjson.dumps(answers))
 
 
 async def _waited(

@@ -116,7 +116,7 @@ async def _helped(
     # It may list what it was just told for a moment longer.
     new = {key: answer for key, answer in answers.items() if key not in given}
     if new:
-        more = b'"inputResponses":' + orjson.dumps(new)
+        more = wire.responses(orjson.dumps(new))
         with contextlib.suppress(NotSent, OutcomeUnknown):
             await server.about_task("tasks/update", ref.id, _ERRAND, modern=True, more=more)
             given |= set(new)

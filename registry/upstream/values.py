@@ -36,6 +36,9 @@ class Limits:
     cancel_grace_s: float = 10.0
 
 
+USUAL = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Discovery:
     revision: str

@@ -129,6 +129,11 @@ def call(
     )
 
 
+def responses(answers: bytes) -> bytes:
+    """Answers to what a server asked, a JSON object, as a member beside others."""
+    return b'"inputResponses":' + answers
+
+
 def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b"") -> bytes:
     """A request around the very bytes of `params`, an object without `_meta`."""
     inside = params.strip()[1:-1].strip()

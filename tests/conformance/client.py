@@ -12,7 +12,7 @@ from typing import Any
 
 from core import repeated
 from core.abilities import Given
-from registry.upstream import Discovery, Limits, Pause, Target, Upstreams, param_headers
+from registry.upstream import Call, Discovery, Limits, Pause, Target, Upstreams, param_headers
 
 EXAMPLES: dict[str, Any] = {
     "string": "text",
@@ -34,12 +34,14 @@ async def main(url: str) -> None:
             schema = next(tool["inputSchema"] for tool in found.tools if tool["name"] == name)
             await upstreams.call_tool(
                 target,
-                name=name,
-                arguments=json.dumps(arguments).encode(),
-                limits=Limits(total_s=20),
-                param_headers=param_headers(repeated.declared(schema), arguments),
-                asking=User(),
-                abilities=("form",),
+                Call(
+                    name=name,
+                    arguments=json.dumps(arguments).encode(),
+                    limits=Limits(total_s=20),
+                    param_headers=param_headers(repeated.declared(schema), arguments),
+                    asking=User(),
+                    abilities=("form",),
+                ),
             )
     finally:
         await upstreams.aclose()

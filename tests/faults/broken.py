@@ -44,13 +44,13 @@ def retry_on_unknown(client: Any) -> None:
 
     real = client.Upstreams.call_tool
 
-    async def call_tool(self: Any, target: Any, **options: Any) -> Any:
+    async def call_tool(self: Any, target: Any, call: Any, pause: Any = None) -> Any:
         try:
-            return await real(self, target, **options)
+            return await real(self, target, call, pause)
         except CancelledUpstream:
             raise
         except OutcomeUnknown:
-            return await real(self, target, **options)
+            return await real(self, target, call, pause)
 
     client.Upstreams.call_tool = call_tool
 

@@ -10,6 +10,7 @@ import pytest
 
 from registry.upstream import (
     Answered,
+    Call,
     CancelledUpstream,
     Limits,
     Lost,
@@ -104,7 +105,7 @@ async def test_it_is_found_after_a_refused_greeting(
     async with serving(old) as server:
         target = server.target(headers={"Authorization": "Bearer theirs"})
         found = await upstreams.discover(target)
-        reply = await upstreams.call_tool(target, name="t", arguments=b'{ "a" : 1.0}')
+        reply = await upstreams.call_tool(target, Call("t", b'{ "a" : 1.0}'))
 
     assert (found.revision, found.by_events) == (revision, True)
     assert (found.server_info["name"], found.tools) == ("old", [TOOL])
@@ -139,7 +140,7 @@ async def test_where_nothing_opens_the_first_refusal_is_told(upstreams: Upstream
 async def test_one_known_to_be_older_is_asked_for_its_stream_at_once(upstreams: Upstreams) -> None:
     old = Old()
     async with serving(old) as server:
-        await upstreams.call_tool(server.target(by_events=True), name="t", arguments=b"{}")
+        await upstreams.call_tool(server.target(by_events=True), Call("t", b"{}"))
 
     assert server.requests[0].verb == "GET"
 
@@ -153,7 +154,7 @@ async def test_one_that_has_become_newer_is_spoken_to_as_that(upstreams: Upstrea
 
     async with serving(modern(call)) as server:
         target = server.target(by_events=True)
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
         found = await upstreams.discover(target)
 
     assert not found.by_events
@@ -175,7 +176,7 @@ async def test_our_credential_goes_nowhere_else(upstreams: Upstreams, endpoint: 
     async with serving(old) as server:
         old.endpoint = endpoint.replace("{h}", f"127.0.0.1:{server.port}")
         with pytest.raises(NotSent, match=r"spoken to elsewhere|no address to post to"):
-            await upstreams.call_tool(server.target(by_events=True), name="t", arguments=b"{}")
+            await upstreams.call_tool(server.target(by_events=True), Call("t", b"{}"))
 
     assert [request.verb for request in server.requests] == ["GET"]
 
@@ -199,7 +200,7 @@ async def test_answers_come_to_whoever_asked_and_progress_with_them(upstreams: U
 
     async def ask(n: str) -> str:
         reply = await upstreams.call_tool(
-            target, name="t", arguments=json.dumps({"n": n}).encode(), on_progress=heard[n].append
+            target, Call("t", json.dumps({"n": n}).encode(), on_progress=heard[n].append)
         )
         return str(json.loads(reply.result)["content"][0]["text"])
 
@@ -217,9 +218,9 @@ async def test_a_session_that_ended_is_opened_again_and_the_call_sent_once(
     old = Old()
     async with serving(old) as server:
         target = server.target()
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
         old.forgotten.add("0")
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
 
     assert old.methods().count("tools/call") == 2
     assert old.methods().count("initialize") == len(old.streams) == 2
@@ -230,7 +231,7 @@ async def test_a_stream_that_broke_is_opened_again(upstreams: Upstreams) -> None
     async with serving(old) as server:
         target = server.target()
         for _again in range(3):
-            await upstreams.call_tool(target, name="t", arguments=b"{}")
+            await upstreams.call_tool(target, Call("t", b"{}"))
             end_events(old.streams[-1])
             await old.streams[-1].drain()
             old.streams[-1].close()
@@ -252,7 +253,7 @@ async def test_a_stream_that_breaks_before_the_reply_leaves_it_unknown(
     old = Breaking()
     async with serving(old) as server:
         with pytest.raises(Lost):
-            await upstreams.call_tool(server.target(), name="t", arguments=b"{}")
+            await upstreams.call_tool(server.target(), Call("t", b"{}"))
 
     assert old.methods().count("tools/call") == 1
 
@@ -271,14 +272,14 @@ async def test_silence_size_errors_and_cancelling(upstreams: Upstreams) -> None:
     async with serving(old) as server:
         target = server.target()
         with pytest.raises(Answered, match="no such luck"):
-            await upstreams.call_tool(target, name="error", arguments=b"{}", limits=small)
+            await upstreams.call_tool(target, Call("error", b"{}", limits=small))
         with pytest.raises(TimedOut):
-            await upstreams.call_tool(target, name="silent", arguments=b"{}", limits=small)
+            await upstreams.call_tool(target, Call("silent", b"{}", limits=small))
         with pytest.raises(TooLarge):
-            await upstreams.call_tool(target, name="large", arguments=b"{}", limits=small)
+            await upstreams.call_tool(target, Call("large", b"{}", limits=small))
         cancel = asyncio.Event()
         call = upstreams.call_tool(
-            target, name="silent", arguments=b"{}", cancel=cancel, limits=Limits(cancel_grace_s=0.1)
+            target, Call("silent", b"{}", cancel=cancel, limits=Limits(cancel_grace_s=0.1))
         )
         waiting = asyncio.create_task(call)
         while old.methods().count("tools/call") < 4:
@@ -294,7 +295,7 @@ async def test_nothing_is_left_behind(upstreams: Upstreams) -> None:
     before = asyncio.all_tasks()
     async with serving(Old()) as server:
         target = server.target()
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
         await upstreams.close_target(target.key)
 
     assert {t for t in asyncio.all_tasks() - before if not t.done()} == set()
@@ -308,11 +309,11 @@ async def test_a_stream_that_nobody_uses_is_closed(
     old = Old()
     async with serving(old) as server:
         target = server.target()
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
         older = upstreams._servers["raw"]._older  # type: ignore[union-attr]
         assert older
         while older._running():
             await asyncio.sleep(0.01)
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
 
     assert len(old.streams) == 2

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from registry.upstream import (
+    Call,
     Limits,
     Lost,
     Nonsense,
@@ -50,7 +51,7 @@ async def called(upstreams: Upstreams, handler: Handler, limits: Limits = PATIEN
     async with serving(modern(handler)) as server:
         try:
             return await upstreams.call_tool(
-                server.target(revision=MODERN), name="t", arguments=b"{}", limits=limits
+                server.target(revision=MODERN), Call("t", b"{}", limits=limits)
             )
         finally:
             assert len(server.sent("tools/call")) == 1
@@ -301,7 +302,7 @@ async def test_an_answer_before_its_question_is_not_taken(upstreams: Upstreams) 
     async with serving(modern(call)) as server:
         target = server.target(revision=MODERN)
         for _ in range(3):
-            answer = await upstreams.call_tool(target, name="t", arguments=b"{}")
+            answer = await upstreams.call_tool(target, Call("t", b"{}"))
             assert answer.result == b'{"content":[]}'
 
 
@@ -324,10 +325,10 @@ async def test_a_session_id_that_is_no_id_is_refused(upstreams: Upstreams, sessi
 
     async with serving(legacy(call, session=session)) as server:
         if not session:
-            await upstreams.call_tool(server.target(), name="t", arguments=b"{}")
+            await upstreams.call_tool(server.target(), Call("t", b"{}"))
             return
         with pytest.raises(NotSent, match=r"session id|not HTTP"):
-            await upstreams.call_tool(server.target(), name="t", arguments=b"{}")
+            await upstreams.call_tool(server.target(), Call("t", b"{}"))
 
     assert not server.sent("tools/call")
 
@@ -335,7 +336,7 @@ async def test_a_session_id_that_is_no_id_is_refused(upstreams: Upstreams, sessi
 async def test_an_unknown_revision_is_said(upstreams: Upstreams) -> None:
     async with serving(legacy(saying(b"{}"), revision="1999-12-31")) as server:
         with pytest.raises(NotSent, match="1999-12-31"):
-            await upstreams.call_tool(server.target(), name="t", arguments=b"{}")
+            await upstreams.call_tool(server.target(), Call("t", b"{}"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.outbound import Guard, Refused
-from registry.upstream import NotSent, Target, Upstreams
+from registry.upstream import Call, NotSent, Target, Upstreams
 from tests.upstreams.raw import MODERN, RawServer, Request, reply, respond, serving
 
 PUBLIC = ["93.184.216.34", "8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001:81b::200e"]
@@ -121,7 +121,7 @@ async def test_no_spelling_of_this_machine_is_reached(
     target = Target(key="k", transport="http", url=url, revision=hint)
 
     with pytest.raises(NotSent):
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
     with pytest.raises(NotSent):
         await upstreams.discover(target)
     await upstreams.aclose()
@@ -174,7 +174,7 @@ async def test_one_hidden_address_refuses_the_name(
 
     with pytest.raises(NotSent, match="not public"):
         await upstreams.call_tool(
-            Target(key="k", transport="http", url=url, revision=MODERN), name="t", arguments=b"{}"
+            Target(key="k", transport="http", url=url, revision=MODERN), Call("t", b"{}")
         )
     await upstreams.aclose()
 
@@ -186,7 +186,7 @@ async def test_a_name_that_changes_its_mind_is_not_asked_twice(names: Any) -> No
         upstreams = Upstreams(networks=["127.0.0.1/32"])
         url = f"http://rebinding.example:{server.port}/mcp"
         target = Target(key="k", transport="http", url=url, revision=MODERN)
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
         await upstreams.aclose()
 
     assert asked.asked == 1
@@ -212,5 +212,5 @@ async def test_a_name_that_is_not_there_is_certain(names: Any) -> None:
     target = Target(key="k", transport="http", url="https://no.example/mcp")
 
     with pytest.raises(NotSent, match=r"no\.example was not found"):
-        await upstreams.call_tool(target, name="t", arguments=b"{}")
+        await upstreams.call_tool(target, Call("t", b"{}"))
     await upstreams.aclose()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from registry.upstream import (
+    Call,
     CancelledUpstream,
     Discovery,
     Limits,
@@ -103,7 +104,7 @@ async def called(
 ) -> Reply:
     data = json.dumps(arguments).encode()
     limits = more.pop("limits", PATIENT)
-    return await upstreams.call_tool(target, name=name, arguments=data, limits=limits, **more)
+    return await upstreams.call_tool(target, Call(name, data, limits=limits, **more))
 
 
 def names(found: Discovery) -> set[str]:

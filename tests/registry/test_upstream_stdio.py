@@ -15,6 +15,7 @@ import pytest
 
 from registry.upstream import (
     Answered,
+    Call,
     Limits,
     Lost,
     Nonsense,
@@ -44,7 +45,7 @@ def target(era: str = "modern", **fields: Any) -> Target:
 
 async def called(upstreams: Upstreams, name: str, arguments: bytes = b"{}", **more: Any) -> Reply:
     where = more.pop("target", target())
-    return await upstreams.call_tool(where, name=name, arguments=arguments, **more)
+    return await upstreams.call_tool(where, Call(name, arguments, **more))
 
 
 def said(reply: Reply) -> str:
@@ -344,10 +345,10 @@ async def test_a_changed_command_takes_the_place_of_the_old(upstreams: Upstreams
 def test_a_process_ends_with_the_one_that_asked_for_it(tmp_path: Path) -> None:
     program = f"""
 import asyncio, sys
-from registry.upstream import Target, Upstreams
+from registry.upstream import Call, Target, Upstreams
 async def main():
     target = Target(key="k", transport="stdio", argv=(sys.executable, {SERVER!r}, "stubborn"))
-    reply = await Upstreams().call_tool(target, name="pid", arguments=b"{{}}")
+    reply = await Upstreams().call_tool(target, Call("pid", b"{{}}"))
     print(reply.result.decode(), flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.upstream import NotSent, Upstreams, links
+from registry.upstream import Call, NotSent, Upstreams, links
 from tests.upstreams.local import local_upstreams
 from tests.upstreams.papers import Authority
 from tests.upstreams.raw import MODERN, RawServer, Request, modern, reply, respond, serving
@@ -35,7 +35,7 @@ async def upstreams() -> AsyncIterator[Upstreams]:
 
 async def call(upstreams: Upstreams, server: RawServer, host: str = "localhost") -> bytes:
     target = server.target(url=f"https://{host}:{server.port}/mcp", revision=MODERN)
-    return (await upstreams.call_tool(target, name="t", arguments=b"{}")).result
+    return (await upstreams.call_tool(target, Call("t", b"{}"))).result
 
 
 async def test_one_connection_serves_call_after_call(
