@@ -1,6 +1,5 @@
 """What a server logs while it runs a call stands on the call's page, as far as it is kept."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -21,20 +20,11 @@ from tests.gateway.agent import META, TASKS
 from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.chatty import Chatty
+from tests.upstreams.recorder import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-
-@pytest.fixture(scope="session")
-def running_recorder() -> Iterator[Chatty]:
-    with Chatty() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Chatty) -> Chatty:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Chatty)
 
 
 async def asked(play: Play, rule: AddRule, *lines: Any) -> str:

@@ -1,9 +1,7 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
@@ -19,19 +17,10 @@ from tests.calls import rows
 from tests.gateway.agent import TASKS
 from tests.gateway.conftest import Play, the_call, until
 from tests.processes import Stack
+from tests.upstreams.recorder import running
 from tests.upstreams.tasking import Tasking
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Tasking]:
-    with Tasking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Tasking) -> Tasking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Tasking)
 
 
 async def followed(upstream: Tasking) -> None:

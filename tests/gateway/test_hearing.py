@@ -1,6 +1,5 @@
 """What servers log while they run a call, on the stream of whoever wants to hear it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,17 +12,14 @@ from tests.gateway.conftest import AddRule, Play, decide
 from tests.gateway.test_resuming import back, events
 from tests.processes import Stack
 from tests.upstreams.chatty import Chatty
+from tests.upstreams.recorder import running
 
 LINES: list[dict[str, Any]] = [
     {"level": "debug", "data": "weighing"},
     {"level": "warning", "logger": "scales", "data": {"kg": 3}},
 ]
 
-
-@pytest.fixture(scope="session")
-def running_recorder() -> Iterator[Chatty]:
-    with Chatty() as recorder:
-        yield recorder
+running_recorder = running(Chatty)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.gateway.agent import LEGACY, MODERN, Agent, Reply, data_of
 from tests.gateway.conftest import AddRule, Play, the_call, until
 from tests.processes import Stack
 from tests.upstreams.asking import FORM, LINK, Asking
+from tests.upstreams.recorder import running
 
 FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
 ALL: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -52,16 +52,7 @@ class Talk:
         return json.loads(self.last["result"]["content"][0]["text"])
 
 
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Asking]:
-    with Asking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Asking) -> Asking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Asking)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.gateway.test_listening import events, following
 from tests.gateway.test_tasks import another_agent
 from tests.processes import Stack
 from tests.upstreams.asking import FORM, Asking
+from tests.upstreams.recorder import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,17 +35,7 @@ CAPABILITY: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"
 SCRIPT = ROOT / "tests" / "flows" / "clients" / "legacy_tasks.mjs"
 NO_TASK = {"code": -32602, "message": "There is no such task."}
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Asking]:
-    with Asking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Asking) -> Asking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Asking)
 
 
 @pytest.fixture

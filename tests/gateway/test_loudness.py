@@ -1,7 +1,6 @@
 """From where on a server of an earlier revision logs: as its agents wish, who share it."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,20 +9,11 @@ from tests.gateway.agent import LEGACY, META, Agent, Reply
 from tests.gateway.conftest import Play, until
 from tests.gateway.test_hearing import LINES, heard
 from tests.upstreams.loud import Loud
+from tests.upstreams.recorder import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Loud]:
-    with Loud() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Loud) -> Loud:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Loud)
 
 
 async def say(agent: Agent, level: str = "", **more: Any) -> Reply:

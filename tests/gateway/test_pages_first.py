@@ -2,7 +2,6 @@
 as a question: either agent gets it in its own way."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from tests.gateway.agent import LEGACY, URLS, Agent, Reply, data_of
 from tests.gateway.conftest import Play, the_call
 from tests.gateway.test_inputs import post_answer
 from tests.upstreams.asking import GATED, LINK, Asking
+from tests.upstreams.recorder import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,17 +25,7 @@ PAGE = {
     "params": {"mode": "url", "message": "Sign in.", "url": "https://a.example/1"},
 }
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Asking]:
-    with Asking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Asking) -> Asking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Asking)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Headers that say something else than the body are in test_disagreements.py.
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
 from tests.gateway.conftest import Play, server
 from tests.upstreams.asking import Asking
+from tests.upstreams.recorder import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,17 +47,7 @@ PLAIN: dict[str, Any] = {
     },
 }
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Asking]:
-    with Asking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Asking) -> Asking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Asking)
 
 
 async def schema_of(agent: Agent, tool: str) -> Any:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from policies.models import Effect
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.gateway.conftest import AddRule, Play, decide
 from tests.processes import Stack
-from tests.upstreams.recorder import DONE, Received, Recorder, _event, _reply
+from tests.upstreams.recorder import DONE, Received, Recorder, _event, _reply, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,16 +40,7 @@ class Slow(Recorder):
         await send(_event(_reply(received, DONE), more=False))
 
 
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Slow]:
-    with Slow() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Slow) -> Slow:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Slow)
 
 
 @dataclass

@@ -13,18 +13,14 @@ from tests.gateway.conftest import AddRule, Play, decide, the_call
 from tests.gateway.test_listening import SUBSCRIPTION, following, listening
 from tests.gateway.test_tasks import another_agent
 from tests.processes import Stack
-from tests.upstreams.recorder import Recorder
+from tests.upstreams.recorder import Recorder, running
 from tests.upstreams.tasking import Tasking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FORMS: dict[str, Any] = {**TASKS, "elicitation": {}}
 
-
-@pytest.fixture
-def running_recorder() -> Any:
-    with Tasking() as recorder:
-        yield recorder
+running_recorder = running(Tasking)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -19,24 +19,14 @@ from tests.gateway.conftest import AddRule, Play, decide, the_call, until
 from tests.gateway.test_rest import Rest
 from tests.gateway.test_trying import Open, window  # noqa: F401 a fixture
 from tests.processes import ROOT, Stack
-from tests.upstreams.recorder import Received
+from tests.upstreams.recorder import Received, running
 from tests.upstreams.tasking import EXTENSION, NEEDS_TASKS, Tasking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
-
-@pytest.fixture(scope="module")
-def running_recorder() -> Iterator[Tasking]:
-    with Tasking() as recorder:
-        yield recorder
-
-
-@pytest.fixture
-def upstream(running_recorder: Tasking) -> Tasking:
-    running_recorder.reset()
-    return running_recorder
+running_recorder = running(Tasking)
 
 
 async def told(upstream: Tasking) -> bool:

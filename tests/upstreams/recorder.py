@@ -3,9 +3,11 @@
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import pytest
 import uvicorn
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -205,3 +207,14 @@ DISCOVERED = json.dumps(
         },
     }
 ).encode()
+
+
+def running(kind: type[Recorder]) -> Any:
+    """The fixture `running_recorder`, for the tests of a file that need a server of this kind."""
+
+    @pytest.fixture(scope="module")
+    def running_recorder() -> Iterator[Recorder]:
+        with kind() as recorder:
+            yield recorder
+
+    return running_recorder
