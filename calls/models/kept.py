@@ -6,9 +6,11 @@ import pgtrigger
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import Agent
 from audit.models import ClockTime
 from calls.states import Executed, State
 from core.triggers import Refuse, append_only
+from registry.models import Server
 
 
 class Result(models.Model):
@@ -195,3 +197,31 @@ class ListedTask(models.Model):
 
     def __str__(self) -> str:
         return f"task {self.call_id}"
+
+
+class Link(models.Model):
+    """A result of this agent links to a resource of the server: it may read that there."""
+
+    call = models.ForeignKey(
+        "calls.Call", models.PROTECT, db_constraint=False, db_index=False, related_name="links"
+    )
+    agent = models.ForeignKey(
+        Agent, models.PROTECT, db_constraint=False, db_index=False, related_name="+"
+    )
+    server = models.ForeignKey(
+        Server, models.PROTECT, db_constraint=False, db_index=False, related_name="+"
+    )
+    # SHA-256 of the URI: it stands in the result, and results may be removed.
+    uri_digest = models.CharField(max_length=64)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="calls_one_link", fields=["agent", "uri_digest", "server"]
+            ),
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return self.uri_digest

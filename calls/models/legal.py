@@ -1,0 +1,127 @@
+"""What the database itself refuses of calls."""
+
+from __future__ import annotations
+
+import pgtrigger
+from django.db import models
+
+from calls.states import FIRST, MOVES, REPEATABLE
+from core.triggers import StrictTrigger
+
+# Asked, and by what: never changed after the first row.
+FIXED = (
+    "id",
+    "agent_id",
+    "token_id",
+    "person_id",
+    "toolset",
+    "server_id",
+    "tool_id",
+    "definition_id",
+    "tool_name",
+    "arguments",
+    "arguments_digest",
+    "origin",
+    "mode",
+    "effect",
+    "rule_id",
+    "asked_at",
+)
+# Of a held call, what an amendment changes.
+AMENDED = ("amendment_id", "statement", "call_digest")
+
+# SQL over the old row `o` and the new row `n`: other arguments, and nothing else, are to be sent.
+# The statement must be of the very bytes that the amendment holds.
+AMENDABLE = """(
+    SELECT o.state = 'held' AND n.state = 'held'
+        AND a.seq = n.seq AND a.call_digest = n.call_digest
+        AND n.call_digest = encode(sha256(
+            convert_to('countersign call 1' || chr(10) || n.statement, 'UTF8')), 'hex')
+        AND a.arguments_digest = encode(sha256(a.arguments), 'hex')
+        AND n.statement::jsonb
+            = jsonb_set(o.statement::jsonb, '{arguments}', to_jsonb(a.arguments_digest))
+    FROM calls_amendment a WHERE a.id = n.amendment_id AND a.call_id = n.id
+) IS TRUE"""
+
+
+def _refusing(why: str, *, rows: str) -> str:
+    """One look at all rows: every call pays for it twice.
+
+    `why` asks with scalar subqueries. PostgreSQL may answer EXISTS from a hash of the whole table,
+    and remembers that plan while the table grows.
+    """
+    return f"""
+        SELECT looked.why INTO wrong FROM (SELECT {why} AS why FROM {rows}) looked
+        WHERE looked.why IS NOT NULL LIMIT 1;
+        IF wrong IS NOT NULL THEN
+            RAISE EXCEPTION USING MESSAGE = wrong;
+        END IF;
+        RETURN NULL;
+    """
+
+
+class LegalBirth(StrictTrigger):
+    """A call is born in a first state, with its entry."""
+
+    name = "legal_birth"
+    level = pgtrigger.Statement
+    when = pgtrigger.After
+    operation = pgtrigger.Insert
+    declare = [("wrong", "text")]
+    referencing = pgtrigger.Referencing(new="new_rows")  # type: ignore[no-untyped-call]
+
+    def get_func(self, model: models.Model) -> str:
+        first = ", ".join(f"'{state.value}'" for state in FIRST)
+        return _refusing(
+            f"""
+            CASE
+            WHEN n.seq <> 1 OR n.state NOT IN ({first}) THEN 'a call cannot begin like this'
+            WHEN (
+                SELECT true FROM audit_entry e
+                WHERE e.call_id = n.id AND e.seq = 1 AND e.to_state = n.state) IS NOT TRUE
+            THEN 'a call without its entry'
+            END""",
+            rows="new_rows n",
+        )
+
+
+class LegalMove(StrictTrigger):
+    """A call moves only along MOVES, one step at a time, each with its entry."""
+
+    name = "legal_move"
+    level = pgtrigger.Statement
+    when = pgtrigger.After
+    operation = pgtrigger.Update
+    declare = [("wrong", "text")]
+    referencing = pgtrigger.Referencing(  # type: ignore[no-untyped-call]
+        old="old_rows", new="new_rows"
+    )
+
+    def get_func(self, model: models.Model) -> str:
+        moves = ", ".join(f"('{a.value}', '{b.value}')" for a, to in MOVES.items() for b in to)
+        fixed_old = ", ".join(f"o.{column}" for column in FIXED)
+        fixed_new = ", ".join(f"n.{column}" for column in FIXED)
+        amended_old = ", ".join(f"o.{column}" for column in AMENDED)
+        amended_new = ", ".join(f"n.{column}" for column in AMENDED)
+        is_amended = f"({amended_old}) IS DISTINCT FROM ({amended_new})"
+        return _refusing(
+            f"""
+            CASE
+            -- A changed id finds no old row.
+            WHEN o.id IS NULL OR ({fixed_old}) IS DISTINCT FROM ({fixed_new})
+            THEN 'what was asked is never changed'
+            WHEN {is_amended} AND NOT (n.seq = o.seq + 1 AND {AMENDABLE})
+            THEN 'what is to be sent changes only by an amendment while the call is held'
+            WHEN n.state = o.state AND n.seq = o.seq
+            THEN NULL
+            WHEN NOT (n.seq = o.seq + 1 AND ({is_amended} OR (o.state, n.state) IN ({moves}))
+                      AND (o.state <> 'running' OR n.state <> 'queued' OR ({REPEATABLE})))
+            THEN 'a call cannot move like this'
+            WHEN (
+                SELECT true FROM audit_entry e
+                WHERE e.call_id = n.id AND e.seq = n.seq
+                  AND e.from_state = o.state AND e.to_state = n.state) IS NOT TRUE
+            THEN 'a move without its entry'
+            END""",
+            rows="new_rows n LEFT JOIN old_rows o ON o.id = n.id",
+        )
