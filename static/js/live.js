@@ -43,9 +43,25 @@
     }, QUIET));
   }
 
+  // What a reader takes for `one` in the new picture: of those with the same words, as far down.
+  function counterpart(one, old, part) {
+    const words = (element) => (element.querySelector("summary") ?? element).textContent;
+    const alike = (root) => [...root.querySelectorAll(one.localName)].filter((other) => words(other) === words(one));
+    return alike(part)[alike(old).indexOf(one)];
+  }
+
+  // What somebody unfolded stays so, and what they folded.
+  function foldAlike(old, part) {
+    for (const shown of old.querySelectorAll("details")) {
+      const fold = counterpart(shown, old, part);
+      if (fold) fold.open = shown.open;
+    }
+  }
+
   // "Just now" has become "12 s ago" here by itself, and a form's token differs each time: that
   // alone is no new picture.
   function isNews(old, part) {
+    foldAlike(old, part);
     const shown = old.querySelectorAll("time, [name=csrfmiddlewaretoken]");
     part.querySelectorAll("time, [name=csrfmiddlewaretoken]").forEach((one, n) => {
       if (one.localName === "input") one.setAttribute("value", shown[n]?.value ?? one.value);
@@ -64,10 +80,16 @@
     for (const part of [...fresh.children]) {
       const old = part.id && document.getElementById(part.id);
       if (!old || !isNews(old, part)) continue;
-      const node = document.adoptNode(part);
-      old.replaceWith(node);
-      window.htmx?.process(node);
+      replace(old, document.adoptNode(part));
     }
+  }
+
+  // With the keyboard's place in it.
+  function replace(old, node) {
+    const focused = old.contains(document.activeElement) && counterpart(document.activeElement, old, node);
+    old.replaceWith(node);
+    window.htmx?.process(node);
+    if (focused) focused.focus({ preventScroll: true });
   }
 
   function connect() {

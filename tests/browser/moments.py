@@ -95,15 +95,19 @@ def asked_and_logged(call_id: UUID) -> None:
     fence = Call.objects.get(pk=call_id).fence
     line = {"id": call_id, "fence": fence, "round": 1, "inputs": inputs}
     assert scenery.write(ASK, line)
-    call = Call.objects.get(pk=call_id)
-    question = call.inputs.get(key="ledger")
-    given = Given({"action": "accept", "content": {"ledger": "2026-09-30"}}, is_error=False)
-    assert answer(call_id, {question.pk: given}, by=call.agent.actor)
+    answered(call_id, "ledger", {"action": "accept", "content": {"ledger": "2026-09-30"}})
     lines = [
         {"number": number, "level": level, "logger": logger, "text": text, "structured": False}
         for number, (level, logger, text) in enumerate(LINES)
     ]
     assert scenery.write(KEEP, {"id": call_id, "fence": fence, "lines": lines})
+
+
+def answered(call_id: UUID, key: str, response: dict[str, Any]) -> None:
+    call = Call.objects.get(pk=call_id)
+    question = call.inputs.get(key=key)
+    given = Given(response, is_error=False)
+    assert answer(call_id, {question.pk: given}, by=call.agent.actor)
 
 
 def answered_late(call_id: UUID) -> None:

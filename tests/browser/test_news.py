@@ -11,6 +11,7 @@ from approvals import freezes, talk
 from approvals.models import Approval, Comment
 from calls.states import State
 from policies.thresholds import Threshold
+from tests.browser import moments
 from tests.browser.conftest import Opened, rung
 from tests.browser.scene import Office
 from tests.browser.test_queue import another, live
@@ -286,3 +287,22 @@ def test_the_first_call_of_all_is_told_to_an_empty_list(alice: Page, office: Off
 
     alice.get_by_role("link", name="1 new call").click()
     expect(alice.get_by_role("link", name="mailer.send_mail")).to_have_count(1)
+
+
+def test_what_is_unfolded_stays_so_and_the_keyboard_there(alice: Page, office: Office) -> None:
+    moments.asked_and_logged(office.running)
+    alice.goto(f"/calls/{office.running}/")
+    live(alice)
+    questions = alice.get_by_role("region", name="Questions of the server")
+    fold = questions.get_by_text("The question as it was sent").last
+    fold.press("Enter")
+
+    said = {"role": "assistant", "content": {"type": "text", "text": "All is well."}, "model": "m"}
+    moments.answered(office.running, "summary", said)
+    rung(f"call.{office.running}")
+
+    expect(questions.get_by_text("Not answered yet")).to_have_count(0)
+    expect(questions.get_by_text('"maxTokens":200')).to_be_visible()
+    expect(fold).to_be_focused()
+    fold.press("Enter")
+    expect(questions.get_by_text('"maxTokens":200')).to_be_hidden()
