@@ -25,7 +25,12 @@ from core.http import is_htmx, page
 def talk(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """For the call's page, to whom its arguments are shown."""
     approval = _readable(request, call_id)
-    context = {"card": card(approval, request.user), "approval": approval, "call": approval.call}
+    context = {
+        "section": "calls",
+        "card": card(approval, request.user),
+        "approval": approval,
+        "call": approval.call,
+    }
     template = "approvals/talk.html#part" if is_htmx(request) else "approvals/talk.html"
     return render(request, template, context)
 
