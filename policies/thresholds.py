@@ -70,12 +70,12 @@ class Threshold:
         }
 
     def __str__(self) -> str:
-        parts = [_approvals(self), _denials(self.deny)]
+        parts = [_approvals(self)]
         if self.distinct == Distinct.TEAM:
-            parts.insert(1, _("of different teams"))
+            parts.append(_("of different teams"))
         if self.step_up:
             parts.append(_("confirmed by %(what)s") % {"what": StepUp(self.step_up).label})
-        return ", ".join(parts)
+        return f"{', '.join(parts)}; {_denials(self.deny)}"
 
 
 _Choice = TypeVar("_Choice", bound=models.TextChoices)

@@ -63,7 +63,7 @@ def test_the_card_shows_whose_word_is_there_and_whose_is_missing(
 ) -> None:
     page = press(as_alice, "approve", held, htmx=True, reason="Fine\u202e.")
 
-    assert "2 yeses, 1 no refuses" in page
+    assert "Needed: 2 yeses; 1 no refuses" in page
     assert "<strong>1 of 2</strong>, 1 is missing" in page
     assert "“Fine" in page
     assert "⟦U+202E⟧" in page

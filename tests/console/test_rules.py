@@ -281,7 +281,7 @@ def test_who_decides_is_said_in_rows_of_the_form(as_ada: Client, bob: User) -> N
         (1, "group:payments"),
         (1, "person:bob"),
     ]
-    assert "1 yes of payments, 1 no refuses, confirmed by passkey · a yes of bob" in page.text
+    assert "1 yes of payments, confirmed by passkey; 1 no refuses · a yes of bob" in page.text
     form = as_ada.get(reverse("policies:rule", args=[made.pk])).text
     assert '<option value="group:payments" selected>payments</option>' in form
     assert '<option value="person:bob" selected>bob</option>' in form
