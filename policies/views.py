@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -57,6 +58,12 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     field_order = ["name", "effect", "server", "tool", "hint", "when", "agents", "owner_groups"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        groups = self.fields["owner_groups"]
+        assert isinstance(groups, forms.ModelMultipleChoiceField)
+        groups.queryset = Group.objects.order_by("name")
 
     def kind(self, name: str) -> str:
         widget = self.fields[name].widget
