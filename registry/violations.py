@@ -53,8 +53,8 @@ def violations(
 
 
 def _ours(violation: Violation, limits: set[int]) -> Violation:
-    words, _space, limit = violation.expected.rpartition(" ")
-    if words != _LIMITS["maxLength"] or not limit.isdecimal() or int(limit) not in limits:
+    limit = next((n for n in limits if violation.expected == _limited("maxLength", n)), None)
+    if limit is None:
         return violation
     said = f"is too long to be checked against its pattern: give at most {limit} characters"
     return Violation(violation.path, said)
@@ -135,22 +135,37 @@ _LIMITS = {
     "exclusiveMinimum": "must be greater than",
     "exclusiveMaximum": "must be less than",
     "multipleOf": "must be a multiple of",
-    "minLength": "must have a length in characters of at least",
-    "maxLength": "must have a length in characters of at most",
-    "minItems": "must have a number of items of at least",
-    "maxItems": "must have a number of items of at most",
-    "minProperties": "must have a number of properties of at least",
-    "maxProperties": "must have a number of properties of at most",
-    "additionalItems": "must have a number of items of at most",
+    "minLength": "must have at least",
+    "maxLength": "must have at most",
+    "minItems": "must have at least",
+    "maxItems": "must have at most",
+    "minProperties": "must have at least",
+    "maxProperties": "must have at most",
+    "additionalItems": "must have at most",
+}
+# Of what: one, and any other number.
+_COUNTED = {
+    "minLength": ("character", "characters"),
+    "maxLength": ("character", "characters"),
+    "minItems": ("item", "items"),
+    "maxItems": ("item", "items"),
+    "minProperties": ("property", "properties"),
+    "maxProperties": ("property", "properties"),
+    "additionalItems": ("item", "items"),
 }
 
 
 def _limit(kind: ValidationErrorKind) -> str:
-    words = _LIMITS.get(kind.name)
-    if words is None:
+    if kind.name not in _LIMITS:
         return f"does not fit the schema's “{kind.name}”"
     limit = kind.multiple_of if isinstance(kind, ValidationErrorKind.MultipleOf) else kind.value
-    return f"{words} {limit}"
+    return _limited(kind.name, limit)
+
+
+def _limited(name: str, limit: Any) -> str:
+    said = f"{_LIMITS[name]} {limit}"
+    counted = _COUNTED.get(name)
+    return f"{said} {counted[limit != 1]}" if counted else said
 
 
 def _alternatives(words: str, context: list[list[ValidationError]]) -> str:

@@ -78,7 +78,7 @@ def test_a_schemas_own_limit_is_said_as_such() -> None:
 
     (found,) = checked.violations({"x": LETTERS})
 
-    assert found.expected == "must have a length in characters of at most 9"
+    assert found.expected == "must have at most 9 characters"
 
 
 def test_ordinary_patterns_are_checked_as_before() -> None:
