@@ -83,6 +83,8 @@ class Spoken:
 
 
 def spoken(approvals: Sequence[Approval], person: User) -> list[Spoken]:
+    if not approvals:
+        return []
     facts = standing.facts([approval.pk for approval in approvals])
     votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
     return [Spoken(one, votes[one.pk], said[one.pk]) for one in approvals]
@@ -97,6 +99,9 @@ def cards(
 ) -> list[Card]:
     """As many questions to the database for a page of cards as for one."""
     approvals = list(approvals)
+    # At most rings, nothing that a page shows was decided.
+    if not approvals:
+        return []
     ids = [approval.pk for approval in approvals]
     known = _known(approvals, ids, person)
     return [_card(approval, known, person, error, typed) for approval in approvals]
