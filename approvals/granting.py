@@ -61,7 +61,11 @@ class Past:
     of_refused: int
 
     def __str__(self) -> str:
-        said = _("It would have matched %(n)d of your last %(of)d approvals of this tool for this")
+        said = ngettext(
+            "It would have matched %(n)d of your %(of)d approval of this tool for this",
+            "It would have matched %(n)d of your last %(of)d approvals of this tool for this",
+            self.of_approved,
+        )
         yes = said % {"n": self.approved, "of": self.of_approved}
         if not self.of_refused:
             return yes + _(" agent; you refused none.")

@@ -41,7 +41,7 @@ def test_the_card_of_an_approved_call_offers_one(as_alice: Client, approved: Cal
 
 def test_it_is_made_after_a_look(as_alice: Client, approved: Call) -> None:
     page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
-    assert "It would have matched 1 of your last 1 approvals" in page
+    assert "It would have matched 1 of your 1 approval of this tool" in page
     wide = {"is.0": "set", "values.0": "ana@example.org\r\nben@example.org", "max_uses": "3"}
 
     looked = text(post(as_alice, approved, page, do="make", **wide))
