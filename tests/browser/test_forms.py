@@ -93,7 +93,7 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
     choose(subject.get_by_role("combobox"), "set")
     subject.get_by_label("One value a line").fill("Minutes of Tuesday\nMinutes of Friday")
     alice.get_by_label("So many times").fill("3")
-    alice.get_by_label("For so many days").fill("5")
+    alice.get_by_label("Days").fill("5")
     type_time(alice.get_by_label("Each day from"), "09:00")
     type_time(alice.get_by_label("until", exact=True), "17:00")
     alice.locator("[name=weekday]").first.check()
