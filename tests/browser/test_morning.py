@@ -85,7 +85,10 @@ class Morning:
         self.press("ControlOrMeta+a")
         self.page.keyboard.insert_text(text)
 
-    def picture(self, name: str) -> None:
+    def picture(self, name: str, *, waiting: int | None = None) -> None:
+        """`waiting`: so many by the navigation, which hears of a decision a moment later."""
+        if waiting is not None:
+            expect(self.page.locator("#queue-count")).to_contain_text(str(waiting))
         self.page.screenshot(path=self.pictures / f"{name}.png")
 
 
@@ -127,7 +130,7 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
     alice.picture("1-the-queue")
     for call_id in (letter, folder, minutes):
         alice.approve(call_id)
-    alice.picture("2-approved")
+    alice.picture("2-approved", waiting=9)
     # Minutes come every week: granted in advance.
     alice.follow(alice.card(minutes).get_by_role("link", name="Grant calls like this in advance"))
     grant_minutes(alice)
@@ -136,7 +139,7 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
     alice.picture("4-grants")
     alice.follow(page.get_by_role("link", name="Queue").first)
     alice.refuse(addresses, "Not to a list outside the house.")
-    alice.picture("5-refused")
+    alice.picture("5-refused", waiting=8)
 
     # The children's price is wrong: edited, for carol to approve.
     alice.follow(alice.card(prices).get_by_role("link", name="Edit"))
