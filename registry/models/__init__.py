@@ -1,0 +1,34 @@
+"""Servers, what they offer, every version of it, and what agents are shown."""
+
+from registry.items import Item, ItemVersion, Subscription
+from registry.models.servers import Discovery, Server, usual_relays
+from registry.models.tools import (
+    NAME,
+    Definition,
+    Listing,
+    Publication,
+    Tag,
+    Tool,
+    ToolQuerySet,
+)
+from registry.models.toolsets import OwnTool, ShownTool, Toolset, own_tools
+
+__all__ = [
+    "NAME",
+    "Definition",
+    "Discovery",
+    "Item",
+    "ItemVersion",
+    "Listing",
+    "OwnTool",
+    "Publication",
+    "Server",
+    "ShownTool",
+    "Subscription",
+    "Tag",
+    "Tool",
+    "ToolQuerySet",
+    "Toolset",
+    "own_tools",
+    "usual_relays",
+]

@@ -1,0 +1,121 @@
+"""Where tools come from, and how that was the last time that somebody looked."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from core import abilities
+from core.triggers import configuration
+
+
+def usual_relays() -> list[str]:
+    """A model's answers cost whoever runs it, and show what stands in its context: not unasked."""
+    return [Server.Relay.ELICITATION, Server.Relay.ROOTS]
+
+
+class Server(models.Model):
+    """An upstream MCP server: where it is, how we speak to it, and how it does."""
+
+    class Relay(models.TextChoices):
+        ELICITATION = abilities.ELICITATION, _("Questions to the agent's user")
+        ROOTS = abilities.ROOTS, _("The folders that the agent works in")
+        SAMPLING = abilities.SAMPLING, _("Answers of the agent's model")
+
+    class Transport(models.TextChoices):
+        HTTP = "http", _("HTTP")
+        STDIO = "stdio", _("Command (stdio)")
+
+    class Health(models.TextChoices):
+        UNKNOWN = "unknown", _("Not yet reached")
+        OK = "ok", _("Reachable")
+        DOWN = "down", _("Unreachable")
+
+    slug = models.SlugField(_("name"), max_length=32, unique=True)
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    transport = models.CharField(max_length=5, choices=Transport)
+    url = models.URLField(_("URL"), max_length=2000, blank=True)
+    # For stdio: a name in the host's catalogue of commands, and what stood there when registered.
+    command = models.CharField(_("command"), max_length=100, blank=True)
+    argv = models.JSONField(default=list, blank=True)
+    # Both sealed with the row's identity as associated data, never shown again.
+    sealed_headers = models.BinaryField(null=True, editable=False)
+    sealed_credential = models.BinaryField(null=True, editable=False)
+    # Grows with every change of address, headers or credential: pools are keyed by it.
+    connection_version = models.PositiveIntegerField(default=1, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="servers")
+    enabled = models.BooleanField(_("enabled"), default=True)
+    publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
+    # What the server may ask of agents in the middle of a call, if their clients can answer.
+    relays = ArrayField(
+        models.CharField(max_length=11, choices=Relay),
+        verbose_name=_("may ask of agents"),
+        default=usual_relays,
+        db_default=["elicitation", "roots"],
+        blank=True,
+    )
+
+    revision = models.CharField(max_length=10, blank=True, editable=False)
+    # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
+    by_events = models.BooleanField(default=False, db_default=False, editable=False)
+    server_info = models.JSONField(default=dict, editable=False)
+    # It says that it tells of changed resources to who subscribes.
+    tells_of_updates = models.BooleanField(default=False, db_default=False, editable=False)
+    # And that it tells when it lists something else: somebody listens (registry/attending.py).
+    tells_of_lists = models.BooleanField(default=False, db_default=False, editable=False)
+    health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
+    health_reason = models.TextField(blank=True, editable=False)
+    health_since = models.DateTimeField(default=timezone.now, editable=False)
+    discovered_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["slug"]
+        permissions = [("operate_server", "Can register servers and publish definitions")]
+        triggers = configuration(
+            "slug",
+            "transport",
+            "url",
+            "argv",
+            "sealed_headers",
+            "sealed_credential",
+            "connection_version",
+            "enabled",
+            "relays",
+            "revision",
+            "by_events",
+            "tells_of_updates",
+        )
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def reached_by(self) -> str:
+        events = _("HTTP with SSE, as of 2024-11-05")
+        return str(events) if self.by_events else self.get_transport_display()
+
+    @property
+    def address(self) -> str:
+        return self.url if self.transport == self.Transport.HTTP else " ".join(self.argv)
+
+
+class Discovery(models.Model):
+    """One look at a server: what it offered, or why it could not be asked."""
+
+    server = models.ForeignKey(Server, models.CASCADE, related_name="discoveries")
+    at = models.DateTimeField(default=timezone.now, editable=False)
+    succeeded = models.BooleanField()
+    # What was wrong, or what changed, in sentences for people.
+    summary = models.TextField(blank=True)
+    # The server itself said that it lists something else.
+    on_its_word = models.BooleanField(default=False, db_default=False)
+    # Anything is new, gone, held or back.
+    moved = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        ordering = ["-at"]
+        verbose_name_plural = "discoveries"

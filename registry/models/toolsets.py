@@ -1,0 +1,81 @@
+"""What agents connect to: a choice of tools, and how each is shown there."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Agent
+from core.triggers import configuration
+from registry.models.servers import Server
+from registry.models.tools import NAME, Tool
+
+
+class OwnTool(models.TextChoices):
+    """Offered as `countersign.<name>`."""
+
+    AWAIT = "await_call", _("Wait for a call")
+    GET = "get_call", _("Look at a call")
+    CANCEL = "cancel_call", _("Cancel a call")
+    WAITING = "my_waiting_calls", _("List calls that have not ended")
+    JUSTIFY = "justify", _("Explain a call to those who decide, and answer them")
+    EXPLAIN = "explain", _("Ask what rules would say of a call")
+
+
+def own_tools() -> list[str]:
+    """What tells nothing but of the agent's own calls."""
+    return [name for name in OwnTool.values if name != OwnTool.EXPLAIN]
+
+
+class Toolset(models.Model):
+    """A named selection of tools that agents connect to at /mcp/<slug>."""
+
+    slug = models.SlugField(_("name"), max_length=64, unique=True)
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    # Every published tool of these servers, now and later.
+    servers = models.ManyToManyField(Server, blank=True, related_name="toolsets")
+    # And single tools of others.
+    tools = models.ManyToManyField(Tool, blank=True, related_name="toolsets")
+    # Tools of ours, for what agents want to know and to say of their own calls.
+    own_tools = ArrayField(models.CharField(max_length=20, choices=OwnTool), default=own_tools)
+    agents = models.ManyToManyField(Agent, blank=True, related_name="toolsets")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["slug"]
+        triggers = configuration()
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class ShownTool(models.Model):
+    """How a toolset shows one of its tools, where that differs from its server's own words."""
+
+    toolset = models.ForeignKey(Toolset, models.CASCADE, related_name="shown_tools")
+    tool = models.ForeignKey(Tool, models.PROTECT, related_name="shown_as")
+    # Each empty where it is as the server has it.
+    name = models.CharField(_("name"), max_length=64, blank=True, validators=[NAME])
+    title = models.CharField(_("title"), max_length=200, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    # Arguments that agents neither see nor set: a JSON object, as it was written.
+    pinned = models.TextField(_("fixed arguments"), blank=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="registry_shown_once", fields=["toolset", "tool"]),
+            models.UniqueConstraint(
+                "toolset",
+                Lower("name"),
+                name="registry_shown_name_in_any_case",
+                condition=~models.Q(name=""),
+            ),
+        ]
+        triggers = configuration()
+
+    def __str__(self) -> str:
+        return self.name or self.tool.exposed_name
