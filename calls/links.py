@@ -49,15 +49,23 @@ def digest(uri: str) -> str:
 
 
 def digests(result: bytes) -> list[str]:
-    """Of what a tool's result links to or holds, each once."""
+    """Of what the result of a tool or a prompt links to or holds, each once."""
     if b'"resource' not in result:
         return []
     try:
-        content = orjson.loads(result).get("content")
+        found = dict.fromkeys(_uris(_content(orjson.loads(result))))
     except orjson.JSONDecodeError:
         return []
-    found = dict.fromkeys(_uris(content)) if isinstance(content, list) else {}
     return [digest(uri) for uri in list(found)[:MOST]]
+
+
+def _content(result: Any) -> list[Any]:
+    match result:
+        case {"content": list(content)}:
+            return content
+        case {"messages": list(messages)}:
+            return [one.get("content") for one in messages if isinstance(one, dict)]
+    return []
 
 
 def _uris(content: list[Any]) -> Iterator[str]:

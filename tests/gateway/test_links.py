@@ -40,7 +40,7 @@ def linking(running_library: Library, toolset: Toolset, bob: User) -> Library:
     """Lists no resource."""
     shelves = running_library
     shelves.reset()
-    shelves.discovered = declaring({"tools": {}, "resources": {}})
+    shelves.discovered = declaring({"tools": {}, "resources": {}, "prompts": {}})
     shelves.tools, shelves.results["say"] = TOOLS, RESULT
     shelves.resources, shelves.templates = [], []
     add_server("docs", toolset, shelves, by=bob)
@@ -82,6 +82,18 @@ async def test_who_got_the_link_reads_it(any_agent: Agent, play: Play, linking: 
     assert [one.message["params"]["uri"] for one in linking.asked] == [LINKED, HELD] * 2
     calls = Call.objects.filter(tool_name="docs.resources/read", state=State.SUCCEEDED)
     assert await calls.acount() == 4
+
+
+async def test_what_a_prompt_links_to_is_read_too(any_agent: Agent, linking: Library) -> None:
+    before = await read(any_agent, LINKED)
+    content: list[Any] = [*json.loads(RESULT)["content"], NAMED, [], None]
+    messages = [*({"role": "user", "content": one} for one in content), NAMED]
+    linking.shelf["greet"] = json.dumps({"messages": messages}).encode()
+    await any_agent.ask("prompts/get", {"name": "docs.greet"})
+
+    for uri in (LINKED, HELD):
+        assert (await read(any_agent, uri)).result["contents"][0]["text"] == f"This is {uri}."
+    assert same(await read(any_agent, NAMED), before)
 
 
 async def test_nobody_else_does(play: Play, linking: Library, toolset: Toolset, bob: User) -> None:
