@@ -35,6 +35,8 @@ from registry.published import PublishedTool
 MOST = 100
 # A lost nudge costs this much.
 LOOK_AGAIN_S = 30.0
+# What cannot be known now is asked again after this.
+KNOWN_AGAIN_S = 1.0
 
 
 async def readable(exchange: Exchange, uri: str) -> PublishedTool | None:
@@ -122,13 +124,22 @@ class Subscriptions:
         if uri not in self._checks:
             check = asyncio.create_task(self._checked(uri), name="tell of a resource")
             self._checks[uri] = check
-            check.add_done_callback(lambda _done: self._checks.pop(uri, None))
 
     async def _checked(self, uri: str) -> None:
         """Told only while the agent may read it."""
-        with contextlib.suppress(RecordUnavailable):
-            if await readable(self._exchange, uri):
-                self._push(uri)
+        try:
+            may = await self._may(uri)
+        finally:
+            # What changes from here on is told of once more.
+            del self._checks[uri]
+        if may:
+            self._push(uri)
+
+    async def _may(self, uri: str) -> bool:
+        while True:
+            with contextlib.suppress(RecordUnavailable):
+                return bool(await readable(self._exchange, uri))
+            await asyncio.sleep(KNOWN_AGAIN_S)
 
 
 async def subscribe(turn: Turn) -> bytes:

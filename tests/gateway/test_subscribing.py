@@ -1,6 +1,8 @@
 """Agents hear when a resource changes that they may read, and of no other."""
 
-from contextlib import AsyncExitStack
+import os
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -10,9 +12,11 @@ from audit.models import Entry
 from policies.models import Effect
 from registry import discovery
 from registry.models import Server, Toolset
+from tests.database import APP, Databases
 from tests.gateway.agent import LEGACY, Agent
-from tests.gateway.conftest import AddRule, Play, server, until
+from tests.gateway.conftest import PING, AddRule, Play, server, until
 from tests.gateway.test_listening import SUBSCRIPTION, following, get_stream, listening
+from tests.processes import Stack
 from tests.upstreams.library import Library, declaring
 from tests.upstreams.recorder import Recorder
 
@@ -106,6 +110,42 @@ async def test_a_rule_that_comes_later_ends_it(
         library.update(TODAY)
         library.update(PICTURE)
         assert (await following(heard))["params"]["uri"] == PICTURE
+
+
+@contextmanager
+def unknowable(databases: Databases) -> Iterator[None]:
+    """Whether anything changed that decides on what agents may do."""
+    with databases.superuser(os.environ) as link:
+        link.execute(f"REVOKE SELECT ON core_generation FROM {APP}")
+        try:
+            yield
+        finally:
+            link.execute(f"GRANT SELECT ON core_generation TO {APP}")
+
+
+async def test_what_cannot_be_checked_now_is_told_once_it_can(
+    play: Play, own_stack: Stack, library: Library, databases: Databases
+) -> None:
+    assert own_stack.agents
+    agent = play(at_stack=own_stack)
+    async with AsyncExitStack() as on:
+        heard = await listening(agent, on, {"resourceSubscriptions": [TODAY]})
+        await following(heard)
+        await until_watched(library, TODAY)
+
+        async def refused() -> bool:
+            return (await agent.post(PING)).status == 503
+
+        async def said() -> bool:
+            return library.said == [TODAY] and await refused()
+
+        with unknowable(databases):
+            await until(refused)
+            library.update(TODAY)
+            await until(said)
+        assert (await following(heard))["params"]["uri"] == TODAY
+        library.update(TODAY)
+        assert (await following(heard))["params"]["uri"] == TODAY
 
 
 async def test_a_server_that_tells_of_nothing_is_not_asked(

@@ -54,6 +54,7 @@ class Library(Recorder):
     def reset(self) -> None:
         super().reset()
         self.updated: list[str] = []
+        self.said: list[str] = []
         self.tools = {}
         self.discovered = declaring(CAPABILITIES)
         self.resources = [NOTES, PICTURE]
@@ -88,6 +89,7 @@ class Library(Recorder):
         while not gone.done():
             for uri in self.updated[told:]:
                 await _say(send, "resources/updated", {"uri": uri, **meta})
+                self.said.append(uri)
             told = len(self.updated)
             await asyncio.sleep(0.01)
         del self.streams[message["id"]]
