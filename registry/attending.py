@@ -22,6 +22,7 @@ from django.conf import settings
 from core.listen import LISTS
 from registry.connections import Unreachable
 from registry.discovery import Line
+from registry.models import Server
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +158,10 @@ class _Post:
                 await self._listen(again=before)
             except Unreachable as error:
                 log.info("%s says nothing by itself now: %s", self._slug, error)
+            except Server.DoesNotExist:
+                # The next look round would find that out.
+                log.info("%s is gone: it is no longer listened to", self._slug)
+                return
             except Exception:
                 log.exception("%s could not be listened to", self._slug)
             lasted = loop.time() - began > LASTED_S

@@ -99,8 +99,10 @@ class Line:
 
     async def look(self, *, on_its_word: bool) -> Discovery:
         row = await discover(self._server_id, self._upstreams)
-        row.on_its_word = on_its_word
-        await _in_thread(row.save, update_fields=["on_its_word"])
+        if on_its_word:
+            # Later looks may have pushed it out, and its server may be gone.
+            kept = Discovery.objects.filter(pk=row.pk)
+            await _in_thread(kept.update, on_its_word=True)
         return row
 
     async def aclose(self) -> None:

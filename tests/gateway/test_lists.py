@@ -2,6 +2,7 @@
 see of it; what is new waits for a person as ever."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -15,6 +16,7 @@ from django.test import Client
 from accounts.models import User
 from registry import discovery, services
 from registry.models import Discovery, Server, Tool, Toolset
+from tests.database import Databases
 from tests.flows.house import commands
 from tests.flows.servers import Server as Started
 from tests.gateway.agent import Agent
@@ -99,6 +101,31 @@ async def test_who_is_off_is_not_listened_to(stack: Stack, telling: Telling, olg
         return not telling.streams
 
     await until(closed)
+
+
+@pytest.mark.parametrize("telling", ["modern"], indirect=True)
+async def test_who_goes_while_it_is_asked_is_let_go(
+    stack: Stack, telling: Telling, databases: Databases
+) -> None:
+    """Nobody deletes servers with what the product offers; whoever empties tables does."""
+    await listened_to(telling)
+    before = len(stack.worker.text())
+    with databases.superuser(os.environ) as link, link.transaction():
+        link.execute("SET LOCAL session_replication_role = replica")
+        link.execute("DELETE FROM registry_server WHERE slug = 'told'")
+        asked = telling.asked
+        telling.change("one")
+
+        async def asked_again() -> bool:
+            return telling.asked > asked
+
+        await until(asked_again)
+
+    async def let_go() -> bool:
+        return "told is gone" in stack.worker.text()[before:] and not telling.streams
+
+    await until(let_go)
+    assert "Traceback" not in stack.worker.text()[before:]
 
 
 @pytest.mark.parametrize("telling", ["modern", "legacy"], indirect=True)
