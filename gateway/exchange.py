@@ -19,7 +19,7 @@ from gateway import given, large, replies
 from gateway.headers import Headers
 from gateway.lines import Lines
 from gateway.messages import Message
-from gateway.revisions import MISSING_CAPABILITY, MODERN, OLDEST, TASKS, WITH_TASKS
+from gateway.revisions import LAST_LEGACY, MISSING_CAPABILITY, MODERN, OLDEST, TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
 from registry.methods import METHODS
@@ -88,7 +88,7 @@ class Client:
     @property
     def asks_for_tasks(self) -> bool:
         """By 2025-11-25, with the requests that it wants to be tasks."""
-        return self.revision == WITH_TASKS
+        return self.revision == LAST_LEGACY
 
     @property
     def opens_urls(self) -> bool:

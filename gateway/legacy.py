@@ -11,7 +11,7 @@ from gateway.headers import Headers
 from gateway.messages import Message
 from gateway.modern import VERSION, unsupported
 from gateway.refusals import invalid_params, invalid_request
-from gateway.revisions import LEGACY, OLDEST
+from gateway.revisions import LAST_LEGACY, LEGACY, OLDEST
 
 SESSION = b"mcp-session-id"
 
@@ -36,7 +36,7 @@ def begin(message: Message, agent_id: int) -> tuple[bytes, bytes]:
     asked = message.params.get("protocolVersion")
     if not isinstance(asked, str):
         raise invalid_params("params.protocolVersion must be a string.")
-    revision = asked if asked in LEGACY else LEGACY[0]
+    revision = asked if asked in LEGACY else LAST_LEGACY
     session = sessions.begin(
         agent_id,
         revision=revision,

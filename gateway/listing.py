@@ -14,7 +14,7 @@ from gateway import replies
 from gateway.exchange import Exchange, Turn
 from gateway.own_definitions import DEFINITIONS
 from gateway.refusals import invalid_params
-from gateway.revisions import MODERN, SERVER_INFO, SUPPORTED, TASKS, WITH_TASKS
+from gateway.revisions import LAST_LEGACY, MODERN, SERVER_INFO, SUPPORTED, TASKS
 from registry import schemas
 from registry.published import CALL, PublishedTool
 
@@ -46,7 +46,7 @@ async def discover(turn: Turn) -> bytes:
 def initialized(revision: str) -> bytes:
     members = {
         "protocolVersion": revision,
-        "capabilities": CAPABILITIES | ({"tasks": _TASKS} if revision == WITH_TASKS else {}),
+        "capabilities": CAPABILITIES | ({"tasks": _TASKS} if revision == LAST_LEGACY else {}),
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
     }
@@ -149,7 +149,7 @@ def _items(exchange: Exchange, revision: str) -> dict[str, bytes]:
 
 def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> bytes:
     content = {key: value for key, value in told.items() if key != "execution"}
-    if revision == WITH_TASKS:
+    if revision == LAST_LEGACY:
         content["execution"] = _AS_TASK
     if revision == MODERN and not tool.repeated:
         # What stands there all the same is wrong, and clients would have to drop the tool for it.

@@ -31,11 +31,11 @@ from gateway.messages import Message
 from gateway.refusals import RETRY_LATER, RETRY_SOON, Refusal, full, unavailable
 from gateway.revisions import (
     INTERNAL_ERROR,
+    LAST_LEGACY,
     LEGACY,
     META_VERSION,
     METHOD_NOT_FOUND,
     MODERN,
-    WITH_TASKS,
 )
 from gateway.stream import Reply, accepted, progress_of, respond
 
@@ -85,7 +85,7 @@ TASK_METHODS: dict[str, Handler] = {
 }
 _METHODS = dict.fromkeys(LEGACY, LEGACY_METHODS) | {
     MODERN: MODERN_METHODS,
-    WITH_TASKS: LEGACY_METHODS | TASK_METHODS,
+    LAST_LEGACY: LEGACY_METHODS | TASK_METHODS,
 }
 
 

@@ -20,11 +20,9 @@ from gateway import hearing, large, legacy, lookups, pending, sessions, waiting
 from gateway.exchange import Client, Exchange, Turn
 from gateway.messages import Message
 from gateway.refusals import Refusal, invalid_request, unavailable
-from gateway.revisions import LEGACY
+from gateway.revisions import LAST_LEGACY
 from gateway.stream import Progress, Reply
 
-# The one revision whose clients expect events that only name a place.
-REVISION = LEGACY[0]
 LAST_EVENT = b"last-event-id"
 # It comes back in a header.
 ID_MAX = 200
@@ -60,9 +58,9 @@ class Trail:
 
 def follow(turn: Turn, call_id: UUID) -> None:
     """Let the client come back to this call's stream, where its revision knows that."""
-    client, token = turn.client, turn.message.meta.get("progressToken")
-    if client.revision != REVISION or not client.session:
+    if turn.client.revision != LAST_LEGACY or not turn.client.session:
         return
+    token = turn.message.meta.get("progressToken")
     if len(turn.message.id) + len(str(token)) <= ID_MAX:
         turn.reply.follow(Trail(turn, call_id))
 

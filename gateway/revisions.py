@@ -4,12 +4,13 @@ Source: MCP 2026-07-28, changelog and basic/index; earlier revisions' basic/life
 """
 
 MODERN = "2026-07-28"
-# Those that begin with a handshake, newest first: the first is offered to clients we do not know.
+# Those that begin with a handshake, newest first.
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
 # What a legacy client speaks that names no revision; the only one with batches.
 OLDEST = LEGACY[-1]
-# The only one with tasks that clients ask for; today's are an extension, which servers decide on.
-WITH_TASKS = LEGACY[0]
+# The only one with tasks that clients ask for (today's are an extension, which servers decide on),
+# and the only one whose clients expect events that only name a place.
+LAST_LEGACY = LEGACY[0]
 SUPPORTED = (MODERN, *LEGACY)
 
 PARSE_ERROR = -32700
