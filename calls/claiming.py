@@ -95,6 +95,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         takes_tasks=wishes.takes_tasks,
         log_level=wishes.log_level,
         revision=call.revision,
+        session=wishes.session,
     )
 
 

@@ -22,6 +22,7 @@ import orjson
 from django.conf import settings
 
 from audit.services import SYSTEM
+from calls import pages
 from calls.answers import Answer, answered
 from calls.heard import DEAF, Ear, Heard
 from calls.inputs import TELL, Inputs
@@ -84,6 +85,8 @@ class Sending:
     revision: str = ""
     # As which least important line its agent wants to hear of its server's log; "": not at all.
     log_level: str = ""
+    # Where its agent may hear that a page is done with: by its key; "": nowhere.
+    session: str = ""
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
     claimed_at: float = field(default_factory=time.monotonic)
 
@@ -276,6 +279,7 @@ class Engine:
             more=responses(sending.responses) if sending.responses else b"",
             as_task=_runs_as_task(sending.tool),
             asks_pages=sending.revision == MODERN,
+            on_page=partial(pages.done, self.journal, sending.session) if sending.session else None,
         )
         target = self._target(sending.tool.connection)
         return await self.upstreams.call_tool(target, call, pause)

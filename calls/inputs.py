@@ -331,11 +331,16 @@ class Wishes:
     log_level: str = ""
     # It can follow a task.
     takes_tasks: bool = False
+    # Where it may hear that a page is done with: the key of its session.
+    session: str = ""
 
 
 def wishes_of(call_id: UUID) -> Wishes:
     first = Entry.objects.filter(call_id=call_id, seq=1).values_list("details", flat=True).first()
     said = first or {}
     return Wishes(
-        tuple(said.get("answers", ())), said.get("log_level", ""), bool(said.get("tasks"))
+        abilities=tuple(said.get("answers", ())),
+        log_level=said.get("log_level", ""),
+        takes_tasks=bool(said.get("tasks")),
+        session=said.get("session", ""),
     )

@@ -71,6 +71,7 @@ def take_over(*, owner: str) -> Sending | None:
         log_level=wishes.log_level,
         takes_tasks=wishes.takes_tasks,
         revision=call.revision,
+        session=wishes.session,
     )
 
 

@@ -23,6 +23,7 @@ CHANGED = "countersign_changed"
 LEVEL = "countersign_level"
 SUBSCRIBED = "countersign_subscribed"
 LISTS = "countersign_lists"
+PAGE = "countersign_page"
 
 Handler = Callable[[str], None]
 

@@ -53,6 +53,8 @@ class Ask:
     may_turn: bool = False
     # As which least important line of its server's log it wants to hear; "": not at all.
     log_level: str = ""
+    # Where it may hear that a page is done with: the key of its session; "": nowhere.
+    session: str = ""
     # The agent's own, by which it may ask again and again for this one call.
     key: str = ""
     # Meant, although it is the same as a call before: the id of that, once it is known.

@@ -113,6 +113,7 @@ async def able(turn: Turn, tool: PublishedTool | None) -> dict[str, Any]:
         "takes_tasks": turn.takes_tasks or turn.as_task,
         "responses": _responses(turn),
         "log_level": await hearing.wanted(turn),
+        "session": sessions.session_key(client.session) if client.hears_of_pages else "",
     }
 
 

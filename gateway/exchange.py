@@ -95,6 +95,11 @@ class Client:
         return abilities.URL in self.abilities
 
     @property
+    def hears_of_pages(self) -> bool:
+        """That one which it was to open is done with: by 2025-11-25, beside its session."""
+        return self.revision == LAST_LEGACY and bool(self.session) and self.opens_urls
+
+    @property
     def abilities(self) -> tuple[str, ...]:
         """What it can be asked in the middle of a call, in words of core.abilities."""
         return abilities.declared(self.capabilities)
@@ -126,6 +131,8 @@ class Turn:
     lines: Lines | None = None
     # The newest question that it was asked on its stream.
     asked_last: int = 0
+    # A tool of ours brings what became of a call: of any method, as the result of a tool.
+    brings: bool = False
     # Of the answer, where it comes as one document.
     status: int = 200
 
@@ -170,6 +177,8 @@ class Turn:
             self.status = _status(answer.error)
         if self.reads:
             return given.of(answer, self.message.id, method=method, modern=modern)
+        if self.brings and answer.result is not None:
+            answer = replace(answer, result=given.as_tool(answer.result))
         return replies.of(self.fitted(answer), self.message.id, modern=modern)
 
     def fitted(self, answer: Answer) -> Answer:

@@ -15,11 +15,12 @@ from uuid import UUID
 import orjson
 
 from core.errors import RecordUnavailable
-from gateway import legacy, resuming, subscribing, task_news
+from gateway import legacy, pages, resuming, task_news
 from gateway.exchange import Exchange, Turn
 from gateway.refusals import CLOSE, RETRY_LATER, Refusal, invalid_params
 from gateway.revisions import META
 from gateway.runtime import Snapshot
+from gateway.sessions import session_key
 from gateway.stream import Reply
 from gateway.subscribing import Subscriptions
 from registry.published import CALL
@@ -78,9 +79,14 @@ async def get(exchange: Exchange, receive: Any, send: Any) -> None:
         with _place(exchange):
             await resuming.resume(exchange, receive, send)
         return
-    session = subscribing.digest(exchange.headers.text(legacy.SESSION) or "")
+    session = session_key(exchange.headers.text(legacy.SESSION) or "")
     reply = Reply(receive, send)
-    with _place(exchange) as ended, _hearing(exchange, reply, None) as heard:
+
+    def done(page: str) -> None:
+        reply.push(_notification(pages.NOTICE, {"elicitationId": page}))
+
+    listening = exchange.runtime.pages.listening(session, done)
+    with _place(exchange) as ended, _hearing(exchange, reply, None) as heard, listening:
         reply.stream()
         told = {name: _notification(method, None) for name, method in CHANGES.items()}
         with _beside(heard.follow(session)):

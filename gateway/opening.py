@@ -134,8 +134,10 @@ def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
 
 def _for_workers(ask: Ask, state: State) -> dict[str, Any]:
     """What whoever runs it later has to know of the client, beside what it can be asked."""
-    later = state in (State.HELD, State.QUEUED)
-    return {"log_level": ask.log_level} if ask.log_level and later else {}
+    if state not in (State.HELD, State.QUEUED):
+        return {}
+    wishes = {"log_level": ask.log_level, "session": ask.session}
+    return {name: wish for name, wish in wishes.items() if wish}
 
 
 def _reason(ask: Ask, decision: Decision | None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +16,10 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from approvals import talk
+from calls.logs import FIRST
 from calls.models import Call
 from calls.states import State
-from gateway import given, lookups, pending, replies, waiting
+from gateway import hearing, lookups, pending, replies, resuming, waiting
 from gateway.described import described, in_short
 from gateway.exchange import Turn
 from gateway.explaining import explain
@@ -42,6 +42,9 @@ async def await_call(turn: Turn) -> bytes:
     found = await _own(turn)
     if found is None:
         return turn.sentence(NOT_YOURS)
+    turn.brings = True
+    await hearing.go_on(turn, FIRST)
+    resuming.follow(turn, found.call_id)
     turn.reply.linger(waiting.gone(turn.runtime, found.call_id, None))
     answer = found.seen.answer or await waiting.wait(
         turn.runtime,
@@ -49,12 +52,11 @@ async def await_call(turn: Turn) -> bytes:
         seconds=settings.HOLD_S,
         on_step=turn.on_step,
         for_people=True,
+        lines=turn.lines,
     )
     if answer is None:
         return await pending.not_yet(turn, found.call_id)
     await waiting.heard(turn.runtime, found.call_id)
-    if answer.result is not None:
-        answer = replace(answer, result=given.as_tool(answer.result))
     return turn.answered(answer)
 
 

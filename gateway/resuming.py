@@ -51,7 +51,7 @@ class Trail:
         token = message.meta.get("progressToken")
         most = message.meta.get(large.MAX_BYTES)
         asked_by = (message.id.decode(), message.method, token, most)
-        value = (self.call_id, *asked_by, progress, asked, logged)
+        value = (self.call_id, *asked_by, progress, asked, logged, self.turn.brings)
         place = _place(self.turn.client)
         return seal.to_text(seal.seal(_PURPOSE, orjson.dumps(value), place=place))
 
@@ -85,16 +85,16 @@ async def resume(exchange: Exchange, receive: Any, send: Any) -> None:
 def _taken_up(exchange: Exchange, client: Client, reply: Reply) -> tuple[Turn, UUID, Place]:
     text = exchange.headers.text(LAST_EVENT) or ""
     try:
-        value = seal.unseal(_PURPOSE, seal.from_text(text), place=_place(client))
+        value = orjson.loads(seal.unseal(_PURPOSE, seal.from_text(text), place=_place(client)))
+        call_id, request_id, method, token, most, progress, asked, logged, brings = value
     except (Unsealable, ValueError):
         raise _no_stream() from None
-    call_id, request_id, method, token, most, progress, asked, logged = orjson.loads(value)
     meta = {} if most is None else {large.MAX_BYTES: most}
     if token is not None:
         meta["progressToken"] = token
     message = Message(request_id.encode(), method, {}, "", meta)
     going_on = None if token is None else Progress(reply, token, last=progress)
-    turn = Turn(exchange, client, message, reply, going_on, asked_last=asked)
+    turn = Turn(exchange, client, message, reply, going_on, asked_last=asked, brings=brings)
     return turn, UUID(call_id), (logged[0], logged[1])
 
 

@@ -30,6 +30,7 @@ from core.errors import RecordUnavailable
 from gateway.ears import Ears
 from gateway.levels import Levels
 from gateway.opening import Openings
+from gateway.pages import Pages
 from gateway.updates import Updates
 from gateway.watch import Watch
 from policies import decide
@@ -64,6 +65,7 @@ class Runtime:
         self.ears: Ears[Snapshot] = Ears(self.hands.listener, self.fresh)
         # Calls that go on although nobody is answered just now.
         self._calls: set[asyncio.Task[Answer | None]] = set()
+        self.pages = Pages(self.hands.listener)
         self.updates = Updates(self.hands.engine, self.hands.listener)
         self._snapshot: Snapshot | None = None
         self._checked_at = float("-inf")

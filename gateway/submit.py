@@ -313,6 +313,7 @@ def _sending(ask: Ask, tool: PublishedTool) -> Sending:
         responses=ask.responses,
         revision=ask.revision,
         log_level=ask.log_level,
+        session=ask.session,
     )
 
 

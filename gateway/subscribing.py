@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -176,12 +175,8 @@ async def _not_here(turn: Turn, uri: str) -> Refusal:
     return Refusal(403, said, data={"uri": uri[:500]})
 
 
-def digest(session: str) -> str:
-    return hashlib.sha256(session.encode()).hexdigest()
-
-
 def _keep(turn: Turn, uri: str) -> None:
-    session = digest(turn.client.session)
+    session = sessions.session_key(turn.client.session)
     try:
         with transaction.atomic():
             over = timezone.now() - timedelta(seconds=sessions.LASTS_S)
@@ -197,7 +192,7 @@ def _keep(turn: Turn, uri: str) -> None:
 
 
 def _drop(turn: Turn, uri: str) -> None:
-    session = digest(turn.client.session)
+    session = sessions.session_key(turn.client.session)
     try:
         with transaction.atomic():
             Subscription.objects.filter(session=session, uri=uri).delete()

@@ -16,6 +16,7 @@ from audit.services import Actor
 from calls.answers import Answer
 from calls.models import Call
 from calls.progress import OnStep
+from gateway.lines import Lines
 from gateway.runtime import Runtime
 from gateway.stream import OnGone
 
@@ -29,10 +30,11 @@ async def wait(
     seconds: float,
     on_step: OnStep | None = None,
     for_people: bool = False,
+    lines: Lines | None = None,
 ) -> Answer | None:
     """None: it has not ended within `seconds`, or this process makes way for another."""
     seen = await runtime.watch.wait(
-        call_id, seconds=seconds, on_step=on_step, for_people=for_people
+        call_id, seconds=seconds, on_step=on_step, for_people=for_people, lines=lines
     )
     return seen if isinstance(seen, Answer) else None
 

@@ -17,6 +17,7 @@ from registry.upstream.values import (
     Limits,
     NotSent,
     OnLog,
+    OnPage,
     OnProgress,
     OnStatus,
     OnTask,
@@ -60,6 +61,10 @@ class Call:
     rounds: Iterator[int] = field(default_factory=partial(count, 1))
     # Its agent knows no error that says to open a page first: it is asked to.
     asks_pages: bool = False
+    # Gets the name of each page that its server wanted opened and then says to be done with, also
+    # when the call has ended; and by what these names are noted meanwhile.
+    on_page: OnPage | None = None
+    note_page: Callable[[Any], None] | None = None
     # Beside its arguments: answers to what its server asked, as members of its params.
     more: bytes = b""
 

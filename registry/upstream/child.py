@@ -38,7 +38,7 @@ _PATIENCE_S = 2.0
 # A process that closes its output usually ends with it.
 _EXIT_S = 0.5
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})')
-_OF_NO_CALL = {*wire.LISTS_CHANGED, wire.UPDATED}
+_OF_NO_CALL = {*wire.BESIDE_CALLS, wire.UPDATED}
 
 
 def ignore(message: Message) -> None:

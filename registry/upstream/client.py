@@ -11,6 +11,7 @@ from registry.upstream import discovery, questions, tasks
 from registry.upstream.calling import Call
 from registry.upstream.http import HttpServer
 from registry.upstream.links import Links
+from registry.upstream.pages import Pages
 from registry.upstream.stdio import StdioServer
 from registry.upstream.values import (
     USUAL,
@@ -25,7 +26,7 @@ from registry.upstream.values import (
     TaskRef,
 )
 from registry.upstream.web import WebServer
-from registry.upstream.wire import LISTS_CHANGED, UPDATED, Message
+from registry.upstream.wire import LISTS_CHANGED, PAGE_DONE, UPDATED, Message
 
 Server = WebServer | StdioServer
 
@@ -43,6 +44,7 @@ class Upstreams:
         """`on_lists` gets the key of each target that says by itself that its lists changed."""
         self._links = Links(Guard(networks))
         self._on_lists = on_lists
+        self._pages = Pages()
         self._stdio_allowed = stdio_allowed
         self._servers: dict[str, Server] = {}
         self._ids = itertools.count(1)
@@ -60,6 +62,8 @@ class Upstreams:
         server = await self._able(target, call)
         if pause is not None:
             call.rounds = itertools.count(pause.round)
+        if call.on_page is not None:
+            call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
         reply = await questions.answered(server, call, pause)
         if call.on_task is None or (reply.kind != "task" and not call.as_task):
             return reply
@@ -136,6 +140,8 @@ class Upstreams:
     def _heard_beside(self, key: str, message: Message) -> None:
         if self._on_lists is not None and message.method in LISTS_CHANGED:
             self._on_lists(key)
+        elif message.method == PAGE_DONE:
+            self._pages.done(key, (message.params or {}).get("elicitationId"))
 
 
 def _same(one: Target, other: Target) -> bool:

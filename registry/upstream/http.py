@@ -36,9 +36,9 @@ from registry.upstream.values import (
 )
 from registry.upstream.wire import (
     ACKNOWLEDGED,
+    BESIDE_CALLS,
     LEGACY,
     LISTEN,
-    LISTS_CHANGED,
     MODERN,
     OF_LISTS,
     WATCHED,
@@ -390,7 +390,7 @@ class HttpServer:
         return Order(id=id_, place=self._place, head=head, body=body, limits=limits)
 
     def _hear(self, agreement: Agreement, call: Call, order: Order, message: Message) -> None:
-        if message.method in LISTS_CHANGED:
+        if message.method in BESIDE_CALLS:
             self.beside(message)
         elif message.id is None:
             call.hear(message, order.id)
@@ -403,7 +403,7 @@ class HttpServer:
 
     def _hear_beside(self, message: Message) -> None:
         """Only with one call out it can be about none but that."""
-        if message.method in LISTS_CHANGED:
+        if message.method in BESIDE_CALLS:
             self.beside(message)
         elif len(self._out) == 1:
             self._hear(*next(iter(self._out.values())), message)

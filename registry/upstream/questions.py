@@ -68,8 +68,10 @@ async def _called(server: Server, call: Call) -> Reply:
         try:
             return await server.call(call)
         except Answered as error:
-            pages = _pages(error) if call.asks_pages else {}
-            if not pages:
+            pages = _pages(error)
+            for name in pages:
+                _note_page(call, name)
+            if not pages or not call.asks_pages:
                 raise
         new = {key: page for key, page in pages.items() if key not in opened}
         if new:
@@ -95,6 +97,11 @@ def _pages(error: Answered) -> dict[str, Any]:
         }
         for number, one in enumerate(listed)
     }
+
+
+def _note_page(call: Call, name: Any) -> None:
+    if call.note_page is not None:
+        call.note_page(name)
 
 
 async def _open(call: Call, pages: dict[str, Any]) -> None:
@@ -209,6 +216,7 @@ async def reply_to(call: Call, question: Message) -> bytes:
     request: dict[str, Any] = {"method": question.method}
     if question.params is not None:
         request["params"] = question.params
+    _note_page(call, (question.params or {}).get("elicitationId"))
     round_ = next(call.rounds)
     key = f"question-{round_}"
     given = await call.asking.wait({key: request}, round_)

@@ -110,6 +110,8 @@ OnUpdate = Callable[[str], None]
 # The key of a target.
 OnLists = Callable[[str], None]
 OnLog = Callable[[dict[str, Any]], None]
+# The name of a page that a server wants opened.
+OnPage = Callable[[str], None]
 
 
 class UpstreamError(Exception):

@@ -29,6 +29,9 @@ UPDATED = "notifications/resources/updated"
 # What a server lists is something else now; these belong to no call, whenever they come.
 _LISTS = ("tools", "prompts", "resources")
 LISTS_CHANGED = tuple(f"notifications/{kind}/list_changed" for kind in _LISTS)
+# Nor does this: the call may have ended that wanted the page opened.
+PAGE_DONE = "notifications/elicitation/complete"
+BESIDE_CALLS = (*LISTS_CHANGED, PAGE_DONE)
 OF_LISTS: dict[str, Any] = {f"{kind}ListChanged": True for kind in _LISTS}
 # For so long a server of 2025-11-25 is asked to keep what became of a task.
 TASK_TTL_MS = 24 * 3600 * 1000

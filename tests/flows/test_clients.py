@@ -20,7 +20,7 @@ from calls.models import Call
 from calls.states import State
 from config.greeting import greeting
 from gateway.own_definitions import DEFINITIONS
-from gateway.revisions import OLDEST, WITH_TASKS
+from gateway.revisions import LAST_LEGACY, OLDEST
 from policies.models import Effect
 from registry.models import Tool, own_tools
 from registry.services import set_handling
@@ -216,7 +216,7 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
 
 def shown_to(client: str, tools: list[Json]) -> list[Json]:
     """Only 2025-11-25 says of each tool whether it can run as a task: here every one can."""
-    if REVISIONS[client] != WITH_TASKS:
+    if REVISIONS[client] != LAST_LEGACY:
         return tools
     return [{**tool, "execution": {"taskSupport": "optional"}} for tool in tools]
 

@@ -108,6 +108,7 @@ async def test_who_goes_while_it_is_asked_is_let_go(
     stack: Stack, telling: Telling, databases: Databases
 ) -> None:
     """Nobody deletes servers with what the product offers; whoever empties tables does."""
+    assert stack.worker
     await listened_to(telling)
     before = len(stack.worker.text())
     with databases.superuser(os.environ) as link, link.transaction():

@@ -2,19 +2,25 @@
 as a question: either agent gets it in its own way."""
 
 import json
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from accounts.models import User
+from approvals.models import Approval
 from audit.models import Entry
 from calls.models import Input
 from calls.states import State
+from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
 from tests.gateway.agent import LEGACY, URLS, Agent, Reply, data_of
-from tests.gateway.conftest import Play, the_call
+from tests.gateway.conftest import AddRule, Play, decide, server, the_call, until
 from tests.gateway.test_inputs import post_answer
+from tests.gateway.test_listening import events, following, get_stream
+from tests.processes import Stack
 from tests.upstreams.asking import GATED, LINK, Asking
 from tests.upstreams.recorder import running
 
@@ -126,3 +132,73 @@ async def test_a_page_that_a_server_of_today_asks_for_has_a_name_where_the_agent
     assert isinstance(named, str)
     assert asked["params"] == LINK["params"]
     assert "accept" in reply["result"]["content"][0]["text"]
+
+
+async def until_beside(asking: Asking) -> None:
+    async def open_now() -> bool:
+        return asking.beside > 0
+
+    await until(open_now)
+
+
+def done(name: str) -> dict[str, Any]:
+    params = {"elicitationId": name}
+    return {"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params}
+
+
+async def test_who_was_told_to_open_it_hears_beside_its_session_that_it_is_done(
+    play: Play, legacy: Asking
+) -> None:
+    legacy.gates = 3
+    agent, other = (play(LEGACY[0], capabilities=URLS) for _ in range(2))
+    async with AsyncExitStack() as on:
+        for one, page in ((agent, "e1"), (other, "e2")):
+            await one.call("rec.gated", {"page": page})
+        heard, others = [await get_stream(one, on) for one in (agent, other)]
+        await until_beside(legacy)
+        legacy.done += ["e2", "unknown", "e1", "e1"]
+        assert await following(heard) == done("e1")
+        assert await following(others) == done("e2")
+
+        # Each once, and nothing of the other's.
+        await agent.call("rec.gated", {"page": "e3"})
+        legacy.done.append("e3")
+        assert await following(heard) == done("e3")
+
+
+async def test_it_hears_so_at_another_process_of_what_a_worker_ran(
+    play: Play, rule: AddRule, stack: Stack, own_stack: Stack, legacy: Asking, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "named")
+    agent = play(LEGACY[0], capabilities=URLS)
+    message = await agent.message("tools/call", {"name": "rec.named", "arguments": {}})
+    assert own_stack.agents
+    elsewhere = play(LEGACY[0], at_stack=own_stack, session=agent.session)
+    async with AsyncExitStack() as on:
+        heard = await get_stream(elsewhere, on)
+        said = events(await on.enter_async_context(agent.open(message)))
+        await until(Approval.objects.aexists)
+        await decide(alice)
+        asked = await following(said)
+        assert asked["params"]["elicitationId"] == "n1"
+        await post_answer(elsewhere, asked["id"], result={"action": "accept"})
+        assert "accept" in (await following(said))["result"]["content"][0]["text"]
+        await until_beside(legacy)
+        legacy.done.append("n1")
+
+        assert await following(heard) == done("n1")
+
+
+@pytest.mark.parametrize("revision", LEGACY[1:])
+async def test_other_revisions_know_no_such_news(
+    revision: str, play: Play, legacy: Asking, toolset: Toolset, bob: User
+) -> None:
+    agent = play(revision, capabilities=URLS)
+    async with AsyncExitStack() as on:
+        await agent.call("rec.gated")
+        heard = await get_stream(agent, on)
+        legacy.done.append("e1")
+        await server("two", toolset, legacy, by=bob)
+
+        assert (await following(heard))["method"] == "notifications/tools/list_changed"

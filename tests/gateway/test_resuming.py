@@ -17,6 +17,7 @@ from policies.models import Effect
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.gateway.conftest import AddRule, Play, decide
 from tests.processes import Stack
+from tests.upstreams.library import Library
 from tests.upstreams.recorder import DONE, Received, Recorder, _event, _reply, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,6 +87,13 @@ async def until_step(agent: Agent, tool: str, arguments: Any = None) -> list[Eve
     return told
 
 
+async def begun(agent: Agent, method: str, params: dict[str, Any]) -> Event:
+    """The first event; then the stream breaks."""
+    message = await agent.message(method, params)
+    async with agent.open(message) as response:
+        return await anext(events(response))
+
+
 @contextlib.asynccontextmanager
 async def back(agent: Agent, event_id: str) -> AsyncIterator[aiohttp.ClientResponse]:
     headers = {"Authorization": f"Bearer {agent.token}", "Accept": "text/event-stream"}
@@ -148,6 +156,38 @@ async def test_a_call_that_waits_for_people_can_be_come_back_for(
     said = (await waiting)[-1].data
     assert (said["id"], said["result"]["content"][0]["text"]) == (ID, "hello")
     assert await Call.objects.filter(unheard_at=None).acount() == 1
+
+
+async def test_who_waits_for_an_outcome_can_come_back_too(play: Play, upstream: Slow) -> None:
+    agent = play(LEGACY[0])
+    await until_step(agent, "rec.steps")
+    awaited = {"call_id": str((await Call.objects.aget()).pk)}
+    primer, first = await until_step(agent, "countersign.await_call", awaited)
+    assert (bool(primer.id), first.step) == (True, 1)
+    upstream.release()
+
+    after = await rest(agent, first.id)
+
+    assert 1 not in [event.step for event in after]
+    assert (after[-1].data["id"], after[-1].data["result"]["content"][0]["text"]) == (ID, "done")
+    assert len(upstream.calls) == 1
+
+
+async def test_what_was_read_comes_back_as_the_result_of_a_tool(
+    play: Play, rule: AddRule, stack: Stack, library: Library, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "resources/read")
+    agent = play(LEGACY[0])
+    await begun(agent, "resources/read", {"uri": "notes://today"})
+    arguments = {"call_id": str((await Call.objects.aget()).pk)}
+    name = {"name": "countersign.await_call", "arguments": arguments}
+    primer = await begun(agent, "tools/call", name)
+    await decide(alice)
+
+    said = (await rest(agent, primer.id))[-1].data
+
+    assert said["result"]["content"][0]["resource"]["text"] == "This is notes://today."
 
 
 async def test_an_event_opens_nothing_but_its_own_stream_in_its_own_session(

@@ -75,6 +75,20 @@ async def test_it_sends_the_very_bytes_of_the_arguments(upstreams: Upstreams) ->
     assert '"io.modelcontextprotocol/protocolVersion":"2026-07-28"' in sent
 
 
+async def test_it_says_that_a_page_is_done_with_to_whoever_it_told_of_it(
+    upstreams: Upstreams,
+) -> None:
+    heard: list[str] = []
+    with pytest.raises(Answered):
+        await called(upstreams, "gate", target=target("legacy"), on_page=heard.append)
+
+    # In the middle of another call, by which it has nothing to do with it.
+    others: list[str] = []
+    await called(upstreams, "opened", target=target("legacy"), on_page=others.append)
+
+    assert (heard, others) == (["e1"], [])
+
+
 async def test_a_line_break_between_tokens_becomes_a_space(upstreams: Upstreams) -> None:
     sent = said(await called(upstreams, "echo", b'{"a":\r\n1}'))
 

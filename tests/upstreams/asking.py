@@ -13,9 +13,11 @@ FORM = {
     "method": "elicitation/create",
     "params": {"message": "What is your name?", "requestedSchema": NAME},
 }
-LINK = {
+_PARAMS = {"mode": "url", "message": "Sign in.", "url": "https://example.com/in?s=1"}
+LINK = {"method": "elicitation/create", "params": _PARAMS}
+NAMED_LINK = {
     "method": "elicitation/create",
-    "params": {"mode": "url", "message": "Sign in.", "url": "https://example.com/in?s=1"},
+    "params": {**_PARAMS, "elicitationId": "n1"},
 }
 PLAIN_LINK = {
     "method": "elicitation/create",
@@ -34,6 +36,7 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
     "ask": [{"who": FORM}],
     "twice": [{"who": FORM}, {"who": FORM}],
     "link": [{"in": LINK}],
+    "named": [{"in": NAMED_LINK}],
     "plain": [{"in": PLAIN_LINK}],
     "sample": [{"capital": SAMPLE}],
     "roots": [{"folders": ROOTS}],
@@ -55,10 +58,15 @@ class Asking(Recorder):
     gates: int = 1
     # What each greeting declared, by session.
     greeted: dict[str, Any] = field(default_factory=dict)
+    # Pages that it says are done with, on the stream beside each session.
+    done: list[str] = field(default_factory=list)
+    beside: int = 0
     _posted: dict[Any, "asyncio.Future[Any]"] = field(default_factory=dict)
 
     def __exit__(self, *error: object) -> None:
         self._give_up()
+        # Nor do the streams beside its sessions.
+        self.legacy = False
         super().__exit__(*error)
 
     def _give_up(self) -> None:
@@ -75,6 +83,7 @@ class Asking(Recorder):
         self.legacy = False
         self.gates = 1
         self.greeted.clear()
+        self.done = []
 
     @property
     def declared(self) -> list[Any]:
@@ -97,6 +106,9 @@ class Asking(Recorder):
             return
         if scope["method"] == "DELETE":
             await _say(send, 200, b"")
+            return
+        if scope["method"] == "GET" and self.legacy:
+            await self._beside(receive, send)
             return
         if scope["method"] == "GET":
             await _say(send, 405, b"")
@@ -123,7 +135,9 @@ class Asking(Recorder):
                 await self._result(send, received, json.dumps({"tools": listed}).encode())
             case "tools/call" if message["params"]["name"] == "gated" and self.gates:
                 self.gates -= 1
-                error = {"code": -32042, "message": "Sign in.", "data": {"elicitations": [GATED]}}
+                named = message["params"]["arguments"].get("page", "e1")
+                page = {**GATED, "elicitationId": named}
+                error = {"code": -32042, "message": "Sign in.", "data": {"elicitations": [page]}}
                 reply = {"jsonrpc": "2.0", "id": message["id"], "error": error}
                 await _say(send, 200, json.dumps(reply).encode())
             case "tools/call":
@@ -154,6 +168,24 @@ class Asking(Recorder):
         text = {"type": "text", "text": json.dumps(answers)}
         reply = {"jsonrpc": "2.0", "id": received.message["id"], "result": {"content": [text]}}
         await _event(send, reply, more=False)
+
+    async def _beside(self, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
+        await send({"type": "http.response.body", "body": b": here\n\n", "more_body": True})
+        gone, told = asyncio.ensure_future(receive()), 0
+        self.beside += 1
+        while not gone.done() and self.legacy:
+            for name in self.done[told:]:
+                method = "notifications/elicitation/complete"
+                note = {"jsonrpc": "2.0", "method": method, "params": {"elicitationId": name}}
+                await _event(send, note, more=True)
+            told = len(self.done)
+            await asyncio.sleep(0.01)
+        self.beside -= 1
+        if not gone.done():
+            gone.cancel()
+            await send({"type": "http.response.body", "body": b""})
 
     async def _answer(self, request: Any, send: Any) -> Any:
         request_id = f"q{len(self.received)}"

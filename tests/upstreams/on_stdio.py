@@ -89,6 +89,14 @@ def call(id_: int, name: str, params: dict[str, Any], line: str) -> None:
             say(id=7, method="roots/list")
             answers.wait_for(2)
             say(id=id_, result=text(json.dumps(answers.got)))
+        case "gate":
+            gated = {"elicitations": [{"mode": "url", "elicitationId": "e1", "url": "https://a/"}]}
+            say(id=id_, error={"code": -32042, "message": "Sign in.", "data": gated})
+        case "opened":
+            for page in ("e2", "e1", "e1", 7):
+                params = {"elicitationId": page}
+                say(method="notifications/elicitation/complete", params=params)
+            say(id=id_, result=text("seen"))
         case "grandchild":
             child = subprocess.Popen(["sleep", "1000"])
             say(id=id_, result=text(str(child.pid)))
