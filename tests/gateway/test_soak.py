@@ -4,6 +4,7 @@ A few cycles here; `SOAK_S=600 python -m pytest tests/gateway/test_soak.py` goes
 What the gateway holds afterwards is what it held after the first cycle.
 """
 
+import asyncio
 import os
 import sys
 import time
@@ -123,9 +124,16 @@ async def forgets(server: Moody) -> None:
 
 async def dies(gateway: psutil.Process) -> None:
     """The process on stdio; a new one may be started a few times a minute."""
-    for child in gateway.children(recursive=True):
-        if "examples.calculator" in " ".join(child.cmdline()):
-            child.kill()
+    pipes = [
+        child
+        for child in gateway.children(recursive=True)
+        if "examples.calculator" in " ".join(child.cmdline())
+    ]
+    for child in pipes:
+        child.kill()
+    # Until the gateway knows: what is sent into a dying process has an outcome that nobody knows.
+    _gone, alive = await asyncio.to_thread(psutil.wait_procs, pipes, 10)
+    assert not alive
 
 
 async def test_an_agent_works_on_whatever_its_servers_do(
