@@ -96,6 +96,7 @@ def claim(call_id: UUID, *, owner: str) -> Sending | None:
         log_level=wishes.log_level,
         revision=call.revision,
         session=wishes.session,
+        trace=wishes.trace,
     )
 
 

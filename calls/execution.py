@@ -87,6 +87,8 @@ class Sending:
     log_level: str = ""
     # Where its agent may hear that a page is done with: by its key; "": nowhere.
     session: str = ""
+    # The trace that it belongs to, for its server to go on with.
+    trace: Mapping[str, str] = field(default_factory=dict)
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
     claimed_at: float = field(default_factory=time.monotonic)
 
@@ -279,6 +281,7 @@ class Engine:
             more=responses(sending.responses) if sending.responses else b"",
             as_task=_runs_as_task(sending.tool),
             asks_pages=sending.revision == MODERN,
+            trace=sending.trace,
             on_page=partial(pages.done, self.journal, sending.session) if sending.session else None,
         )
         target = self._target(sending.tool.connection)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -333,6 +333,8 @@ class Wishes:
     takes_tasks: bool = False
     # Where it may hear that a page is done with: the key of its session.
     session: str = ""
+    # The trace that it belongs to.
+    trace: Mapping[str, str] = field(default_factory=dict)
 
 
 def wishes_of(call_id: UUID) -> Wishes:
@@ -343,4 +345,5 @@ def wishes_of(call_id: UUID) -> Wishes:
         log_level=said.get("log_level", ""),
         takes_tasks=bool(said.get("tasks")),
         session=said.get("session", ""),
+        trace=said.get("trace", {}),
     )

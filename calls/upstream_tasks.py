@@ -72,6 +72,7 @@ def take_over(*, owner: str) -> Sending | None:
         takes_tasks=wishes.takes_tasks,
         revision=call.revision,
         session=wishes.session,
+        trace=wishes.trace,
     )
 
 

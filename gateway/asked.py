@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -55,6 +56,8 @@ class Ask:
     log_level: str = ""
     # Where it may hear that a page is done with: the key of its session; "": nowhere.
     session: str = ""
+    # The trace that it belongs to, in the members of W3C Trace Context.
+    trace: Mapping[str, str] = field(default_factory=dict)
     # The agent's own, by which it may ask again and again for this one call.
     key: str = ""
     # Meant, although it is the same as a call before: the id of that, once it is known.

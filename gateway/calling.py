@@ -22,6 +22,7 @@ from gateway import (
     repeated,
     resuming,
     sessions,
+    tracing,
     waiting,
 )
 from gateway.asked import Ask, Submitted
@@ -114,6 +115,7 @@ async def able(turn: Turn, tool: PublishedTool | None) -> dict[str, Any]:
         "responses": _responses(turn),
         "log_level": await hearing.wanted(turn),
         "session": sessions.session_key(client.session) if client.hears_of_pages else "",
+        "trace": tracing.of(turn.message.meta),
     }
 
 

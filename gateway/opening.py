@@ -71,7 +71,7 @@ def _said(ask: Ask) -> tuple[Any, ...]:
 
 
 def _is_usual(ask: Ask) -> bool:
-    special = ask.key or ask.again or ask.abilities or ask.grant is not None
+    special = ask.key or ask.again or ask.abilities or ask.trace or ask.grant is not None
     return not special and once(ask) is None
 
 
@@ -123,6 +123,8 @@ def _details(ask: Ask, decision: Decision | None) -> dict[str, Any]:
         details["answers"] = ask.abilities
     if ask.takes_tasks:
         details["tasks"] = True
+    if ask.trace:
+        details["trace"] = ask.trace
     if ask.grant is not None:
         details |= {"grant": ask.grant.id, "granted_by": ask.grant.owner}
     if ask.key:

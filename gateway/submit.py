@@ -314,6 +314,7 @@ def _sending(ask: Ask, tool: PublishedTool) -> Sending:
         revision=ask.revision,
         log_level=ask.log_level,
         session=ask.session,
+        trace=ask.trace,
     )
 
 

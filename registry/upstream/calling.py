@@ -10,6 +10,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
+from registry.upstream import wire
 from registry.upstream.values import (
     USUAL,
     Asking,
@@ -59,6 +60,8 @@ class Call:
     asking: Asking | None = None
     abilities: tuple[str, ...] = ()
     rounds: Iterator[int] = field(default_factory=partial(count, 1))
+    # As members of its `_meta`.
+    trace: Mapping[str, str] = field(default_factory=dict)
     # Its agent knows no error that says to open a page first: it is asked to.
     asks_pages: bool = False
     # Gets the name of each page that its server wanted opened and then says to be done with, also
@@ -67,6 +70,18 @@ class Call:
     note_page: Callable[[Any], None] | None = None
     # Beside its arguments: answers to what its server asked, as members of its params.
     more: bytes = b""
+
+    def meta(self, id_: int, *, modern: bool) -> bytes:
+        """The `_meta` of its request."""
+        return wire.meta(
+            modern,
+            token=id_ if self.on_progress else None,
+            log=self.logs_from,
+            key=self.idempotency_key,
+            tasks=self.takes_tasks,
+            words=self.abilities,
+            trace=self.trace,
+        )
 
     @property
     def logs_from(self) -> str:

@@ -368,10 +368,8 @@ class HttpServer:
             raise
 
     def _call_order(self, agreement: Agreement, call: Call, id_: int) -> Order:
-        token = id_ if call.on_progress else None
         modern = agreement.modern
-        log = call.logs_from
-        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
+        meta = call.meta(id_, modern=modern)
         if call.method == wire.TOOLS_CALL:
             head, name = agreement.for_tool(call.name)
             if call.param_headers and modern:

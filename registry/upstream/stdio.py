@@ -256,9 +256,8 @@ class StdioServer:
         return message.value or {}
 
     async def _reply(self, child: Child, call: Call, id_: int, withdrawal: Withdrawal) -> Message:
-        token = id_ if call.on_progress else None
-        modern, log = self._revision == MODERN, call.logs_from
-        meta = wire.meta(modern, token, log, call.idempotency_key, call.takes_tasks, call.abilities)
+        modern = self._revision == MODERN
+        meta = call.meta(id_, modern=modern)
         if call.method == wire.TOOLS_CALL:
             name, as_task = orjson.dumps(call.name), call.as_task and not modern
             line = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)

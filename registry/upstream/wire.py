@@ -82,6 +82,7 @@ def meta(
     key: str = "",
     tasks: bool = False,
     words: Collection[str] = (),
+    trace: Mapping[str, str] | None = None,
 ) -> bytes:
     """The `_meta` member of a request's params, or nothing where none is needed."""
     fields = [_of_all_calls(log, tasks, tuple(words))] if modern else []
@@ -89,6 +90,8 @@ def meta(
         fields.append(b'"progressToken":%d' % token)
     if key:
         fields.append(orjson.dumps({IDEMPOTENCY_KEY: key})[1:-1])
+    if trace:
+        fields.append(orjson.dumps(trace)[1:-1])
     return b'"_meta":{%b}' % b",".join(fields) if fields else b""
 
 
