@@ -2,12 +2,15 @@
 // nobody looked at is not approved by a slip. The server does not rely on it.
 (() => {
   const waiting = new Map();
+  // On a phone they cover the end of the page: nobody sees what stands behind them.
+  const tabs = document.querySelector(".tabs");
+  const covered = tabs && getComputedStyle(tabs).position === "fixed" ? tabs.offsetHeight : 0;
 
   const observer = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (isIntersecting) seen(target);
     }
-  });
+  }, { rootMargin: `0px 0px -${covered}px` });
 
   function seen(mark) {
     observer.unobserve(mark);

@@ -15,6 +15,14 @@ from tests.browser.scene import Office
 from tests.console import scenery
 from tests.processes import Stack
 
+# Until this stands so far above the end of the window, and every observer has heard of it.
+SCROLLED = """(it, above) => {
+  scrollBy({ top: it.getBoundingClientRect().bottom - innerHeight + above, behavior: "instant" });
+  return new Promise((done) => {
+    new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && done()).observe(it);
+  });
+}"""
+
 
 def card(page: Page, office: Office) -> Locator:
     return page.locator(f"#card-{office.held}")
@@ -130,6 +138,19 @@ def test_approve_arms_when_all_arguments_were_in_view(opened: Opened, office: Of
 
     approve.click()
     expect(card(page, office)).to_contain_text("Approved by alice")
+
+
+def test_what_stands_behind_a_phones_tabs_was_not_in_view(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, viewport={"width": 360, "height": 1000})
+    page.goto(f"/queue/{office.held}/")
+    approve = card(page, office).get_by_role("button", name="Approve")
+    end = card(page, office).locator(".arguments > div .end").last
+
+    end.evaluate(SCROLLED, 10)
+    assert approve.get_attribute("aria-disabled") == "true"
+
+    end.evaluate(SCROLLED, 100)
+    expect(approve).not_to_have_attribute("aria-disabled", "true")
 
 
 def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -> None:
