@@ -17,6 +17,7 @@ import uvicorn
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
+from channels.layers import get_channel_layer  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from config.front import Front  # noqa: E402
@@ -34,8 +35,13 @@ IDLE_S = 120
 
 app = Endpoint()
 
+# Imports its broker's client, which takes longer than an agent should wait for its first answer.
+get_channel_layer()
 gc.collect()
 gc.freeze()
+# A call makes and drops hundreds of objects and leaves no cycles behind: the usual 700 would have
+# those of the calls under way looked at again and again.
+gc.set_threshold(10_000)
 
 
 class Server(uvicorn.Server):
