@@ -63,13 +63,13 @@ async def call(turn: Turn) -> bytes:
         return await legacy_tasks.created(turn, submitted)
     if submitted.refusal == "invalid":
         return _violations(turn, submitted)
-    return await answered(turn, submitted, digest=_digest(turn, name, arguments))
-
-
-async def answered(turn: Turn, submitted: Submitted, *, digest: str) -> bytes:
-    """Its answer, or what its agent gets until there is one."""
     if submitted.answer is not None:
         return turn.answered(submitted.answer)
+    return await unanswered(turn, submitted, digest=_digest(turn, name, arguments))
+
+
+async def unanswered(turn: Turn, submitted: Submitted, *, digest: str) -> bytes:
+    """What its agent gets until there is an answer."""
     resuming.follow(turn, submitted.call_id)
     return await pending.answer(
         turn,

@@ -102,7 +102,7 @@ class Endpoint:
                 known.address = toolset, server
         self._used.note(bearer.token_id)
         tools = found.by_server[server] if server else found.by_exposed
-        return Exchange(runtime, snapshot, bearer, found, server, tools, headers)
+        return Exchange(runtime, snapshot, bearer, found, server, tools, headers, known)
 
     def _known(
         self, snapshot: Snapshot, headers: Headers, toolset: str, server: str

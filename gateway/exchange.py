@@ -17,6 +17,7 @@ from calls.progress import OnStep
 from core import abilities
 from gateway import given, large, replies
 from gateway.headers import Headers
+from gateway.known import Known
 from gateway.lines import Lines
 from gateway.messages import Message
 from gateway.revisions import LAST_LEGACY, MISSING_CAPABILITY, MODERN, OLDEST, TASKS
@@ -38,6 +39,8 @@ class Exchange:
     # By the names that stand at this address.
     tools: Mapping[str, PublishedTool]
     headers: Headers
+    # Where requests with the very same head came before.
+    known: Known | None = None
 
     @property
     def place(self) -> str:

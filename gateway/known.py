@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.exchange import Client
+
 # Of a scope, where the server knows the head: what it came to, and the body, all of it.
 KNOWN, BODY = "countersign.known", "countersign.body"
 
@@ -9,8 +14,10 @@ KNOWN, BODY = "countersign.known", "countersign.body"
 class Known:
     """What was found of one head, and holds for every request that has the same."""
 
-    __slots__ = ("address",)
+    __slots__ = ("address", "client")
 
     def __init__(self) -> None:
         # Toolset and server, once origin and form were looked at and nothing was wrong.
         self.address: tuple[str, str] | None = None
+        # What its bodies say once more, and who says it, once neither said anything else.
+        self.client: tuple[bytes, Client] | None = None

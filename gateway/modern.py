@@ -5,8 +5,14 @@ Source: MCP 2026-07-28, basic/index and basic/transports/streamable-http.
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
 from gateway.exchange import Client, named
 from gateway.headers import Headers
+from gateway.known import Known
 from gateway.messages import Message
 from gateway.refusals import Refusal, invalid_params, invalid_request
 from gateway.revisions import (
@@ -21,6 +27,7 @@ from gateway.revisions import (
 
 VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
 _ROUTING = frozenset((VERSION, METHOD, NAME))
+_OF_CLIENTS = (META_VERSION, META_CLIENT, META_CAPABILITIES)
 # What the header Mcp-Name repeats of a method's params.
 _NAMED_BY = {
     "tools/call": "name",
@@ -32,8 +39,24 @@ _NAMED_BY = {
 }
 
 
-def client_of(message: Message, headers: Headers) -> Client:
+def client_of(message: Message, headers: Headers, known: Known | None = None) -> Client:
     """Raises the refusal that the first broken rule calls for."""
+    if known is None:
+        return _client_of(message, headers)
+    # All that the rules look at, beside the head; kept as a digest, since it may be long.
+    said = (message.method, _named(message), *map(message.meta.get, _OF_CLIENTS))
+    digest = sha256(orjson.dumps(said)).digest()
+    if known.client is None or known.client[0] != digest:
+        known.client = digest, _client_of(message, headers)
+    return known.client[1]
+
+
+def _named(message: Message) -> Any:
+    key = _NAMED_BY.get(message.method)
+    return message.params.get(key) if key else None
+
+
+def _client_of(message: Message, headers: Headers) -> Client:
     meta = message.meta
     for key in (META_VERSION, META_CAPABILITIES):
         if key not in meta:

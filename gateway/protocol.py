@@ -129,7 +129,7 @@ async def _hear(exchange: Exchange, message: Message, is_new: bool) -> None:
 
 def _client_of(exchange: Exchange, message: Message, is_new: bool) -> Client:
     if is_new:
-        return modern.client_of(message, exchange.headers)
+        return modern.client_of(message, exchange.headers, exchange.known)
     return legacy.client_of(exchange.headers, exchange.bearer.agent_id)
 
 

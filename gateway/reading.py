@@ -53,7 +53,9 @@ async def ask(
     submitted = await submit(turn.runtime, ask, ear=calling.ear_of(turn, ask))
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(turn, submitted)
-    return await calling.answered(turn, submitted, digest=digest)
+    if submitted.answer is not None:
+        return turn.answered(submitted.answer)
+    return await calling.unanswered(turn, submitted, digest=digest)
 
 
 def _refused(turn: Turn, submitted: Submitted) -> Refusal:
