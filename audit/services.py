@@ -54,6 +54,16 @@ def record(
     )
 
 
+def first_entry(call_id: str) -> str:
+    """SQL that joins, as `e`, the entry with which a call began: looked up by its key for each.
+
+    As a plain join, PostgreSQL may walk through the first entries of all calls for each one, and
+    plan that while its statistics are from when nearly no entry was of a call.
+    """
+    return f"""CROSS JOIN LATERAL (
+        SELECT * FROM audit_entry f WHERE f.call_id = {call_id} AND f.seq = 1 LIMIT 1) e"""
+
+
 def of(person: Any) -> Actor:
     """Whoever is signed in: people live in a higher package and say so themselves."""
     actor: Actor = person.actor

@@ -22,7 +22,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from audit.models import ClockTime, Entry
-from audit.services import Actor, record
+from audit.services import Actor, first_entry, record
 from calls.models import Call, Input
 from calls.states import State
 from calls.transitions import NOTE_TASK
@@ -59,7 +59,9 @@ WITH asked AS MATERIALIZED (
         e.person_id, e.person, e.server, e.tool, e.definition_digest, e.arguments_digest,
         m.message, jsonb_build_object(
             'key', m.key, 'round', m.round, 'method', m.request::json->>'method')
-    FROM made m JOIN audit_entry e ON e.call_id = m.call_id AND e.seq = 1
+    FROM made m """
+    + first_entry("m.call_id")
+    + """
 ), told AS (
     SELECT DISTINCT call_id FROM made
 )

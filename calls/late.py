@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from audit.services import first_entry
 from core.journal import Statement
 
 LATE = Statement(
@@ -33,7 +34,9 @@ WITH asked AS MATERIALIZED (
     SELECT 'call.late_reply', 'system', 'countersign', k.call_id, e.agent_id, e.agent,
         e.person_id, e.person, e.server, e.tool, e.definition_digest, e.arguments_digest,
         k.digest, '', jsonb_build_object('state', k.state, 'attempt', k.fence)
-    FROM kept k JOIN audit_entry e ON e.call_id = k.call_id AND e.seq = 1
+    FROM kept k """
+    + first_entry("k.call_id")
+    + """
 )
 SELECT call_id, pg_notify('countersign_call', call_id::text)::text FROM kept
 """,

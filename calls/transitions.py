@@ -18,7 +18,7 @@ import orjson
 from django.conf import settings
 from django.db import connection
 
-from audit.services import Actor
+from audit.services import Actor, first_entry
 from calls import links
 from calls.repeats import LATELY
 from calls.statements import call_digest, with_arguments
@@ -139,7 +139,9 @@ WITH asked AS MATERIALIZED (
         CASE WHEN m.amendment_id IS NULL THEN e.arguments_digest ELSE (
             SELECT x.arguments_digest FROM calls_amendment x WHERE x.id = m.amendment_id) END,
         COALESCE(m.result_digest, ''), m.reason, m.details
-    FROM moved m JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
+    FROM moved m """
+    + first_entry("m.id")
+    + """
 ), results AS (
     INSERT INTO calls_result (call_id, kind, body, kept_until)
     SELECT id, result_kind, decode(result, 'base64'),
@@ -157,7 +159,8 @@ FROM moved
 )
 
 # A held call is to be sent with other arguments; only for who saw what it was until now.
-AMEND = """
+AMEND = (
+    """
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_record(%s::json) AS r(
         id uuid, seen text, person_id bigint, actor text, arguments text, arguments_digest text,
@@ -186,11 +189,13 @@ WITH asked AS MATERIALIZED (
         'call.amended', 'person', a.person_id, a.actor, m.id, m.seq, 'held', 'held', e.agent_id,
         e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
         a.arguments_digest, a.note, a.details
-    FROM moved m JOIN asked a ON a.id = m.id
-    JOIN audit_entry e ON e.call_id = m.id AND e.seq = 1
+    FROM moved m JOIN asked a ON a.id = m.id """
+    + first_entry("m.id")
+    + """
 )
 SELECT amendment_id FROM moved
 """
+)
 
 
 # No moves: how others can go on with a running call, and a lease that ends before its time.
