@@ -197,6 +197,15 @@ def python_for_everybody() -> str:
     return next((str(path) for path in candidates if is_public(path.resolve())), "")
 
 
+def for_older_python(directory: Path) -> Path:
+    """What the system's Python would have been given, being older: redis-py wants it below 3.11.3,
+    and its authors fill it with nothing but this."""
+    packages = directory / "packages"
+    packages.mkdir(exist_ok=True)
+    (packages / "async_timeout.py").write_text("from asyncio import Timeout, timeout, timeout_at\n")
+    return packages
+
+
 def is_public(path: Path) -> bool:
     return path.exists() and all(one.stat().st_mode & 0o001 for one in (path, *path.parents))
 
@@ -210,7 +219,8 @@ def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path, public_directory
         home.mkdir()
         os.chown(home, user, -1)
 
-    env = {"HOME": str(home), "PYTHONPATH": str(Path(psycopg.__file__).parents[1])}
+    packages = [str(Path(psycopg.__file__).parents[1]), str(for_older_python(public_directory))]
+    env = {"HOME": str(home), "PYTHONPATH": os.pathsep.join(packages)}
     up = Up(home / "data", user=user, env=env)
     up.python = python_for_everybody() if user else sys.executable
     with up:
