@@ -15,6 +15,9 @@ import orjson
 import psycopg
 from psycopg import errors, pq
 
+# How often is looked by oneself whether the database has answered.
+LOOK_S = 0.5
+
 Row = tuple[Any, ...]
 Prepared = Sequence[tuple[str, bytes]]
 
@@ -43,6 +46,7 @@ class Pipeline:
         self._socket = self._link.socket
         self._loop.add_reader(self._socket, self._readable)
         self._writes = False
+        self._timer = self._loop.call_later(LOOK_S, self._look)
 
     async def transact(self, sheets: Prepared) -> list[list[Row]]:
         """The rows of each sheet. Raises what the database says, and then nothing was done."""
@@ -97,6 +101,12 @@ class Pipeline:
         except psycopg.Error as error:
             self._broken(error)
 
+    def _look(self) -> None:
+        """libuv listens no more to a socket that was reset, and tells nobody."""
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        if self._done is not None and not self._done.done():
+            self._readable()
+
     def _take(self) -> None:
         link, ends = self._link, 0
         while ends < 2 and not link.is_busy():
@@ -120,6 +130,7 @@ class Pipeline:
 
     def _deaf(self) -> None:
         """Before the socket is closed: its number may soon be another's."""
+        self._timer.cancel()
         if self._socket >= 0:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)

@@ -1,15 +1,19 @@
 """Group commit: shared transactions, separate fates."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
 import pytest
+import uvloop
 from psycopg import sql
 
 from core.errors import RecordUnavailable
 from core.journal import Journal, Statement
+from core.pipeline import Pipeline
 
 PUT = Statement(
     "put",
@@ -27,6 +31,9 @@ MARK = Statement(
     """,
     order=2,
 )
+
+
+ASKED = [("SELECT %s::text, pg_backend_pid()", b"")]
 
 
 @pytest.fixture
@@ -107,6 +114,27 @@ async def test_it_goes_on_after_its_connection_was_cut(journal: Journal, url: st
     await journal.write(note(2), within=30)
 
     assert set(notes(url)) == {"1", "2"}
+
+
+def test_a_connection_that_is_reset_is_over_for_uvloop_too(url: str) -> None:
+    async def reset() -> None:
+        pipeline = Pipeline(await psycopg.AsyncConnection.connect(url, autocommit=True))
+        ((_, pid),) = (await pipeline.transact(ASKED))[0]
+        # What it is sent now it never reads, and so its end resets the connection.
+        os.kill(pid, signal.SIGSTOP)
+        waiting = asyncio.create_task(pipeline.transact(ASKED))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+
+        async with asyncio.timeout(20):
+            with pytest.raises(psycopg.OperationalError):
+                await waiting
+
+        assert pipeline.is_over
+        await pipeline.aclose()
+
+    uvloop.run(reset())
 
 
 async def test_it_says_so_when_the_record_cannot_be_written_in_time() -> None:
