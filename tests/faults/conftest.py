@@ -64,6 +64,10 @@ class Database:
         if self.process.poll() is not None:
             self._start()
         self.urls = self._all.clone()
+        # What sequences of a template have ahead stands in the log of the template alone: after a
+        # crash the clone's would give the same numbers again, until there was a checkpoint.
+        with self._all.superuser(self.urls) as connection:
+            connection.execute("CHECKPOINT")
         return self
 
 
