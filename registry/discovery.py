@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from audit.services import SYSTEM, record
 from core.text import revealed
-from registry import definitions, keeping, methods, names, services, versions
+from registry import definitions, extensions, keeping, methods, names, services, versions
 from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Discovery, Item, Server, Tool
 from registry.upstream import Discovery as Found
@@ -225,11 +225,13 @@ class _Look:
     def at(self, found: Found) -> None:
         offered = methods.unknown(_listed(found))
         for tool in found.tools:
-            if tool["name"] in methods.METHODS:
-                self._leave_out(tool["name"], _("Methods of MCP are called so."))
+            if methods.is_one(tool["name"]):
+                # It could pass for the method that has this name here, or once had.
+                self._leave_out(tool["name"], _("Methods are called so: rename it there."))
             elif self._take(tool):
                 offered.add(tool["name"])
-        for method in _methods(found):
+        listed = map(extensions.definition, self._server.methods)
+        for method in (*_methods(found), *listed):
             self._take(method)
             offered.add(method["name"])
         for name, why in found.left_out:
@@ -289,10 +291,8 @@ class _Look:
         self._moves[versions.see(row, digest=digest, body=body, by=SYSTEM)] += 1
 
     def _new(self, name: str) -> Tool:
-        if name in methods.METHODS:
-            exposed_name = f"{self._server.slug}.{name}"
-        else:
-            exposed_name = names.exposed(self._server.slug, name, self._taken)
+        placed = names.of_method if methods.is_one(name) else names.exposed
+        exposed_name = placed(self._server.slug, name, self._taken)
         self._taken.add(exposed_name)
         return Tool.objects.create(server=self._server, name=name, exposed_name=exposed_name)
 

@@ -81,6 +81,11 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
+def is_one(name: str) -> bool:
+    """Of what a server has under this name: is it a method, and no tool? No tool's has a slash."""
+    return "/" in name
+
+
 def of(
     listed: Mapping[Item.Kind, Listed], capabilities: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:

@@ -77,12 +77,23 @@ def exposed(slug: str, name: str, taken: Names) -> str:
         )
     if name.casefold().startswith(f"{RESERVED}."):
         raise NameRefused(_("Names that begin with “%s.” are ours.") % RESERVED)
+    _check_like(whole, taken)
+    return whole
+
+
+def of_method(slug: str, method: str, taken: Names) -> str:
+    """What people and rules call it: agents have the method's own name. Raises NameRefused."""
+    whole = f"{slug}.{method}"
+    _check_like(whole, taken)
+    return whole
+
+
+def _check_like(whole: str, taken: Names) -> None:
     if other := taken.like(whole):
         raise NameRefused(
             _("“%(name)s” could pass for “%(other)s”: rename it there.")
             % {"name": whole, "other": other}
         )
-    return whole
 
 
 def _looks(name: str) -> Iterable[str]:

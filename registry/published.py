@@ -108,7 +108,7 @@ class PublishedTool:
     @property
     def method(self) -> str:
         """How its server is asked: what is no tool of it is a method of its own."""
-        return self.name if self.name in methods.METHODS else CALL
+        return self.name if methods.is_one(self.name) else CALL
 
     def violations(self, arguments: Any) -> list[Violation]:
         return self.shape.violations(arguments)

@@ -18,7 +18,7 @@ from audit.services import Actor, record
 from core import outbound
 from core.errors import CountersignError
 from core.text import revealed
-from registry import definitions, keeping, names, secrets, versions
+from registry import definitions, extensions, keeping, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
 from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
 
@@ -122,6 +122,26 @@ def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> N
         return
     server.relays = relays
     record("server.relays_set", actor=acting(by), server=server.slug, relays=relays)
+
+
+@transaction.atomic
+def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> bool:
+    """Which methods of extensions agents may ask the server by; whether that is another list.
+
+    What is new waits for the next look and then to be published; what is gone is taken from agents
+    at once, and would have to be published anew. Raises MethodRefused.
+    """
+    listed = extensions.checked(methods)
+    _locked(server)
+    if listed == server.methods:
+        return False
+    gone = server.tools.filter(name__in=set(server.methods) - set(listed))
+    server.methods = listed
+    server.save(update_fields=["methods"])
+    record("server.methods_set", actor=acting(by), server=server.slug, methods=listed)
+    for tool in gone:
+        retire(tool, by=by)
+    return True
 
 
 @transaction.atomic

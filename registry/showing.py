@@ -13,7 +13,7 @@ from accounts.models import User
 from accounts.services import acting
 from audit.services import record
 from core.errors import CountersignError
-from registry import methods, names, schemas, shown
+from registry import names, schemas, shown
 from registry.models import NAME, ShownTool, Tool, Toolset
 from registry.published import Shape
 
@@ -33,7 +33,7 @@ class NotShown(CountersignError):
 def tools_of(toolset: Toolset) -> QuerySet[Tool]:
     """Without what stands for a server's other methods, which agents see by no name."""
     mine = Q(server__in=toolset.servers.all()) | Q(pk__in=toolset.tools.values("pk"))
-    return Tool.objects.filter(mine).exclude(name__in=methods.METHODS)
+    return Tool.objects.filter(mine).exclude(name__contains="/")
 
 
 @transaction.atomic

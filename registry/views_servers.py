@@ -18,7 +18,7 @@ from accounts.http import ConsoleRequest
 from core import loop
 from core.errors import CountersignError
 from core.http import is_htmx, page
-from registry import discovery, pasting, services
+from registry import discovery, extensions, pasting, services
 from registry.connections import Commands, Unreachable
 from registry.models import Item, Server, Tool
 from registry.names import NameRefused
@@ -162,6 +162,24 @@ class PasteForm(forms.Form):
         return asked
 
 
+class MethodsForm(forms.Form):
+    methods = forms.CharField(
+        label=gettext_lazy("Methods of extensions"),
+        required=False,
+        widget=forms.Textarea(
+            attrs={"rows": 3, "class": "mono", "spellcheck": "false", "placeholder": "acme/search"}
+        ),
+        help_text=gettext_lazy("One a line. Each waits like a new tool until it is published."),
+    )
+
+    def clean_methods(self) -> list[str]:
+        lines = map(str.strip, self.cleaned_data["methods"].splitlines())
+        try:
+            return extensions.checked(filter(None, lines))
+        except extensions.MethodRefused as error:
+            raise forms.ValidationError(str(error)) from error
+
+
 WAYS: dict[str, type[UrlForm | CommandForm | PasteForm]] = {
     "url": UrlForm,
     "command": CommandForm,
@@ -188,17 +206,28 @@ def register(request: ConsoleRequest) -> HttpResponse:
 @page("registry.change_server", "GET", "HEAD", "POST")
 def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(Server, slug=slug)
-    part = _UrlPart if server.transport == Server.Transport.HTTP else _CommandPart
-    now = {"url": server.url, "command": server.command}
-    form = part(request.POST or None, initial=now)
+    lists = "methods" in request.POST
+    posted = request.POST or None
+    form = _reach_form(server, None if lists else posted)
+    listed = {"methods": "\n".join(server.methods)}
+    methods = MethodsForm(posted if lists else None, initial=listed)
     context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
-    context["relays"] = Server.Relay.choices
-    if request.method == "POST" and form.is_valid():
+    context |= {"relays": Server.Relay.choices, "methods": methods}
+    if methods.is_valid():
+        _list_methods(request, server, methods)
+        return redirect("registry:review", slug)
+    if form.is_valid():
         if "test" in request.POST:
             context["looks"] = [_look(slug, form.reach())]
         elif _reconnect(request, server, form):
             return redirect("registry:review", slug)
     return _answer(request, "registry/server_edit.html", context)
+
+
+def _reach_form(server: Server, posted: Any) -> _UrlPart | _CommandPart:
+    now = {"url": server.url, "command": server.command}
+    part = _UrlPart if server.transport == Server.Transport.HTTP else _CommandPart
+    return part(posted, initial=now)
 
 
 @page("registry.change_server", "POST")
@@ -270,6 +299,13 @@ def _reconnect(request: ConsoleRequest, server: Server, form: _UrlPart | _Comman
     loop.run(discovery.look_at([server.pk]), timeout=90)
     messages.success(request, _("“%s” is reached in the new way.") % server.slug)
     return True
+
+
+def _list_methods(request: ConsoleRequest, server: Server, form: MethodsForm) -> None:
+    if services.set_methods(server, form.cleaned_data["methods"], by=request.user):
+        # What is new appears at a look, and whoever listed it wants to publish it now.
+        loop.run(discovery.look_at([server.pk]), timeout=90)
+    messages.success(request, _("What “%s” may be asked beyond MCP is set.") % server.slug)
 
 
 def _complain(form: forms.Form, error: CountersignError) -> None:

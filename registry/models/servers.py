@@ -57,6 +57,14 @@ class Server(models.Model):
         db_default=["elicitation", "roots"],
         blank=True,
     )
+    # Those of extensions of MCP that agents may ask it by (registry/extensions.py).
+    methods = ArrayField(
+        models.CharField(max_length=100),
+        verbose_name=_("methods of extensions"),
+        default=list,
+        db_default=[],
+        blank=True,
+    )
 
     revision = models.CharField(max_length=10, blank=True, editable=False)
     # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
@@ -85,6 +93,7 @@ class Server(models.Model):
             "connection_version",
             "enabled",
             "relays",
+            "methods",
             "revision",
             "by_events",
             "tells_of_updates",

@@ -77,7 +77,8 @@ class Tool(models.Model):
     server = models.ForeignKey(Server, models.PROTECT, related_name="tools")
     # As its server calls it, and as agents see it.
     name = models.CharField(max_length=200)
-    exposed_name = models.CharField(max_length=64, unique=True, validators=[NAME])
+    # Longer than clients accept only where it stands for a method, which is called by no such name.
+    exposed_name = models.CharField(max_length=140, unique=True, validators=[NAME])
     state = models.CharField(max_length=9, choices=State, default=State.NEW)
     published = models.ForeignKey(
         "Definition", models.PROTECT, null=True, blank=True, related_name="+"

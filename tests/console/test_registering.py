@@ -348,6 +348,92 @@ def test_what_a_server_may_ask_of_agents_is_set_and_recorded(as_olga: Client, ol
     assert server.relays == []
 
 
+def test_methods_of_extensions_are_listed_and_wait_to_be_published(
+    as_olga: Client, address: str
+) -> None:
+    register(as_olga, slug="calc", url=address)
+    lists = reverse("registry:edit_server", args=["calc"])
+
+    page = as_olga.post(lists, {"methods": " acme/search\r\n\r\nacme/versions "}, follow=True)
+
+    assert "calc.acme/search" in page.text
+    assert "calc.acme/versions" in page.text
+    server = Server.objects.get()
+    assert server.methods == ["acme/search", "acme/versions"]
+    entry = Entry.objects.get(action="server.methods_set")
+    assert (entry.actor, entry.details["methods"]) == ("olga", server.methods)
+    as_olga.post(lists, {"methods": "acme/versions\nacme/search"})
+    assert Entry.objects.filter(action="server.methods_set").count() == 1
+    as_olga.post(lists, {"methods": "acme/versions"})
+    states = Tool.objects.values_list("name", "state").order_by("name")
+    assert list(states) == [("acme/search", "retired"), ("acme/versions", "new"), ("add", "new")]
+    gone = Entry.objects.get(action="tool.retired")
+    assert (gone.actor, gone.tool) == ("olga", "calc.acme/search")
+
+
+def test_a_method_has_pages_like_a_tool(as_olga: Client, address: str) -> None:
+    register(as_olga, slug="calc", url=address)
+    lists = reverse("registry:edit_server", args=["calc"])
+    as_olga.post(lists, {"methods": "acme/versions"})
+
+    page = as_olga.get(reverse("registry:tool", args=["calc.acme/versions"]))
+
+    assert "calc.acme/versions" in page.text
+    versions = reverse("registry:tool_versions", args=["calc.acme/versions"])
+    assert versions in page.text
+    assert as_olga.get(versions).status_code == 200
+    latest = Tool.objects.get(name="acme/versions").latest
+    assert latest is not None
+    publish = reverse("registry:publish", args=["calc.acme/versions"])
+    as_olga.post(publish, {"digest": latest.digest})
+    assert Tool.objects.get(name="acme/versions").state == Tool.State.PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("acme/search\ntools/acme", "“tools/acme” is a method of MCP itself"),
+        ("Resources/Read", "“Resources/Read” is a method of MCP itself"),
+        ("initialize", "“initialize” is a method of MCP itself"),
+        ("acme", "“acme” is no method of an extension: write prefix/name"),
+        ("acme//search", "is no method of an extension"),
+        ("acme/suche nach", "is no method of an extension"),
+        ("acme/söka", "is no method of an extension"),
+        ("a/" + "b" * 99, "has 101 characters, of which 100 are allowed"),
+        ("acme/search\nacme/Search", "only one of them can be listed"),
+        ("\n".join(f"acme/{n}x{n}" for n in range(51)), "At most 50 methods"),
+    ],
+)
+def test_what_no_extension_can_have_is_refused_at_the_field(
+    as_olga: Client, olga: User, given: str, said: str
+) -> None:
+    scenery.server("calc", olga, scenery.ADD)
+
+    page = as_olga.post(reverse("registry:edit_server", args=["calc"]), {"methods": given})
+
+    assert said in page.text
+    assert 'id="id_methods_error"' in page.text
+    assert 'id="id_url_error"' not in page.text
+    assert given.splitlines()[0] in page.text
+    assert Server.objects.get().methods == []
+    assert not Entry.objects.filter(action="server.methods_set").exists()
+
+
+def test_as_many_and_as_long_as_there_may_be_are_taken(as_olga: Client, address: str) -> None:
+    slug = "s" * 32
+    register(as_olga, slug=slug, url=address)
+    methods = sorted(f"{'a' * 48}.$-_/{n:02}{'x' * 45}" for n in range(50))
+    assert {len(method) for method in methods} == {100}
+
+    lists = reverse("registry:edit_server", args=[slug])
+    page = as_olga.post(lists, {"methods": "\n".join(methods)}, follow=True)
+
+    assert page.status_code == 200
+    found = Tool.objects.filter(name__contains="/").values_list("name", flat=True)
+    assert sorted(found) == methods
+    assert as_olga.get(reverse("registry:tool", args=[f"{slug}.{methods[0]}"])).status_code == 200
+
+
 def test_a_server_is_switched_off_and_on(as_olga: Client, olga: User) -> None:
     server = scenery.server("calc", olga, scenery.ADD)
     switch = reverse("registry:set_server_enabled", args=["calc"])

@@ -592,3 +592,35 @@ def test_a_look_that_fails_here_keeps_no_other_server_from_being_asked(
     (row,) = calculator.discoveries.all()
     assert (row.succeeded, row.summary) == (False, "This look failed: see the log.")
     assert "registry_exposed_in_any_case" in caplog.text or "exposed_name" in caplog.text
+
+
+def test_a_tool_cannot_be_called_like_a_method_that_is_or_was_listed(
+    known: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    services.set_methods(known, ["acme/search"], by=olga)
+    look(known)
+    offering.tools = [ADD, {**ADD, "name": "acme/search", "title": "Trust me"}]
+
+    rows = [look(known)]
+    services.set_methods(known, [], by=olga)
+    rows.append(look(known))
+
+    said = "“acme/search” is left out: Methods are called so: rename it there."
+    assert all(said in row.summary for row in rows)
+    tool = Tool.objects.get(name="acme/search")
+    assert tool.latest is not None
+    assert (tool.latest.version, tool.latest.content["title"]) == (1, "acme/search")
+    assert tool.state == Tool.State.RETIRED
+
+
+def test_a_method_that_could_pass_for_one_before_is_left_out(
+    known: Server, look: Look, olga: User
+) -> None:
+    services.set_methods(known, ["acme/Search"], by=olga)
+    look(known)
+    services.set_methods(known, ["acme/search"], by=olga)
+
+    row = look(known)
+
+    assert "could pass for" in row.summary
+    assert not Tool.objects.filter(name="acme/search").exists()
