@@ -37,6 +37,7 @@ from core import abilities
 from core.errors import CountersignError
 from core.journal import Journal
 from core.live import Bell
+from registry.methods import METHODS
 from registry.published import CALL, Connection, PublishedTool
 from registry.upstream import (
     MODERN,
@@ -408,6 +409,9 @@ def _named(sending: Sending) -> str:
     """What a header repeats, so that whoever stands between can route by it."""
     if sending.tool.method == CALL:
         return sending.tool.name
+    if sending.tool.method not in METHODS:
+        # What an extension repeats, nobody here knows.
+        return ""
     params = orjson.loads(sending.arguments)
     return str(params.get("uri") or params.get("name") or "")
 

@@ -81,7 +81,7 @@ async def unanswered(turn: Turn, submitted: Submitted, *, digest: str) -> bytes:
 
 
 async def _submit(turn: Turn, tool: PublishedTool | None, name: str, arguments: bytes) -> Submitted:
-    key, again = _asides(turn)
+    key, again = asides_of(turn)
     ask = Ask(
         bearer=turn.exchange.bearer,
         toolset=turn.exchange.toolset,
@@ -143,7 +143,8 @@ def gone(turn: Turn, ask: Ask) -> OnGone:
     return waiting.gone(turn.runtime, ask.call_id, by)
 
 
-def _asides(turn: Turn) -> tuple[str, bool]:
+def asides_of(turn: Turn) -> tuple[str, bool]:
+    """Its own key for this one call; and whether it is meant although it is the same again."""
     headers, meta = turn.exchange.headers, turn.message.meta
     try:
         return asides.key_of(headers.text(asides.KEY_HEADER), meta), asides.again_of(meta)

@@ -23,9 +23,10 @@ from gateway.messages import Message
 from gateway.revisions import LAST_LEGACY, MISSING_CAPABILITY, MODERN, OLDEST, TASKS
 from gateway.runtime import Runtime, Snapshot
 from gateway.stream import Progress, Reply
+from registry import extensions
 from registry.methods import METHODS
 from registry.offered import Offered
-from registry.published import PublishedTool, PublishedToolset
+from registry.published import CALL, PublishedTool, PublishedToolset
 
 
 # Not frozen: made for every call, and setting fields past the guard costs three times as much.
@@ -164,7 +165,8 @@ class Turn:
     @property
     def reads(self) -> bool:
         """Answers to these have no place for a sentence, and no tasks."""
-        return self.message.method in METHODS
+        method = self.message.method
+        return method != CALL and (method in METHODS or extensions.is_one(method))
 
     @property
     def takes_tasks(self) -> bool:

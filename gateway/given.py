@@ -1,5 +1,6 @@
-"""What agents get of a resource that they read, a prompt that they got or an argument that was
-completed: a result as its server wrote it, or a JSON-RPC error, since these have no other form."""
+"""What agents get of a resource that they read, a prompt that they got, an argument that was
+completed or a method of an extension: a result as its server wrote it, or a JSON-RPC error, since
+these have no other form."""
 
 from __future__ import annotations
 
@@ -74,18 +75,18 @@ _CACHING = {"ttlMs": "0", "cacheScope": '"private"'}
 
 def as_tool(answer: bytes) -> bytes:
     """For a tool of ours that brings what was read: as the result of a tool."""
-    if not any(name in answer for name in _READ):
+    if answer.startswith(_OF_TOOLS):
         return answer
     value = orjson.loads(answer)
     match value:
-        case {"content": _}:
+        case {"content": list(_)} | {"structuredContent": _} | {"isError": _}:
             return answer
         case {"contents": list(contents)}:
             items = [{"type": "resource", "resource": one} for one in contents]
             return orjson.dumps({"content": items})
-        case {"messages": _} | {"completion": _}:
-            return orjson.dumps({"content": [{"type": "text", "text": answer.decode()}]})
-    return answer
+    # Messages, a completion, or whatever an extension gives.
+    return orjson.dumps({"content": [{"type": "text", "text": answer.decode()}]})
 
 
-_READ = (b'"contents"', b'"messages"', b'"completion"')
+# As most are written; of the others a closer look tells.
+_OF_TOOLS = (b'{"content":', b'{"resultType":"complete","content":')

@@ -123,6 +123,19 @@ def raw_arguments(message: Message) -> bytes:
     return strict_json.one_line(message.text[start:end])
 
 
+def raw_members(message: Message) -> dict[str, orjson.Fragment]:
+    """What stands in params, by name and in order, each in its very characters on one line."""
+    if message.plain:
+        plain = message.params.items()
+        return {name: orjson.Fragment(orjson.dumps(value)) for name, value in plain}
+    if not message.params:
+        return {}
+    text = message.text
+    found = strict_json.spans(text, strict_json.spans(text)["params"][0])
+    lines = {name: strict_json.one_line(text[start:end]) for name, (start, end) in found.items()}
+    return {name: orjson.Fragment(line) for name, line in lines.items()}
+
+
 def _span(text: str) -> tuple[int, int]:
     # Unless it is escaped or comes again, the name stands where the arguments are: a quoted
     # value would be a second one.

@@ -18,7 +18,9 @@ from calls.states import State
 from gateway import handles, hearing, lookups, questions, replies, task_methods, waiting, wording
 from gateway.exchange import Turn
 from gateway.watch import Asked
+from registry.methods import GET
 from registry.models import OwnTool
+from registry.published import CALL
 
 # SDKs give up at the tenth round: the last one must be an answer.
 ROUNDS = 9
@@ -133,9 +135,16 @@ def _page(turn: Turn, call_id: UUID) -> dict[str, Any]:
     params = {
         "mode": "url",
         "url": wording.page_of(call_id),
-        "message": said % {"tool": turn.message.params.get("name") or turn.message.method},
+        "message": said % {"tool": _asked_for(turn)},
     }
     return {"method": "elicitation/create", "params": params}
+
+
+def _asked_for(turn: Turn) -> str:
+    """The tool or prompt; elsewhere a name may be anything."""
+    method = turn.message.method
+    named = method in (CALL, GET) and turn.message.params.get("name")
+    return str(named or method)
 
 
 async def _held(turn: Turn, state: handles.State) -> bytes:

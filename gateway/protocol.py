@@ -12,6 +12,7 @@ from core.errors import RecordUnavailable
 from gateway import (
     batches,
     calling,
+    extensions,
     hearing,
     legacy,
     legacy_tasks,
@@ -34,7 +35,6 @@ from gateway.revisions import (
     LAST_LEGACY,
     LEGACY,
     META_VERSION,
-    METHOD_NOT_FOUND,
     MODERN,
 )
 from gateway.stream import Reply, accepted, progress_of, respond
@@ -146,7 +146,10 @@ async def _answered(
     exchange: Exchange, client: Client, message: Message, reply: Reply
 ) -> tuple[int, bytes]:
     try:
-        handler = _handler(client, message)
+        handler = _METHODS[client.revision].get(message.method)
+        if handler is None:
+            exchange = await extensions.served(exchange, message.method)
+            handler = extensions.ask
         progress = progress_of(reply, message.meta.get("progressToken"))
         turn = Turn(exchange, client, message, reply, progress)
         body = await handler(turn)
@@ -163,13 +166,6 @@ async def _answered(
         log.exception("%s failed", message.method)
         failed = Refusal(500, "The gateway failed; see its log.", code=INTERNAL_ERROR)
         return failed.status, failed.body(message.id)
-
-
-def _handler(client: Client, message: Message) -> Handler:
-    handler = _METHODS[client.revision].get(message.method)
-    if handler is None:
-        raise Refusal(404, f"No method {message.method[:100]} here.", code=METHOD_NOT_FOUND)
-    return handler
 
 
 async def _answer_batch(exchange: Exchange, batch: list[Message], receive: Any, send: Any) -> None:

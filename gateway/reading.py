@@ -1,5 +1,5 @@
-"""resources/read, prompts/get and completion/complete of servers: calls like those of tools, by the
-one door, that answer in another form."""
+"""resources/read, prompts/get, completion/complete and methods of extensions: calls like those of
+tools, by the one door, that answer in another form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.exchange import Turn
 from gateway.refusals import Refusal
 from gateway.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from gateway.submit import submit
-from registry.methods import COMPLETE, GET, READ
+from registry.methods import COMPLETE, GET, METHODS, READ
 from registry.published import PublishedTool, Violation
 
 
@@ -31,6 +31,8 @@ async def ask(
     digest = handles.asked(turn.exchange.place, method, arguments)
     if turn.client.modern and "requestState" in turn.message.params:
         return await pending.retried(turn, digest=digest)
+    # By the protocol the others change nothing, and may be asked for again and again.
+    key, again = ("", False) if method in METHODS else calling.asides_of(turn)
     ask = Ask(
         bearer=turn.exchange.bearer,
         toolset=turn.exchange.toolset,
@@ -42,6 +44,8 @@ async def ask(
         revision=turn.client.revision,
         client=turn.client.name,
         request_key=calling.key_of(turn),
+        key=key,
+        again=again,
         wrong=wrong,
         # Nobody decides on each letter that is typed.
         at_once=method == COMPLETE,
@@ -49,7 +53,7 @@ async def ask(
         **({} if method == COMPLETE else await calling.able(turn, tool)),
     )
     resuming.follow(turn, ask.call_id)
-    turn.reply.linger(calling.gone(turn, ask))
+    turn.reply.linger(None if key else calling.gone(turn, ask))
     submitted = await submit(turn.runtime, ask, ear=calling.ear_of(turn, ask))
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(turn, submitted)
