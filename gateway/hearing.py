@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from calls.logs import Place
+from core.levels import LEVELS
 from gateway.exchange import Turn
-from gateway.lines import LEVELS, Lines
+from gateway.lines import Lines
 from gateway.refusals import invalid_params
 from gateway.revisions import META
 from gateway.sessions import session_key

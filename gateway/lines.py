@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 
 from calls.logs import FIRST, Place
+from core.levels import LEVELS
 from gateway.stream import Reply
-
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
 class Lines:

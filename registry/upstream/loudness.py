@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+from core.levels import LEVELS
+
 SET_LEVEL = "logging/setLevel"
 # For who hears it, and does not say from where on.
 _USUAL = "info"

@@ -70,11 +70,6 @@
     return !old.isEqualNode(part);
   }
 
-  function isFilledAlike(old, part) {
-    const [shown, fresh] = [[...old.childNodes], [...part.childNodes]];
-    return shown.length === fresh.length && fresh.every((node, n) => node.isEqualNode(shown[n]));
-  }
-
   function draw(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body;
     for (const part of [...fresh.children]) {
@@ -125,10 +120,8 @@
   });
 
   document.body.addEventListener("htmx:oobBeforeSwap", ({ target, detail }) => {
-    const part = detail.fragment.id === target.id ? detail.fragment : detail.fragment.firstElementChild;
-    if (part?.id !== target.id) return;
-    const same = detail.fragment === part ? isFilledAlike(target, part) : !isNews(target, part);
-    if (same) detail.shouldSwap = false;
+    const part = detail.fragment.firstElementChild;
+    if (part?.id === target.id && !isNews(target, part)) detail.shouldSwap = false;
   });
 
   document.body.addEventListener("htmx:afterRequest", ({ detail }) => {

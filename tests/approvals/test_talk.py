@@ -211,7 +211,7 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
 
     assert f'id="votes-{held}" hx-swap-oob="true"' in page
     assert "I would not." in page
-    assert f'<div id="said-n-{held}" hx-swap-oob="innerHTML">1 comment</div>' in page
+    assert f'<span id="said-n-{held}" hx-swap-oob="true">1 comment</span>' in page
     assert as_alice.get(reverse("approvals:news"), {"shown": "x"}).status_code == 200
 
 

@@ -167,7 +167,7 @@ def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -
     refuse(item)
     expect(item).to_contain_text("Refused by alice")
 
-    expect(alice.locator("#queue-news")).to_have_role("status")
+    expect(alice.locator(".news")).to_have_role("status")
     expect(alice.locator("#messages")).to_have_role("status")
     main = alice.get_by_role("navigation", name="Main")
     expect(main.get_by_role("link", name="Queue 1 waiting for a decision")).to_be_visible()
