@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,19 @@ SYSTEM = Actor("system", None, "countersign")
 POLICY = Actor("policy", None, "policy")
 
 
-def record(
+def record(action: str, *, actor: Actor, **facts: Any) -> Entry:
+    """Write one entry in the current transaction; `facts` as `entry` takes them."""
+    made = entry(action, actor=actor, **facts)
+    made.save(force_insert=True)
+    return made
+
+
+def record_all(entries: Iterable[Entry]) -> None:
+    """The same with many, in their order."""
+    Entry.objects.bulk_create(entries)
+
+
+def entry(
     action: str,
     *,
     actor: Actor,
@@ -37,8 +49,8 @@ def record(
     definition_digest: str = "",
     **details: Any,
 ) -> Entry:
-    """Write one entry in the current transaction. `details` are facts of ours."""
-    return Entry.objects.create(
+    """One that is not written yet. `details` are facts of ours."""
+    return Entry(
         action=action,
         actor_kind=actor.kind,
         actor_id=actor.id,

@@ -224,18 +224,22 @@ class _Look:
 
     def at(self, found: Found) -> None:
         offered = methods.unknown(_listed(found))
+        taken = []
         for tool in found.tools:
             if methods.is_one(tool["name"]):
                 # It could pass for the method that has this name here, or once had.
                 self._leave_out(tool["name"], _("Methods are called so: rename it there."))
-            elif self._take(tool):
+            elif sighting := self._taken_in(tool):
+                taken.append(sighting)
                 offered.add(tool["name"])
         listed = map(extensions.definition, self._server.methods)
         for method in (*_methods(found), *listed):
-            self._take(method)
+            if sighting := self._taken_in(method):
+                taken.append(sighting)
             offered.add(method["name"])
         for name, why in found.left_out:
             self._leave_out(name, why)
+        self._moves.update(versions.see_all(taken, by=SYSTEM))
         for name, known in self._known.items():
             if name not in offered:
                 self._moves[versions.miss(known, by=SYSTEM)] += 1
@@ -254,27 +258,32 @@ class _Look:
             for action in shelf.miss_others(by=SYSTEM):
                 self._moves[action] += 1
 
-    def _take(self, tool: Mapping[str, Any]) -> bool:
+    def _taken_in(self, tool: Mapping[str, Any]) -> versions.Sighting | None:
         try:
-            self._see(tool)
+            body = definitions.body(tool)
+            digest = definitions.digest(self._identity, tool)
+            row = self._known.get(tool["name"]) or self._new(tool["name"])
         except (definitions.Unreadable, names.NameRefused) as error:
             self._leave_out(tool["name"], str(error))
-            return False
-        return True
+            return None
+        return versions.Sighting(row, digest, body)
 
     def publish(self) -> None:
         reason = _("Published on first discovery, as this installation is set up.")
-        for tool in self._server.tools.filter(state=Tool.State.NEW).select_related("latest"):
-            if tool.latest is None:
-                continue
-            if problems := definitions.problems(tool.latest.content):
-                self._said.append(f"{tool.exposed_name}: {' '.join(problems)}")
-                continue
-            services.offer(tool, tool.latest, actor=SYSTEM, person=None, reason=reason)
-            self._moves["definition.published"] += 1
+        new = self._server.tools.filter(state=Tool.State.NEW, latest__isnull=False)
+        well = [tool for tool in new.select_related("latest") if self._is_well(tool)]
+        if well:
+            versions.publish_new(well, by=SYSTEM, reason=reason)
+            self._moves["definition.published"] += len(well)
         for item in self._server.items.waiting().for_change():
             keeping.publish(item, actor=SYSTEM, reason=reason)
             self._moves["item.published"] += 1
+
+    def _is_well(self, tool: Tool) -> bool:
+        problems = definitions.problems(tool.latest.content) if tool.latest else []
+        if problems:
+            self._said.append(f"{tool.exposed_name}: {' '.join(problems)}")
+        return not problems
 
     @property
     def moved(self) -> bool:
@@ -284,17 +293,11 @@ class _Look:
         moved = [_moved(action, n) for action, n in sorted(self._moves.items()) if action]
         return revealed("\n".join([" ".join([*_counted(found), *moved]), *self._said])[:20_000])
 
-    def _see(self, tool: Mapping[str, Any]) -> None:
-        body = definitions.body(tool)
-        digest = definitions.digest(self._identity, tool)
-        row = self._known.get(tool["name"]) or self._new(tool["name"])
-        self._moves[versions.see(row, digest=digest, body=body, by=SYSTEM)] += 1
-
     def _new(self, name: str) -> Tool:
         placed = names.of_method if methods.is_one(name) else names.exposed
         exposed_name = placed(self._server.slug, name, self._taken)
         self._taken.add(exposed_name)
-        return Tool.objects.create(server=self._server, name=name, exposed_name=exposed_name)
+        return Tool(server=self._server, name=name, exposed_name=exposed_name)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._moves["left_out"] += 1

@@ -20,11 +20,15 @@ MAX_DEPTH = 6
 _pieces = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+").findall
 
 
-def note(tool: Tool, content: dict[str, Any]) -> None:
-    """Let the catalogue find `tool` by this definition, the last that its server gave."""
-    found_by = words(tool.exposed_name, content)
-    Listing.objects.update_or_create(tool=tool, defaults=found_by)
-    Tool.objects.filter(pk=tool.pk).update(**claims(content))
+def note(tools: Mapping[Tool, dict[str, Any]]) -> None:
+    """Let the catalogue find each by its definition, the last that its server gave."""
+    found_by = [
+        Listing(tool=tool, **words(tool.exposed_name, content)) for tool, content in tools.items()
+    ]
+    columns = ["words", "lexemes"]
+    Listing.objects.bulk_create(
+        found_by, update_conflicts=True, unique_fields=["tool"], update_fields=columns
+    )
 
 
 def words(exposed_name: str, content: dict[str, Any]) -> dict[str, Any]:

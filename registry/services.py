@@ -155,26 +155,17 @@ def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
             _("“%(tool)s” cannot be published: %(why)s")
             % {"tool": tool.exposed_name, "why": " ".join(problems)}
         )
-    return offer(tool, definition, actor=acting(by), person=by)
-
-
-@transaction.atomic
-def offer(
-    tool: Tool, definition: Definition, *, actor: Actor, person: User | None, reason: str = ""
-) -> Publication:
-    """Publish a definition that is known to have no problem."""
     _publish(tool, definition)
     tool.refresh_from_db()
     record(
         "definition.published",
-        actor=actor,
-        reason=reason,
+        actor=acting(by),
         server=tool.server.slug,
         tool=tool.exposed_name,
         definition_digest=definition.digest,
         version=definition.version,
     )
-    return Publication.objects.create(definition=definition, person=person)
+    return Publication.objects.create(definition=definition, person=by)
 
 
 def _publish(tool: Tool, definition: Definition) -> None:
@@ -444,11 +435,12 @@ def _command(name: str) -> Command:
 def _hold_all(server: Server, *, by: Actor) -> None:
     """The same words at another address are another definition."""
     identity = identity_of(server)
-    for tool in server.tools.for_change():
-        if tool.latest is None or tool.state == Tool.State.RETIRED:
-            continue
-        digest = definitions.digest(identity, tool.latest.content)
-        versions.see(tool, digest=digest, body=tool.latest.body, by=by)
+    seen = [
+        versions.Sighting(tool, definitions.digest(identity, tool.latest.content), tool.latest.body)
+        for tool in server.tools.for_change()
+        if tool.latest is not None and tool.state != Tool.State.RETIRED
+    ]
+    versions.see_all(seen, by=by)
     for kind in Item.Kind:
         keeping.Shelf(server, kind, identity).hold_all(by=by)
 
