@@ -25,6 +25,7 @@ from registry.connections import Commands, Connection, Unreachable, connection
 from registry.models import Discovery, Item, Server, Tool
 from registry.upstream import Discovery as Found
 from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
+from registry.versioned import Sighting
 
 log = logging.getLogger(__name__)
 
@@ -240,9 +241,8 @@ class _Look:
         for name, why in found.left_out:
             self._leave_out(name, why)
         self._moves.update(versions.see_all(taken, by=SYSTEM))
-        for name, known in self._known.items():
-            if name not in offered:
-                self._moves[versions.miss(known, by=SYSTEM)] += 1
+        gone = [known for name, known in self._known.items() if name not in offered]
+        self._moves.update(versions.miss_all(gone, by=SYSTEM))
         self._at_items(found)
 
     def _at_items(self, found: Found) -> None:
@@ -252,13 +252,12 @@ class _Look:
             shelf = keeping.Shelf(self._server, kind, self._identity)
             for item in items:
                 try:
-                    self._moves[shelf.see(item, by=SYSTEM)] += 1
+                    shelf.take(item)
                 except definitions.Unreadable as error:
                     self._leave_out(shelf.key_of(item), str(error))
-            for action in shelf.miss_others(by=SYSTEM):
-                self._moves[action] += 1
+            self._moves.update(shelf.see(by=SYSTEM) + shelf.miss_others(by=SYSTEM))
 
-    def _taken_in(self, tool: Mapping[str, Any]) -> versions.Sighting | None:
+    def _taken_in(self, tool: Mapping[str, Any]) -> Sighting[Tool] | None:
         try:
             body = definitions.body(tool)
             digest = definitions.digest(self._identity, tool)
@@ -266,7 +265,7 @@ class _Look:
         except (definitions.Unreadable, names.NameRefused) as error:
             self._leave_out(tool["name"], str(error))
             return None
-        return versions.Sighting(row, digest, body)
+        return Sighting(row, digest, body)
 
     def publish(self) -> None:
         reason = _("Published on first discovery, as this installation is set up.")
@@ -275,9 +274,9 @@ class _Look:
         if well:
             versions.publish_new(well, by=SYSTEM, reason=reason)
             self._moves["definition.published"] += len(well)
-        for item in self._server.items.waiting().for_change():
-            keeping.publish(item, actor=SYSTEM, reason=reason)
-            self._moves["item.published"] += 1
+        if items := list(self._server.items.waiting().for_change()):
+            keeping.publish_new(items, by=SYSTEM, reason=reason)
+            self._moves["item.published"] += len(items)
 
     def _is_well(self, tool: Tool) -> bool:
         problems = definitions.problems(tool.latest.content) if tool.latest else []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from audit.services import Actor, record
+from audit.models import Entry
+from audit.services import Actor, entry, record_all
 from core.errors import CountersignError
 from registry import definitions
 from registry.models import Item, ItemVersion, Server
+from registry.versioned import AT_ONCE, Sighting, kept
 
 KEY = {Item.Kind.RESOURCE: "uri", Item.Kind.TEMPLATE: "uriTemplate", Item.Kind.PROMPT: "name"}
 
@@ -30,37 +32,50 @@ class Shelf:
         self._known = {item.key: item for item in known}
         for item in known:
             item.server = server
-        self._seen: set[str] = set()
+        self._seen: dict[str, Sighting[Item]] = {}
 
     def key_of(self, item: Mapping[str, Any]) -> str:
         return str(item[KEY[self._kind]])
 
-    def see(self, content: Mapping[str, Any], *, by: Actor) -> str:
-        """Keeps it as the latest version and lets the item's state follow; returns the entry's
-        action, or nothing where nothing moved. Raises Unreadable."""
+    def take(self, content: Mapping[str, Any]) -> None:
+        """It is listed now, and this is what is said of it. Raises Unreadable."""
         body = definitions.body(content)
         digest = definitions.digest(self._identity, content)
         key = self.key_of(content)
         item = self._known.get(key) or Item(server=self._server, kind=self._kind, key=key)
-        self._seen.add(key)
-        return _see(item, digest=digest, body=body, by=by)
+        self._seen[key] = Sighting(item, digest, body)
 
-    def miss_others(self, *, by: Actor) -> Iterator[str]:
-        for key, item in self._known.items():
-            if key not in self._seen and item.state != Item.State.RETIRED:
-                item.state = Item.State.RETIRED
-                item.save(update_fields=["state"])
-                yield _recorded("item.vanished", item, by)
+    def see(self, *, by: Actor) -> list[str]:
+        """Keeps what was taken as each item's latest version and lets its state follow. Returns
+        the entries' actions; there is none where nothing moved."""
+        return _see(list(self._seen.values()), by=by)
+
+    def miss_others(self, *, by: Actor) -> list[str]:
+        """What was not taken is gone."""
+        gone = [
+            item
+            for key, item in self._known.items()
+            if key not in self._seen and item.state != Item.State.RETIRED
+        ]
+        for item in gone:
+            item.state = Item.State.RETIRED
+        Item.objects.bulk_update(gone, ["state"], AT_ONCE)
+        record_all([_recorded("item.vanished", item, by) for item in gone])
+        return ["item.vanished" for _ in gone]
 
     def hold_all(self, *, by: Actor) -> None:
         """The same words at another address are another version."""
-        for item in self._known.values():
-            if item.latest is not None and item.state != Item.State.RETIRED:
-                digest = definitions.digest(self._identity, item.latest.content)
-                _see(item, digest=digest, body=item.latest.body, by=by)
+        seen = [
+            Sighting(
+                item, definitions.digest(self._identity, item.latest.content), item.latest.body
+            )
+            for item in self._known.values()
+            if item.latest is not None and item.state != Item.State.RETIRED
+        ]
+        _see(seen, by=by)
 
 
-def publish(item: Item, *, actor: Actor, digest: str = "", reason: str = "") -> None:
+def publish(item: Item, *, actor: Actor, digest: str = "") -> None:
     """Let agents have its latest version; `digest`: the one that somebody has read."""
     latest = item.latest
     if latest is None or item.state == Item.State.RETIRED:
@@ -73,28 +88,32 @@ def publish(item: Item, *, actor: Actor, digest: str = "", reason: str = "") -> 
     if not moved.update(published=latest, state=Item.State.PUBLISHED):
         raise NotPublished(_("“%s” changed at this moment: look at it again.") % item.key[:200])
     item.published, item.state = latest, Item.State.PUBLISHED
-    _recorded("item.published", item, actor, reason=reason)
+    _recorded("item.published", item, actor).save()
 
 
-def _see(item: Item, *, digest: str, body: str, by: Actor) -> str:
-    state = _state(item, digest)
-    if item.latest and item.latest.digest == digest and item.state == state:
-        return ""
-    action = _action(item, state)
-    if item._state.adding:
-        item.save()
-    item.latest, item.state = _kept(item, digest, body), state
-    item.save(update_fields=["latest", "state"])
-    return _recorded(action, item, by)
+def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:
+    """Let agents have the latest version of each. None was published before, and the caller holds
+    their rows."""
+    for item in items:
+        item.published, item.state = item.latest, Item.State.PUBLISHED
+    Item.objects.bulk_update(items, ["published", "state"], AT_ONCE)
+    record_all([_recorded("item.published", item, by, reason=reason) for item in items])
 
 
-def _kept(item: Item, digest: str, body: str) -> ItemVersion:
-    """A version that comes back is the same row again, so that flapping fills no table."""
-    newest = item.versions.first() if item.latest else None
-    if newest and (known := item.versions.filter(digest=digest).first()):
-        return known
-    version = newest.version + 1 if newest else 1
-    return ItemVersion.objects.create(item=item, version=version, digest=digest, body=body)
+def _see(seen: Sequence[Sighting[Item]], *, by: Actor) -> list[str]:
+    actions = list(map(_action, seen))
+    moved = [(one, action) for one, action in zip(seen, actions, strict=True) if action]
+    if moved:
+        _keep([one for one, _ in moved])
+        record_all([_recorded(action, one.of, by) for one, action in moved])
+    return [action for _, action in moved]
+
+
+def _keep(seen: Sequence[Sighting[Item]]) -> None:
+    Item.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
+    for one, version in zip(seen, kept(ItemVersion, "item", seen), strict=True):
+        one.of.latest, one.of.state = version, _state(one.of, one.digest)
+    Item.objects.bulk_update([one.of for one in seen], ["latest", "state"], AT_ONCE)
 
 
 def _state(item: Item, digest: str) -> Item.State:
@@ -104,7 +123,10 @@ def _state(item: Item, digest: str) -> Item.State:
     return Item.State.PUBLISHED if is_same else Item.State.CHANGED
 
 
-def _action(item: Item, after: Item.State) -> str:
+def _action(one: Sighting[Item]) -> str:
+    item, after = one.of, _state(one.of, one.digest)
+    if item.latest and item.latest.digest == one.digest and item.state == after:
+        return ""
     if after == Item.State.CHANGED:
         return "item.changed"
     if after == Item.State.PUBLISHED:
@@ -112,8 +134,8 @@ def _action(item: Item, after: Item.State) -> str:
     return "item.returned" if item.state == Item.State.RETIRED else "item.found"
 
 
-def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> str:
-    record(
+def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> Entry:
+    return entry(
         action,
         actor=by,
         reason=reason,
@@ -123,4 +145,3 @@ def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> str:
         key=item.key,
         version=item.latest.version if item.latest else 0,
     )
-    return action

@@ -21,6 +21,7 @@ from core.text import revealed
 from registry import definitions, extensions, keeping, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
 from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
+from registry.versioned import Sighting
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
@@ -436,7 +437,7 @@ def _hold_all(server: Server, *, by: Actor) -> None:
     """The same words at another address are another definition."""
     identity = identity_of(server)
     seen = [
-        versions.Sighting(tool, definitions.digest(identity, tool.latest.content), tool.latest.body)
+        Sighting(tool, definitions.digest(identity, tool.latest.content), tool.latest.body)
         for tool in server.tools.for_change()
         if tool.latest is not None and tool.state != Tool.State.RETIRED
     ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import orjson
 from django.db import models
+from django.db.models import Max
 from django.utils import timezone
 
 
@@ -30,3 +33,41 @@ class Version(models.Model):
     @property
     def description(self) -> str:
         return str(self.content.get("description") or "")
+
+
+Of = TypeVar("Of", bound=models.Model)
+Kept = TypeVar("Kept", bound=Version)
+# Rows of one statement.
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting(Generic[Of]):
+    """What a server says now of something that has a row."""
+
+    of: Of
+    digest: str
+    body: str
+
+
+def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[Kept]:
+    """The versions that these are; `owner` names the column of what they are of. One that comes
+    back is the same row again, so that flapping fills no table."""
+    before = model._default_manager.filter(
+        **{f"{owner}__in": [one.of for one in seen if one.of.latest_id]}
+    )
+    same = before.filter(digest__in={one.digest for one in seen})
+    known = {(getattr(row, f"{owner}_id"), row.digest): row for row in same}
+    newest = dict(before.order_by().values_list(owner).annotate(Max("version")))
+    rows = [
+        known.get((one.of.pk, one.digest))
+        or model(
+            **{owner: one.of},
+            version=newest.get(one.of.pk, 0) + 1,
+            digest=one.digest,
+            body=one.body,
+        )
+        for one in seen
+    ]
+    model._default_manager.bulk_create([row for row in rows if row._state.adding], AT_ONCE)
+    return rows

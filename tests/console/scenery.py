@@ -119,7 +119,8 @@ def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish
     with transaction.atomic():
         shelf = keeping.Shelf(offering, kind, services.identity_of(offering))
         for content in contents:
-            shelf.see(content, by=SYSTEM)
+            shelf.take(content)
+        shelf.see(by=SYSTEM)
     if publish:
         services.publish_items(offering, by=offering.owner)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from audit.models import Entry
@@ -624,3 +625,29 @@ def test_a_method_that_could_pass_for_one_before_is_left_out(
 
     assert "could pass for" in row.summary
     assert not Tool.objects.filter(name="acme/search").exists()
+
+
+@pytest.mark.parametrize("publish", [True, False])
+def test_a_long_list_asks_the_database_no_more_often_than_a_short_one(
+    olga: User, publish: bool
+) -> None:
+    options: dict[str, Any] = {"transport": "http", "owner": olga, "by": olga, "publish": publish}
+    few = services.register("few", url="http://127.0.0.1:9/few", **options)
+    many = services.register("many", url="http://127.0.0.1:9/many", **options)
+
+    def asked(server: Server, count: int, words: str) -> int:
+        tools = [{**ADD, "name": f"add{n}", "description": words} for n in range(count)]
+        notes = [{"uri": f"note:/{n}", "name": f"{n}", "title": words} for n in range(count)]
+        found = Found("2026-07-28", {}, {}, "", tools=tools, resources=notes)
+        with CaptureQueriesContext(connection) as queries:
+            assert discovery.apply(server, found).succeeded
+        return len(queries)
+
+    # Listed for the first time, unchanged, changed, and all but one gone.
+    assert asked(few, 3, "Adds.") == asked(many, 60, "Adds.")
+    assert asked(few, 3, "Adds.") == asked(many, 60, "Adds.")
+    assert asked(few, 3, "Sums.") == asked(many, 60, "Sums.")
+    held = Tool.State.CHANGED if publish else Tool.State.NEW
+    assert many.tools.filter(latest__version=2, state=held).count() == 60
+    assert asked(few, 1, "Sums.") == asked(many, 1, "Sums.")
+    assert many.tools.filter(state=Tool.State.RETIRED).count() == 59
