@@ -50,6 +50,7 @@ def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
     if not os.environ.get("COUNTERSIGN_NO_BOOTSTRAP"):
         provide_packages(LOCKS.get(command))
+        keep_bytecode()
     if command == "test":
         run_tests(sys.argv[2:])
     if command == "faults":
@@ -81,7 +82,18 @@ def provide_packages(lock: str | None) -> None:
 def enter_environment(otherwise: str) -> NoReturn:
     if not PYTHON.exists():
         sys.exit(otherwise)
+    keep_bytecode()
     os.execv(PYTHON, [str(PYTHON), *sys.argv])
+
+
+def keep_bytecode() -> None:
+    """Some machines tell Python to leave none beside the sources; in our environment it is in
+    nobody's way. Without any, every process compiles all of Django first, which is most of its
+    start."""
+    if sys.dont_write_bytecode and VENV.exists():
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(VENV / "bytecode"))
+        sys.dont_write_bytecode = False
 
 
 def satisfied(lock: str) -> bool:

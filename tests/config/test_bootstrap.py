@@ -76,6 +76,20 @@ def test_the_second_start_installs_nothing(clone):
     assert result.stdout == "in .venv: manage.py up\n"
 
 
+def test_where_no_bytecode_may_stand_beside_sources_it_is_kept_in_the_environment(clone):
+    clone.manage("up")
+    python = clone.home / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "[$PYTHONDONTWRITEBYTECODE] [$PYTHONPYCACHEPREFIX]"\n')
+
+    usual = clone.manage("up")
+    forbidden = clone.manage("up", PYTHONDONTWRITEBYTECODE="1")
+    elsewhere = clone.manage("up", PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX="/tmp/kept")
+
+    assert usual.stdout == "[] []\n"
+    assert forbidden.stdout == f"[] [{clone.home / '.venv' / 'bytecode'}]\n"
+    assert elsewhere.stdout == "[] [/tmp/kept]\n"
+
+
 def test_a_changed_lock_is_installed_again(clone):
     clone.manage("up")
     (clone.home / "requirements" / "product.txt").write_text("no-such-package==2.0 \\\n")
