@@ -1,7 +1,8 @@
 """What standing in the way costs: the server directly, and through Countersign with its record.
 
 `python -m benchmarks.hot_path [--seconds 4] [--rounds 3]` alternates the two on the same
-processes and prints medians of the rounds, and ratios.
+processes and prints medians of the rounds, and ratios. Between them stands the floor: the same
+record and the same connections with nothing governed (benchmarks/floor.py).
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.house import House, house
+from benchmarks.house import House, beside, cpu_seconds, house
 from benchmarks.load import Seen
+from config.embedded.valkey import free_port
+from tests.processes import HOST
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -73,37 +78,58 @@ def load(
     return seen
 
 
+@dataclass
+class Side:
+    """Where the request is sent, and whose CPU time it costs; 0: nobody's that counts."""
+
+    name: str
+    port: int
+    request: str
+    pid: int = 0
+
+
 class Sides:
-    """The same request to both, in turn."""
+    """The same request to each, in turn; first and last are the server itself and Countersign."""
 
-    def __init__(self, house: House, method: str, params: dict[str, Any], expected: str) -> None:
+    def __init__(
+        self,
+        house: House,
+        method: str,
+        params: dict[str, Any],
+        expected: str,
+        floor: tuple[int, int] | None = None,
+    ) -> None:
         self.house, self.expected = house, expected
-        self.direct = request("/mcp", house.token, method, params)
+        direct = request("/mcp", house.token, method, params)
         # One server, unprefixed: the very same request.
-        self.governed = request("/mcp/desk/up", house.token, method, params)
+        governed = request("/mcp/desk/up", house.token, method, params)
+        self.sides = [Side("direct", house.upstream_port, direct)]
+        if floor is not None:
+            self.sides.append(Side("floor", floor[0], governed, floor[1]))
+        self.sides.append(Side("countersign", house.agents_port, governed, house.gateway_pid))
 
-    def measure_direct(self, connections: int, seconds: float) -> Run:
-        port = self.house.upstream_port
-        return Run(load(port, self.direct, self.expected, connections, seconds), 0, 0)
-
-    def measure_governed(self, connections: int, seconds: float) -> Run:
-        gateway, database = self.house.gateway_cpu(), self.house.database_cpu()
-        seen = load(self.house.agents_port, self.governed, self.expected, connections, seconds)
+    def measure(self, side: Side, connections: int, seconds: float) -> Run:
+        gateway, database = cpu_seconds(side.pid), self.house.database_cpu()
+        seen = load(side.port, side.request, self.expected, connections, seconds)
+        if not side.pid:
+            return Run(seen, 0, 0)
         return Run(
             seen,
-            1000 * (self.house.gateway_cpu() - gateway) / seen.requests,
+            1000 * (cpu_seconds(side.pid) - gateway) / seen.requests,
             1000 * (self.house.database_cpu() - database) / seen.requests,
         )
 
-    def alternate(
-        self, connections: int, seconds: float, rounds: int
-    ) -> tuple[list[Run], list[Run]]:
-        self.measure_governed(connections, 1)
-        direct, governed = [], []
+    def measure_governed(self, connections: int, seconds: float) -> Run:
+        return self.measure(self.sides[-1], connections, seconds)
+
+    def alternate(self, connections: int, seconds: float, rounds: int) -> dict[str, list[Run]]:
+        for side in self.sides[1:]:
+            self.measure(side, connections, 1)
+        runs: dict[str, list[Run]] = {side.name: [] for side in self.sides}
         for _ in range(rounds):
-            direct.append(self.measure_direct(connections, seconds))
-            governed.append(self.measure_governed(connections, seconds))
-        return direct, governed
+            for side in self.sides:
+                runs[side.name].append(self.measure(side, connections, seconds))
+        return runs
 
 
 def line(name: str, connections: int, runs: list[Run]) -> str:
@@ -119,13 +145,25 @@ def line(name: str, connections: int, runs: list[Run]) -> str:
 
 
 def report(sides: Sides, connections: int, seconds: float, rounds: int) -> None:
-    direct, governed = sides.alternate(connections, seconds, rounds)
-    print(line("direct", connections, direct))
-    print(line("countersign", connections, governed))
-    pairs = list(zip(direct, governed, strict=True))
-    ratio = median(g.seen.per_second / d.seen.per_second for d, g in pairs)
-    added = median(g.seen.p50_ms - d.seen.p50_ms for d, g in pairs)
-    print(f"{'':<12}{'':>5}{ratio:>9.1%} of direct, {added:+.2f} ms at the median\n")
+    runs = sides.alternate(connections, seconds, rounds)
+    for name, ran in runs.items():
+        print(line(name, connections, ran))
+        if name == "direct":
+            continue
+        pairs = list(zip(runs["direct"], ran, strict=True))
+        ratio = median(g.seen.per_second / d.seen.per_second for d, g in pairs)
+        added = median(g.seen.p50_ms - d.seen.p50_ms for d, g in pairs)
+        print(f"{'':<12}{'':>5}{ratio:>9.1%} of direct, {added:+.2f} ms at the median")
+    print()
+
+
+@contextmanager
+def floor(house: House) -> Iterator[tuple[int, int]]:
+    """Its port and its process."""
+    port = free_port()
+    argv = ["-m", "benchmarks.floor", str(port), f"http://{HOST}:{house.upstream_port}/mcp"]
+    with beside(argv, port, house.data / "floor.log") as process:
+        yield port, process.pid
 
 
 def main() -> None:
@@ -136,11 +174,11 @@ def main() -> None:
     heading = f"{'':<12}{'conn':>5}{'calls/s':>10}{'p50 ms':>9}{'p99 ms':>9}   "
     with tempfile.TemporaryDirectory(prefix="countersign-") as data:
         Path(data).chmod(0o711)
-        with house(Path(data) / "var") as it:
+        with house(Path(data) / "var") as it, floor(it) as bare:
             print("tools/call of an echo, intent and outcome durable")
             print(heading + "CPU ms a call, gateway + database")
             call = Sides(
-                it, "tools/call", {"name": "echo", "arguments": {"text": "hello"}}, "hello"
+                it, "tools/call", {"name": "echo", "arguments": {"text": "hello"}}, "hello", bare
             )
             for connections in CONNECTIONS:
                 report(call, connections, options.seconds, options.rounds)

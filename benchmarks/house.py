@@ -73,7 +73,8 @@ def house(data: Path) -> Iterator[House]:
         manage(["migrate", "--database", "owner", "-v", "0"], env={})
         manage(["grant_app_role"], env={})
         port = free_port()
-        upstream = resources.enter_context(_upstream(port, data / "upstream.log"))
+        argv = ["-m", "benchmarks.upstream", str(port)]
+        upstream = resources.enter_context(beside(argv, port, data / "upstream.log"))
         token = _world(f"http://{HOST}:{port}/mcp")
         stack = resources.enter_context(Stack(data))
         yield House(stack.agents_port, port, token, stack.agents.pid, data, stack)
@@ -81,10 +82,10 @@ def house(data: Path) -> Iterator[House]:
 
 
 @contextmanager
-def _upstream(port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    argv = [sys.executable, "-m", "benchmarks.upstream", str(port)]
+def beside(argv: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of Python that listens on this port."""
     with log.open("wb") as output:
-        process = subprocess.Popen(argv, cwd=ROOT, stdout=output, stderr=output)
+        process = subprocess.Popen([sys.executable, *argv], cwd=ROOT, stdout=output, stderr=output)
     try:
         wait_until(lambda: _listens(port), seconds=20)
         yield process
