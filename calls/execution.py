@@ -208,7 +208,7 @@ class Engine:
         inputs = self._inputs(sending, flight, ear)
         try:
             self._refuse_to_send(sending, flight)
-            going_on = orjson.loads(sending.upstream_task or "{}")
+            going_on = orjson.loads(sending.upstream_task) if sending.upstream_task else None
             if going_on and "asked" not in going_on:
                 reply = await self._follow(
                     sending, flight, heard.meter, inputs, TaskRef(**going_on)

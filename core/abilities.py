@@ -55,7 +55,7 @@ def capabilities(words: Collection[str]) -> dict[str, Any]:
 
 def relayed(words: Collection[str], families: Collection[str]) -> tuple[str, ...]:
     """Of these, what is passed on."""
-    return tuple(word for word in words if _OF.get(word) in families)
+    return tuple([word for word in words if _OF.get(word) in families]) if words else ()
 
 
 def needed(request: Any) -> frozenset[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -72,7 +73,8 @@ class Exchange:
         return replace(self, snapshot=snapshot, toolset=toolset, tools=tools)
 
 
-@dataclass(frozen=True, slots=True)
+# Remembered with the head that it came with, and so is what is read from it once.
+@dataclass(frozen=True)
 class Client:
     """What a client says of itself: with each request, or once at its session's start."""
 
@@ -81,11 +83,11 @@ class Client:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     session: str = ""
 
-    @property
+    @cached_property
     def modern(self) -> bool:
         return self.revision == MODERN
 
-    @property
+    @cached_property
     def takes_tasks(self) -> bool:
         extensions = self.capabilities.get("extensions")
         return self.modern and isinstance(extensions, dict) and TASKS in extensions
@@ -99,12 +101,12 @@ class Client:
     def opens_urls(self) -> bool:
         return abilities.URL in self.abilities
 
-    @property
+    @cached_property
     def hears_of_pages(self) -> bool:
         """That one which it was to open is done with: by 2025-11-25, beside its session."""
         return self.revision == LAST_LEGACY and bool(self.session) and self.opens_urls
 
-    @property
+    @cached_property
     def abilities(self) -> tuple[str, ...]:
         """What it can be asked in the middle of a call, in words of core.abilities."""
         return abilities.declared(self.capabilities)

@@ -37,8 +37,9 @@ class Fields:
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
 
-    def get(self, name: str, default: str = "") -> str:
-        value = self.values.get(name.lower().encode())
+    def get(self, name: bytes, default: str = "") -> str:
+        """`name` in small letters."""
+        value = self.values.get(name)
         return default if value is None else value.decode("latin-1")
 
 

@@ -85,8 +85,8 @@ class Stream(Child):
     async def _get(self) -> Arrived:
         asked = head("GET", self._url, {**self._headers, "Accept": "text/event-stream"})
         arrived = await self._arrived(asked + b"\r\n\r\n")
-        kind = arrived.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        plain = arrived.headers.get("Content-Encoding", "identity") == "identity"
+        kind = arrived.headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        plain = arrived.headers.get(b"content-encoding", "identity") == "identity"
         if arrived.status == 200 and kind == "text/event-stream" and plain:
             return arrived
         arrived.close()

@@ -166,7 +166,7 @@ async def _finish(arrived: Arrived) -> None:
 
 
 async def _reply(links: Links, arrived: Arrived, order: Order) -> Message:
-    order.session = arrived.headers.get("Mcp-Session-Id", "")
+    order.session = arrived.headers.get(b"mcp-session-id", "")
     if arrived.status != 200:
         message = None
         # The status says enough, whatever became of the explanation.
@@ -184,9 +184,9 @@ async def _reply(links: Links, arrived: Arrived, order: Order) -> Message:
 
 
 def _kind(arrived: Arrived) -> str:
-    if arrived.headers.get("Content-Encoding", "identity") != "identity":
+    if arrived.headers.get(b"content-encoding", "identity") != "identity":
         raise Nonsense("The server sent a compressed reply, though it was asked not to.")
-    return arrived.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return arrived.headers.get(b"content-type", "").partition(";")[0].strip().lower()
 
 
 async def _explanation(arrived: Arrived) -> Message | None:
@@ -196,7 +196,7 @@ async def _explanation(arrived: Arrived) -> Message | None:
 
 
 async def _content(arrived: Arrived, limit: int) -> bytes:
-    if int(arrived.headers.get("Content-Length", "0")) > limit:
+    if int(arrived.headers.get(b"content-length", "0")) > limit:
         raise TooLarge(f"The server's reply is larger than {limit} bytes.")
     chunk = await arrived.content.readany()
     if arrived.content.at_eof():
