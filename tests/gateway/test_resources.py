@@ -121,9 +121,11 @@ async def test_what_does_not_exist_has_the_number_of_the_agents_era(
 
 
 async def test_nobody_is_asked_for_what_nobody_offers(
-    any_agent: Agent, library: Library, toolset: Toolset, bob: User
+    any_agent: Agent, library: Library, toolset: Toolset, bob: User, rule: AddRule
 ) -> None:
     await server("two", toolset, library, by=bob)
+    # With it every process knows of the second server too: one alone would be asked.
+    await rule(Effect.ALLOW, "two.*")
     library.received.clear()
 
     reply = await read(any_agent, "elsewhere://x")
