@@ -49,8 +49,8 @@ ALL_TESTS = (
 def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
     if not os.environ.get("COUNTERSIGN_NO_BOOTSTRAP"):
-        provide_packages(LOCKS.get(command))
         keep_bytecode()
+        provide_packages(LOCKS.get(command))
     if command == "test":
         run_tests(sys.argv[2:])
     if command == "faults":
@@ -82,7 +82,6 @@ def provide_packages(lock: str | None) -> None:
 def enter_environment(otherwise: str) -> NoReturn:
     if not PYTHON.exists():
         sys.exit(otherwise)
-    keep_bytecode()
     os.execv(PYTHON, [str(PYTHON), *sys.argv])
 
 

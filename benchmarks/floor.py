@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -34,39 +33,33 @@ from core.journal import Journal  # noqa: E402
 from core.outbound import Guard  # noqa: E402
 from gateway.known import BODY  # noqa: E402
 from registry.models import Tool  # noqa: E402
-from registry.upstream import Limits, wire  # noqa: E402
+from registry.upstream import wire  # noqa: E402
 from registry.upstream.exchange import head  # noqa: E402
 from registry.upstream.links import Links  # noqa: E402
+from registry.upstream.values import USUAL  # noqa: E402
 
 OK = b"200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
 MARK = b'"result":'
 
 
-@dataclass
-class Running:
-    """What belongs to the event loop."""
-
-    journal: Journal
-    links: Links
-
-
 class Floor:
     def __init__(self, url: str) -> None:
-        self._url = Guard(settings.UPSTREAM_NETWORKS).check_url(url)
-        self._head = head("POST", self._url, {"Content-Type": "application/json"})
+        self._links = Links(Guard(settings.UPSTREAM_NETWORKS))
+        checked = self._links.guard.check_url(url)
+        self._place = self._links.place(checked)
+        self._head = head("POST", checked, {"Content-Type": "application/json"})
+        self._journal = Journal(settings.DATABASE_URL)
         self._usual = usual()
         self._ids = count(1)
-        self._running: Running | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = scope.get(BODY) or (await receive())["body"]
         request = orjson.loads(body)
-        running = self._running or self._run()
         call, arguments = uuid7(), orjson.dumps(request["params"]["arguments"])
-        await running.journal.write((OPEN, self._usual.written(call, arguments, "")))
-        result = await self._sent(running.links, arguments)
+        await self._journal.write((OPEN, self._usual.written(call, arguments, "")))
+        result = await self._sent(arguments)
         outcome = Outcome(State.SUCCEEDED, "", Executed.YES, result)
-        await running.journal.write((MOVE, ending(call, 1, outcome, SYSTEM)), within=None)
+        await self._journal.write((MOVE, ending(call, 1, outcome, SYSTEM)), within=None)
         answer = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request["id"], result)
         if BODY in scope:
             send.whole(OK % len(answer), answer)
@@ -75,16 +68,11 @@ class Floor:
             await send({"type": "http.response.start", "status": 200, "headers": fields})
             await send({"type": "http.response.body", "body": answer})
 
-    def _run(self) -> Running:
-        links = Links(Guard(settings.UPSTREAM_NETWORKS))
-        self._running = Running(Journal(settings.DATABASE_URL), links)
-        return self._running
-
-    async def _sent(self, links: Links, arguments: bytes) -> bytes:
+    async def _sent(self, arguments: bytes) -> bytes:
         body = wire.call(next(self._ids), b'"echo"', arguments, wire.meta(True))
-        connection = await links.connect(links.place(self._url), Limits())
+        connection = await self._links.connect(self._place, USUAL)
         await connection.ask(
-            self._head + b"\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body), Limits().idle_s
+            self._head + b"\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body), USUAL.idle_s
         )
         reply = await connection.readany()
         connection.release()

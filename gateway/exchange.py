@@ -73,7 +73,7 @@ class Exchange:
         return replace(self, snapshot=snapshot, toolset=toolset, tools=tools)
 
 
-# Remembered with the head that it came with, and so is what is read from it once.
+# No slots: it is remembered with the head that it came with, and so is what is read from it.
 @dataclass(frozen=True)
 class Client:
     """What a client says of itself: with each request, or once at its session's start."""

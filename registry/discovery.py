@@ -220,27 +220,25 @@ class _Look:
         self._identity = services.identity_of(server)
         self._known = {tool.name: tool for tool in server.tools.for_change()}
         self._taken = names.Names(tool.exposed_name for tool in self._known.values())
+        self._seen: list[Sighting[Tool]] = []
         self._moves: Counter[str] = Counter()
         self._said: list[str] = []
 
     def at(self, found: Found) -> None:
         offered = methods.unknown(_listed(found))
-        taken = []
         for tool in found.tools:
             if methods.is_one(tool["name"]):
                 # It could pass for the method that has this name here, or once had.
                 self._leave_out(tool["name"], _("Methods are called so: rename it there."))
-            elif sighting := self._taken_in(tool):
-                taken.append(sighting)
+            elif self._take(tool):
                 offered.add(tool["name"])
         listed = map(extensions.definition, self._server.methods)
         for method in (*_methods(found), *listed):
-            if sighting := self._taken_in(method):
-                taken.append(sighting)
+            self._take(method)
             offered.add(method["name"])
         for name, why in found.left_out:
             self._leave_out(name, why)
-        self._moves.update(versions.see_all(taken, by=SYSTEM))
+        self._moves.update(versions.see_all(self._seen, by=SYSTEM))
         gone = [known for name, known in self._known.items() if name not in offered]
         self._moves.update(versions.miss_all(gone, by=SYSTEM))
         self._at_items(found)
@@ -257,15 +255,16 @@ class _Look:
                     self._leave_out(shelf.key_of(item), str(error))
             self._moves.update(shelf.see(by=SYSTEM) + shelf.miss_others(by=SYSTEM))
 
-    def _taken_in(self, tool: Mapping[str, Any]) -> Sighting[Tool] | None:
+    def _take(self, tool: Mapping[str, Any]) -> bool:
         try:
             body = definitions.body(tool)
             digest = definitions.digest(self._identity, tool)
             row = self._known.get(tool["name"]) or self._new(tool["name"])
         except (definitions.Unreadable, names.NameRefused) as error:
             self._leave_out(tool["name"], str(error))
-            return None
-        return Sighting(row, digest, body)
+            return False
+        self._seen.append(Sighting(row, digest, body))
+        return True
 
     def publish(self) -> None:
         reason = _("Published on first discovery, as this installation is set up.")
@@ -286,10 +285,10 @@ class _Look:
 
     @property
     def moved(self) -> bool:
-        return any(action not in ("", "left_out") for action in self._moves)
+        return any(action != "left_out" for action in self._moves)
 
     def summary(self, found: Found) -> str:
-        moved = [_moved(action, n) for action, n in sorted(self._moves.items()) if action]
+        moved = [_moved(action, n) for action, n in sorted(self._moves.items())]
         return revealed("\n".join([" ".join([*_counted(found), *moved]), *self._said])[:20_000])
 
     def _new(self, name: str) -> Tool:

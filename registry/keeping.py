@@ -12,7 +12,7 @@ from audit.services import Actor, entry, record_all
 from core.errors import CountersignError
 from registry import definitions
 from registry.models import Item, ItemVersion, Server
-from registry.versioned import AT_ONCE, Sighting, kept
+from registry.versioned import AT_ONCE, Sighting, change, elsewhere, kept, retire, state
 
 KEY = {Item.Kind.RESOURCE: "uri", Item.Kind.TEMPLATE: "uriTemplate", Item.Kind.PROMPT: "name"}
 
@@ -52,27 +52,13 @@ class Shelf:
 
     def miss_others(self, *, by: Actor) -> list[str]:
         """What was not taken is gone."""
-        gone = [
-            item
-            for key, item in self._known.items()
-            if key not in self._seen and item.state != Item.State.RETIRED
-        ]
-        for item in gone:
-            item.state = Item.State.RETIRED
-        Item.objects.bulk_update(gone, ["state"], AT_ONCE)
+        others = [item for key, item in self._known.items() if key not in self._seen]
+        gone = retire(Item, others)
         record_all([_recorded("item.vanished", item, by) for item in gone])
         return ["item.vanished" for _ in gone]
 
     def hold_all(self, *, by: Actor) -> None:
-        """The same words at another address are another version."""
-        seen = [
-            Sighting(
-                item, definitions.digest(self._identity, item.latest.content), item.latest.body
-            )
-            for item in self._known.values()
-            if item.latest is not None and item.state != Item.State.RETIRED
-        ]
-        _see(seen, by=by)
+        _see(elsewhere(self._identity, self._known.values()), by=by)
 
 
 def publish(item: Item, *, actor: Actor, digest: str = "") -> None:
@@ -88,7 +74,7 @@ def publish(item: Item, *, actor: Actor, digest: str = "") -> None:
     if not moved.update(published=latest, state=Item.State.PUBLISHED):
         raise NotPublished(_("“%s” changed at this moment: look at it again.") % item.key[:200])
     item.published, item.state = latest, Item.State.PUBLISHED
-    _recorded("item.published", item, actor).save()
+    record_all([_recorded("item.published", item, actor)])
 
 
 def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:
@@ -101,8 +87,7 @@ def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:
 
 
 def _see(seen: Sequence[Sighting[Item]], *, by: Actor) -> list[str]:
-    actions = list(map(_action, seen))
-    moved = [(one, action) for one, action in zip(seen, actions, strict=True) if action]
+    moved = [(one, f"item.{said}") for one in seen if (said := change(one))]
     if moved:
         _keep([one for one, _ in moved])
         record_all([_recorded(action, one.of, by) for one, action in moved])
@@ -112,26 +97,8 @@ def _see(seen: Sequence[Sighting[Item]], *, by: Actor) -> list[str]:
 def _keep(seen: Sequence[Sighting[Item]]) -> None:
     Item.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
     for one, version in zip(seen, kept(ItemVersion, "item", seen), strict=True):
-        one.of.latest, one.of.state = version, _state(one.of, one.digest)
+        one.of.latest, one.of.state = version, state(one.of, one.digest)
     Item.objects.bulk_update([one.of for one in seen], ["latest", "state"], AT_ONCE)
-
-
-def _state(item: Item, digest: str) -> Item.State:
-    if item.published is None:
-        return Item.State.NEW
-    is_same = item.published.digest == digest
-    return Item.State.PUBLISHED if is_same else Item.State.CHANGED
-
-
-def _action(one: Sighting[Item]) -> str:
-    item, after = one.of, _state(one.of, one.digest)
-    if item.latest and item.latest.digest == one.digest and item.state == after:
-        return ""
-    if after == Item.State.CHANGED:
-        return "item.changed"
-    if after == Item.State.PUBLISHED:
-        return "item.restored"
-    return "item.returned" if item.state == Item.State.RETIRED else "item.found"
 
 
 def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> Entry:

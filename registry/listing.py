@@ -12,6 +12,7 @@ from django.db.models import Value
 from core.text import revealed
 from registry import definitions
 from registry.models import Listing, Tool
+from registry.versioned import AT_ONCE
 
 # An index holds words, not essays: a definition may have 256 KB.
 MAX_WORDS, MAX_TEXT = 4_000, 20_000
@@ -25,9 +26,12 @@ def note(tools: Mapping[Tool, dict[str, Any]]) -> None:
     found_by = [
         Listing(tool=tool, **words(tool.exposed_name, content)) for tool, content in tools.items()
     ]
-    columns = ["words", "lexemes"]
     Listing.objects.bulk_create(
-        found_by, update_conflicts=True, unique_fields=["tool"], update_fields=columns
+        found_by,
+        AT_ONCE,
+        update_conflicts=True,
+        unique_fields=["tool"],
+        update_fields=["words", "lexemes"],
     )
 
 

@@ -21,7 +21,7 @@ from core.text import revealed
 from registry import definitions, extensions, keeping, names, secrets, versions
 from registry.connections import Command, Commands, Connection, Unreachable
 from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
-from registry.versioned import Sighting
+from registry.versioned import elsewhere
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
@@ -158,15 +158,8 @@ def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
         )
     _publish(tool, definition)
     tool.refresh_from_db()
-    record(
-        "definition.published",
-        actor=acting(by),
-        server=tool.server.slug,
-        tool=tool.exposed_name,
-        definition_digest=definition.digest,
-        version=definition.version,
-    )
-    return Publication.objects.create(definition=definition, person=by)
+    (publication,) = versions.note_published([tool], by=acting(by), person=by)
+    return publication
 
 
 def _publish(tool: Tool, definition: Definition) -> None:
@@ -434,14 +427,8 @@ def _command(name: str) -> Command:
 
 
 def _hold_all(server: Server, *, by: Actor) -> None:
-    """The same words at another address are another definition."""
     identity = identity_of(server)
-    seen = [
-        Sighting(tool, definitions.digest(identity, tool.latest.content), tool.latest.body)
-        for tool in server.tools.for_change()
-        if tool.latest is not None and tool.state != Tool.State.RETIRED
-    ]
-    versions.see_all(seen, by=by)
+    versions.see_all(elsewhere(identity, server.tools.for_change()), by=by)
     for kind in Item.Kind:
         keeping.Shelf(server, kind, identity).hold_all(by=by)
 

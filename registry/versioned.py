@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -10,6 +10,8 @@ import orjson
 from django.db import models
 from django.db.models import Max
 from django.utils import timezone
+
+from registry import definitions
 
 
 class Version(models.Model):
@@ -71,3 +73,41 @@ def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[K
     ]
     model._default_manager.bulk_create([row for row in rows if row._state.adding], AT_ONCE)
     return rows
+
+
+def state(of: Any, digest: str) -> str:
+    """Only what was published serves: anything else is held."""
+    if of.published is None:
+        return str(of.State.NEW)
+    return str(of.State.PUBLISHED if of.published.digest == digest else of.State.CHANGED)
+
+
+def change(one: Sighting[Any]) -> str:
+    """What a sighting is for what is seen: found, changed, restored, returned, or nothing."""
+    of, after = one.of, state(one.of, one.digest)
+    if of.latest and of.latest.digest == one.digest and of.state == after:
+        return ""
+    if after == of.State.CHANGED:
+        return "changed"
+    if after == of.State.PUBLISHED:
+        return "restored"
+    return "returned" if of.state == of.State.RETIRED else "found"
+
+
+def elsewhere(identity: Mapping[str, Any], rows: Iterable[Any]) -> list[Sighting[Any]]:
+    """The same words at another address are another version."""
+    return [
+        Sighting(row, definitions.digest(identity, row.latest.content), row.latest.body)
+        for row in rows
+        if row.latest and row.state != row.State.RETIRED
+    ]
+
+
+def retire(model: type[models.Model], rows: Iterable[Any]) -> list[Any]:
+    """Those that their server listed until now. What was published stays known, should they come
+    back."""
+    gone = [row for row in rows if row.state != row.State.RETIRED]
+    for row in gone:
+        row.state = row.State.RETIRED
+    model._default_manager.bulk_update(gone, ["state"], AT_ONCE)
+    return gone

@@ -25,6 +25,7 @@ from policies.models import Effect
 from policies.thresholds import DEFAULT, Threshold
 from registry import definitions, keeping, published, services, versions
 from registry.models import Item, Server, Tool, Toolset
+from registry.versioned import Sighting
 
 PASSWORD = "correct horse battery staple"
 TOOLSET = "office"
@@ -109,7 +110,7 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
         defaults={"exposed_name": f"{offering.slug}.{content['name']}"},
     )
     digest = definitions.digest(services.identity_of(offering), content)
-    versions.see(tool, digest=digest, body=definitions.body(content), by=SYSTEM)
+    versions.see_all([Sighting(tool, digest, definitions.body(content))], by=SYSTEM)
     tool.refresh_from_db()
     return tool
 

@@ -18,6 +18,7 @@ from registry import connections as reached
 from registry import definitions, names, published, services, versions
 from registry.connections import Commands, Unreachable
 from registry.models import Server, Tool, Toolset
+from registry.versioned import Sighting
 from tests.conftest import person
 from tests.registry.offering import ADD
 
@@ -300,7 +301,7 @@ def test_a_server_whose_secret_does_not_open_offers_nothing(
 def _published(server: Server, by: User) -> Tool:
     tool = Tool.objects.create(server=server, name="add", exposed_name=f"{server.slug}.add")
     digest = definitions.digest(services.identity_of(server), ADD)
-    versions.see(tool, digest=digest, body=definitions.body(ADD), by=by.actor)
+    versions.see_all([Sighting(tool, digest, definitions.body(ADD))], by=by.actor)
     services.publish(tool, digest=digest, by=by)
     return tool
 
