@@ -3,6 +3,7 @@
 
     python3 manage.py up            start everything: console, agents' endpoint, workers, database
     python3 manage.py test [...]    run the tests; what follows goes to pytest
+    python3 manage.py test --long   the long ones; --proof: those that run by hand
     python3 manage.py faults [...]  kill and starve everything, and see if the record stays true
     python3 manage.py help          the rest, which works while `up` runs
 
@@ -28,7 +29,6 @@ import importlib.metadata
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,11 +39,6 @@ REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCKS = {"up": "product.txt", "test": "test.txt", "faults": "test.txt"}
-# Most tests share the machine's cores; those that kill what runs, or count on their time, do not.
-ALL_TESTS = (
-    ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone"],
-    ["-m", "alone"],
-)
 
 
 def main() -> None:
@@ -202,6 +197,7 @@ def run_up() -> NoReturn:
 
 
 def run_tests(arguments: list[str]) -> NoReturn:
+    from tests import command
     from tests.browser.chromium import provide_chromium
     from tests.clients import install_clients, install_others, provide_npm
 
@@ -210,15 +206,7 @@ def run_tests(arguments: list[str]) -> NoReturn:
         install_clients(npm)
     install_others()
     provide_chromium(npm)
-    pytest = [sys.executable, "-m", "pytest"]
-    if arguments:
-        os.execv(sys.executable, [*pytest, *arguments])
-    # What browsers showed and what tests used of it, compared once all have run.
-    used = os.environ["TESTS_CONTROLS"] = tempfile.mkdtemp(prefix="countersign-used-")
-    failed = [not run(*pytest, *chosen) for chosen in ALL_TESTS]
-    if not any(failed):
-        shutil.rmtree(used)
-    sys.exit(any(failed))
+    sys.exit(command.run_tests(arguments))
 
 
 def say(sentence: str) -> None:

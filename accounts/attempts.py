@@ -20,12 +20,13 @@ from django.utils.translation import gettext as _
 from accounts.models import Attempt, User
 from audit.services import SYSTEM, record
 from core import seal
+from core.client_address import client_address
 from core.errors import CountersignError
 
 WINDOW = timedelta(minutes=15)
 KEPT = timedelta(days=1)
 # Of one browser that knows the person; else of one address for one name, of all for one name,
-# and of one address for all names: behind a proxy that may be everybody.
+# and of one address for all names: behind a proxy that nobody trusts that is everybody.
 OF_BROWSER, OF_PAIR, OF_NAME, OF_ADDRESS = 10, 10, 50, 200
 # Of somebody who is signed in: only that session can use them up.
 OF_PERSON = 8
@@ -42,7 +43,7 @@ def begin_sign_in(request: HttpRequest, name: str) -> Attempt:
     attempt = Attempt(
         kind=Attempt.Kind.SIGN_IN,
         who=_digest(name.strip().casefold()),
-        address=_address(request),
+        address=client_address(request),
         browser=_known_browser(request, name),
     )
     return _begin(attempt)
@@ -131,10 +132,6 @@ def _known_browser(request: HttpRequest, name: str) -> str:
 def _cookie(pk: int, token: str) -> str:
     signature = seal.to_text(seal.sign("known browser", f"{pk}.{token}".encode()))
     return f"{pk}.{token}.{signature}"
-
-
-def _address(request: HttpRequest) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))[:64]
 
 
 def _digest(text: str) -> str:

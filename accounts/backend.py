@@ -7,10 +7,11 @@ from typing import Any
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, OuterRef, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, QuerySet, Value
 from django.db.models.functions import Concat
 
-from accounts.models import User
+from accounts.models import CodeApp, Passkey, User
+from accounts.relying_party import rp_id
 
 
 class Backend(ModelBackend):
@@ -19,6 +20,7 @@ class Backend(ModelBackend):
         if found is None or not self.user_can_authenticate(found):
             return None
         found.group_names = found.names_of_groups
+        found.proof_means = (found.has_passkey, found.has_codes)
         if not found.is_superuser:
             # Where ModelBackend keeps them once they were asked for.
             found._perm_cache = {*found.own_rights, *found.rights_of_groups}
@@ -30,6 +32,10 @@ def _with_rights() -> QuerySet[Any]:
     groups = Group.objects.filter(user=OuterRef("pk")).order_by("name").values("name")
     return User.objects.annotate(
         names_of_groups=ArraySubquery(groups),
+        has_passkey=Exists(
+            Passkey.objects.usable().filter(person=OuterRef("pk"), rp_id=rp_id()),
+        ),
+        has_codes=Exists(CodeApp.objects.filter(person=OuterRef("pk")).exclude(confirmed_at=None)),
         own_rights=ArraySubquery(_named(Permission.objects.filter(user=OuterRef("pk")))),
         rights_of_groups=ArraySubquery(
             _named(Permission.objects.filter(group__user=OuterRef("pk")))

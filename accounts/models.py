@@ -4,14 +4,56 @@ from __future__ import annotations
 
 from typing import Self
 
+import pgtrigger
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from accounts.relying_party import rp_id
+from audit.models import ClockTime
 from audit.services import Actor
-from core.triggers import append_only, configuration
+from core.triggers import Keep, Refuse, StrictTrigger, append_only, configuration
+
+
+class SessionEpoch(StrictTrigger):
+    """Whatever disables an account ends its sessions for good; no stale write brings them back."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.UpdateOf("is_active", "session_epoch")  # type: ignore[no-untyped-call]
+    func = """
+        NEW.session_epoch = OLD.session_epoch
+            + (CASE WHEN OLD.is_active AND NOT NEW.is_active THEN 1 ELSE 0 END);
+        RETURN NEW;
+    """
+
+
+class NamedForGood(StrictTrigger):
+    """A name is one person's for good: it is kept when they take it, and changed with an entry."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.After
+    operation = pgtrigger.Insert | pgtrigger.UpdateOf("username")  # type: ignore[no-untyped-call]
+    func = """
+        IF TG_OP = 'UPDATE' THEN
+            IF NEW.username = OLD.username THEN
+                RETURN NULL;
+            ELSIF NOT EXISTS (
+                SELECT FROM audit_entry e WHERE e.action = 'person.renamed'
+                AND e.transaction = pg_current_xact_id()
+                AND e.details ->> 'person_id' = NEW.id::text
+                AND e.details ->> 'after' = NEW.username)
+            THEN
+                RAISE EXCEPTION 'nobody is renamed without an entry';
+            END IF;
+        END IF;
+        INSERT INTO accounts_usedname (name, person_id) VALUES (NEW.username, NEW.id);
+        RETURN NULL;
+    """
 
 
 class User(AbstractUser):
@@ -22,23 +64,170 @@ class User(AbstractUser):
     let_in_by = models.ForeignKey(
         "self", models.PROTECT, null=True, editable=False, related_name="+"
     )
+    # Who made the account; nobody if it was made at the host.
+    invited_by = models.ForeignKey(
+        "self", models.PROTECT, null=True, editable=False, related_name="+"
+    )
+    # Until then the account counts as its inviter's (accounts/independence.py), unless somebody
+    # else confirms that another person is behind it.
+    unconfirmed_until = models.DateTimeField(null=True, editable=False)
+    confirmed_by = models.ForeignKey(
+        "self", models.PROTECT, null=True, editable=False, related_name="+"
+    )
+    confirmed_at = models.DateTimeField(null=True, editable=False)
+    # Counts how often the account was disabled; sessions hold for one of these times alone.
+    session_epoch = models.PositiveIntegerField(default=0, editable=False)
 
     class Meta(AbstractUser.Meta):
-        triggers = configuration("username", "is_active")
+        triggers = [
+            *configuration("username", "is_active", "unconfirmed_until"),
+            SessionEpoch(name="session_epoch"),
+            NamedForGood(name="named_for_good"),
+        ]
+        indexes = [
+            # Looked up for each held call, and nearly always empty.
+            models.Index(
+                name="accounts_user_unconfirmed",
+                fields=["unconfirmed_until"],
+                condition=models.Q(unconfirmed_until__isnull=False),
+            )
+        ]
 
     @property
     def actor(self) -> Actor:
         return Actor("person", self.pk, self.username)
 
     @cached_property
+    def proof_means(self) -> tuple[bool, bool]:
+        """Had they a passkey for this site, and an app's codes, when this person was read?"""
+        passkeys = self.passkeys.usable().filter(rp_id=rp_id())
+        codes = CodeApp.objects.filter(person=self).exclude(confirmed_at=None)
+        return passkeys.exists(), codes.exists()
+
+    @cached_property
     def group_names(self) -> list[str]:
-        """As they were when this person was read: a decision asks again (approvals/standing.py)."""
+        """As they were when this person was read; approvals/eligibility.py reads them again."""
         return sorted(self.groups.values_list("name", flat=True))
+
+    @cached_property
+    def all_names(self) -> frozenset[str]:
+        """Every name that ever meant this person: rules may know them by an earlier one."""
+        return frozenset({self.username, *self.names.values_list("name", flat=True)})
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        # Where Django makes it: of the current secret, and of those before it.
+        bound = f"{self.session_epoch}.{self.password}"
+        salt = "accounts.models.User.session"
+        return salted_hmac(salt, bound, secret=secret, algorithm="sha256").hexdigest()
 
     @property
     def is_vouched_for(self) -> bool:
         """Nobody else may have come in as them: not by a link that another person held."""
         return self.let_in_by_id is None or self.has_usable_password()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """It counts as another person than whoever invited it."""
+        return self.unconfirmed_until is None or self.unconfirmed_until <= timezone.now()
+
+
+class SinglePersonEndsOnce(StrictTrigger):
+    """Single-person mode begins where at most one person is, and ends once."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert | pgtrigger.Update
+    func = """
+        IF TG_OP = 'INSERT' AND (
+            NEW.ended_at IS NOT NULL OR (SELECT count(*) FROM accounts_user) > 1)
+        THEN
+            RAISE EXCEPTION 'single-person mode begins with the first person';
+        ELSIF TG_OP = 'UPDATE' AND (
+            OLD.ended_at IS NOT NULL OR NEW.ended_at IS NULL
+            OR (NEW.id, NEW.began_at) IS DISTINCT FROM (OLD.id, OLD.began_at))
+        THEN
+            RAISE EXCEPTION 'single-person mode only ends';
+        END IF;
+        RETURN NEW;
+    """
+
+
+class SinglePersonMode(models.Model):
+    """The one row that says whether somebody alone decides on calls of their own agents."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
+    began_at = models.DateTimeField(db_default=ClockTime(), editable=False)
+    ended_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(name="accounts_one_single_person_mode", condition=models.Q(id=1))
+        ]
+        triggers = [
+            SinglePersonEndsOnce(name="only_ends"),
+            Refuse(name="no_delete", operation=pgtrigger.Delete),
+            Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+        ]
+
+    def __str__(self) -> str:
+        return "single-person mode"
+
+
+class UsedName(models.Model):
+    """Every name that a person has or had. Rules, entries and people mean that person by it."""
+
+    name = models.CharField(max_length=150)
+    person = models.ForeignKey(User, models.PROTECT, related_name="names")
+    since = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        ordering = ["since"]
+        default_permissions = ()
+        constraints = [
+            # “Alice” beside “alice” would be read as the same.
+            models.UniqueConstraint(Lower("name"), name="accounts_a_name_is_used_once")
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RoleChange(models.Model):
+    """A role that decides, or says who does: given, taken away, or asked for."""
+
+    class State(models.TextChoices):
+        REQUESTED = "requested", _("Requested")
+        GIVEN = "given", _("Given")
+        REFUSED = "refused", _("Refused")
+        TAKEN = "taken", _("Taken away")
+
+    person = models.ForeignKey(User, models.PROTECT, related_name="role_changes")
+    # The group's name: the change stays true when the group is gone.
+    role = models.CharField(max_length=150)
+    state = models.CharField(max_length=9, choices=State, default=State.REQUESTED)
+    # Nobody: done at the host.
+    asked_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    asked_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Of a request: the second administrator.
+    decided_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="accounts_one_request_a_role",
+                fields=["person", "role"],
+                condition=models.Q(state="requested"),
+            )
+        ]
+        indexes = [models.Index(name="accounts_rolechange_decided", fields=["decided_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.person}: {self.state}"
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -57,6 +246,10 @@ class Agent(models.Model):
     owner = models.ForeignKey(User, models.PROTECT, related_name="agents")
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Never counted among those who decide on its calls; nobody if it was made at the host.
+    created_by = models.ForeignKey(
+        User, models.PROTECT, null=True, editable=False, related_name="+"
+    )
 
     objects = AgentQuerySet.as_manager()
 
@@ -65,7 +258,7 @@ class Agent(models.Model):
 
     class Meta:
         ordering = ["name"]
-        triggers = configuration()
+        triggers = [*configuration(), Keep(name="keep_creator", columns=["created_by_id"])]
 
     def __str__(self) -> str:
         return self.name
@@ -102,7 +295,10 @@ class AgentToken(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
-        triggers = configuration("revoked_at", "expires_at", "digest", "agent_id")
+        triggers = [
+            *configuration("revoked_at", "expires_at", "digest", "agent_id"),
+            Keep(name="keep_issuer", columns=["agent_id", "created_by_id"]),
+        ]
 
     def __str__(self) -> str:
         return f"csa_{self.public_id}_…"

@@ -26,7 +26,7 @@ from webauthn.helpers.structs import (
 )
 
 from accounts.models import Passkey, User
-from accounts.relying import expected_origins, rp_id
+from accounts.relying_party import expected_origins, rp_id
 from audit.services import record
 from core import seal
 from core.errors import CountersignError

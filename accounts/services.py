@@ -4,47 +4,40 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import attempts, tokens
-from accounts.models import Agent, AgentToken, Attempt, SignInLink, User
+from accounts import attempts, role_changes, single_person, tokens
+from accounts.actors import COMMAND_LINE as COMMAND_LINE
+from accounts.actors import AccountRefused as AccountRefused
+from accounts.actors import acting as acting
+from accounts.models import Agent, AgentToken, Attempt, SignInLink, UsedName, User
 from accounts.roles import Role, ensure_roles
-from audit.services import SYSTEM, Actor, record
+from audit.services import SYSTEM, record
 from core import seal
 from core.errors import CountersignError
 
 MAX_DAYS = 90
 LINK_HOURS = 24
-# Whoever may run commands on the host: that right is not ours to check.
-COMMAND_LINE = Actor("system", None, "command line")
 # Until there are more people, the first one must be able to do everything that needs a person.
 FIRST_ROLES = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
-
-
-class AccountRefused(CountersignError):
-    """The agent, token or person cannot be as asked; says why, and what would be right."""
 
 
 class LinkRefused(CountersignError):
     """The sign-in link is unknown, used or too old: which of these is nobody's business."""
 
 
-def acting(by: User | None) -> Actor:
-    return by.actor if by else COMMAND_LINE
-
-
 @transaction.atomic
 def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
-    agent = Agent(name=name, owner=owner)
+    agent = Agent(name=name, owner=owner, created_by=by)
     try:
         agent.full_clean()
     except ValidationError as error:
@@ -137,27 +130,73 @@ def note_used(token_ids: Collection[int]) -> None:
 def create_person(username: str, *, roles: Collection[str], by: User | None) -> User:
     """Somebody who can sign in only by a link, until a password is set."""
     ensure_roles()
-    person = User.objects.create_user(username)
-    person.groups.set(Group.objects.filter(name__in=roles))
-    record("person.created", actor=acting(by), person=username, roles=list(roles))
+    person = User.objects.create_user(
+        username, invited_by=by, unconfirmed_until=_unconfirmed_until() if by else None
+    )
+    groups = list(Group.objects.filter(name__in=roles))
+    waiting = _names(role_changes.give(person, groups, by=by))
+    given = [role for role in roles if role not in waiting]
+    record("person.created", actor=acting(by), person=username, roles=given, requested=waiting)
     return person
 
 
 @transaction.atomic
-def set_groups(person: User, groups: Collection[Group], *, by: User) -> None:
-    """What the person may do from the next request on."""
-    before, after = _names(person.groups.all()), _names(groups)
-    if before == after:
-        return
-    if Role.ADMINISTRATOR not in after:
+def rename(person: User, name: str, *, by: User) -> None:
+    """Entries keep the name that they were written with, and `person:` rules go on meaning this
+    person by it: no name is ever given to a second one. Raises AccountRefused."""
+    before = person.username
+    if why := why_not_named(name):
+        raise AccountRefused(why)
+    names = {"person": name, "person_id": person.pk, "before": before, "after": name}
+    record("person.renamed", actor=by.actor, **names)
+    person.username = name
+    try:
+        with transaction.atomic():
+            person.save(update_fields=["username"])
+    except IntegrityError as error:
+        person.username = before
+        raise AccountRefused(_("Somebody took “%s” at this moment.") % name) from error
+
+
+def why_not_named(name: str) -> str:
+    """Why nobody may be called this from now on, as a sentence; empty if somebody may."""
+    try:
+        User._meta.get_field("username").run_validators(name)
+    except ValidationError as error:
+        return " ".join(error.messages)
+    if not name or name != name.strip():
+        return _("Give a name.")
+    if UsedName.objects.filter(name__iexact=name).exists():
+        return _("“%s” is somebody's name already, or was: no name is used twice.") % name
+    return ""
+
+
+def _unconfirmed_until() -> datetime:
+    return timezone.now() + timedelta(days=settings.INVITE_DAYS)
+
+
+@transaction.atomic
+def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str]:
+    """What the person may do from the next request on; returns the groups that wait for a second
+    administrator's word."""
+    had, wanted = list(person.groups.all()), list(groups)
+    before = _names(had)
+    if Role.ADMINISTRATOR not in _names(wanted):
         _keep_an_administrator(person)
-    person.groups.set(groups)
-    record("person.groups_set", actor=by.actor, person=person.username, before=before, after=after)
+    role_changes.take(person, [group for group in had if group not in wanted], by=by)
+    gained = [group for group in wanted if group not in had]
+    waiting = _names(role_changes.give(person, gained, by=by))
+    after = sorted(set(_names(wanted)) - set(waiting))
+    if before != after:
+        names = {"person": person.username, "before": before, "after": after}
+        record("person.groups_set", actor=by.actor, **names)
+    return waiting
 
 
 @transaction.atomic
 def set_active(person: User, active: bool, *, by: User) -> None:
-    """Switched off, a person's sessions end and their agents' tokens open nothing."""
+    """Disabled, a person's sessions and links end for good, and their agents' tokens open nothing
+    until the account is enabled again."""
     if not active and person.pk == by.pk:
         raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
     if not active:
@@ -165,6 +204,11 @@ def set_active(person: User, active: bool, *, by: User) -> None:
     if not User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
         return
     person.is_active = active
+    if not active:
+        unused = SignInLink.objects.filter(person=person, used_at=None)
+        unused.filter(expires_at__gt=timezone.now()).update(expires_at=timezone.now())
+    for group in role_changes.weighty(person.groups.all()):
+        (role_changes.regained if active else role_changes.lost)(person, group.name, by=by)
     action = "person.enabled" if active else "person.disabled"
     record(action, actor=by.actor, person=person.username)
 
@@ -234,6 +278,8 @@ def _make_administrator() -> User:
         person=person.username,
         roles=list(FIRST_ROLES),
     )
+    if created and User.objects.count() == 1:
+        single_person.begin()
     return person
 
 
@@ -281,8 +327,7 @@ def redeem_sign_in_link(text: str) -> User:
         raise LinkRefused(_("This link is unknown, was used before, or is too old."))
     if link.made_by_id:
         # Until a password is theirs alone, this may be whoever made the link.
-        link.person.let_in_by_id = link.made_by_id
-        link.person.save(update_fields=["let_in_by"])
+        _let_in(link.person, link.made_by_id)
     record(
         "person.signed_in",
         actor=link.person.actor,
@@ -290,6 +335,14 @@ def redeem_sign_in_link(text: str) -> User:
         link_made_by=link.made_by.username if link.made_by else "",
     )
     return link.person
+
+
+def _let_in(person: User, link_made_by: int) -> None:
+    person.let_in_by_id = link_made_by
+    # Whoever was confirmed before may not be the one who comes by this link.
+    person.unconfirmed_until = _unconfirmed_until()
+    person.confirmed_by = person.confirmed_at = None
+    person.save(update_fields=["let_in_by", "unconfirmed_until", "confirmed_by", "confirmed_at"])
 
 
 def _use(link: SignInLink) -> bool:

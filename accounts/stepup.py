@@ -28,9 +28,9 @@ from webauthn import (
 from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import PublicKeyCredentialDescriptor, UserVerificationRequirement
 
-from accounts import codes
+from accounts import one_time_codes
 from accounts.models import Passkey, Proof, User
-from accounts.relying import expected_origins, rp_id
+from accounts.relying_party import expected_origins, rp_id
 from core import seal
 from core.errors import CountersignError
 
@@ -108,7 +108,7 @@ def prove(person: User, statement: str, *, ticket: str, answer: str) -> Proof:
 
 def prove_by_code(person: User, statement: str, *, code: str) -> Proof:
     """The weaker way. Raises NotProven and TooManyAttempts."""
-    if not codes.spend(person, code):
+    if not one_time_codes.spend(person, code):
         raise NotProven(_("The code is wrong, or was used before. Wait for the app's next one."))
     return _keep(person=person, method=Proof.Method.TOTP, statement=statement)
 

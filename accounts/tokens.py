@@ -16,7 +16,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 from zlib import crc32
 
-from accounts.models import AgentToken, AgentTokenQuerySet
+from accounts.models import Agent, AgentToken, AgentTokenQuerySet
 from core import seal
 
 PATTERN = r"csa_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}"
@@ -42,6 +42,8 @@ class Bearer:
     person_name: str
     groups: frozenset[str]
     expires_at: float
+    # Who has a part in what this token asks for: the agent's owner and creator, the token's issuer.
+    parties: frozenset[int] = frozenset()
 
 
 def make() -> str:
@@ -111,7 +113,13 @@ def _bearer(token: AgentToken) -> Bearer:
         person_name=owner.username,
         groups=frozenset(group.name for group in owner.groups.all()),
         expires_at=token.expires_at.timestamp(),
+        parties=parties(token.agent, token.created_by_id),
     )
+
+
+def parties(agent: Agent, issuer: int | None = None) -> frozenset[int]:
+    owner = agent.owner_id
+    return frozenset({owner, agent.created_by_id or owner, issuer or owner})
 
 
 def _random(length: int) -> str:

@@ -1,20 +1,22 @@
 """Which arguments a grant covers: the approved ones, and what was let vary within bounds.
 
 Compared as written: 10 and 10.0 are different texts, and whatever is not the same waits for people.
+Only prefixes look closer (approvals/prefixes.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from core import exact_json, text
+from approvals.prefixes import is_below
+from core import exact_json
 from core.errors import CountersignError
 from core.exact_json import Number
-from registry.violations import json_path
+from registry.schemas.violations import json_path
 
 Path = tuple[str | int, ...]
 
@@ -37,32 +39,41 @@ class Bound:
     least: Decimal | None = None
     most: Decimal | None = None
 
-    def holds(self, given: Any) -> bool:
+    def holds(self, given: Any, approved: Any) -> bool:
+        """`approved`: what stood there in the call that the grant was made from. Only what is of
+        the same type may stand in its place."""
         match self.kind:
             case "prefix":
-                return isinstance(given, str) and self._begins(given)
-            case "set" if isinstance(given, list):
-                return 0 < len(given) <= len(self.values) and self._all_known(given)
+                if not isinstance(given, str) or not isinstance(approved, str):
+                    return False
+                return is_below(given, self.prefix, approved=approved)
+            case "set" if isinstance(approved, list):
+                return isinstance(given, list) and self._all_known(given)
             case "set":
-                return given in self.values
+                return not isinstance(given, list) and self._is_known(given)
             case "range":
-                return isinstance(given, Number) and self._between(Decimal(given.text))
+                same = isinstance(given, Number) and isinstance(approved, Number)
+                return same and self._between(given)
             case _:
                 return False
 
-    def _begins(self, given: str) -> bool:
-        # A path that climbs out again only looks as if it began so.
-        steps = given.replace("\\", "/").split("/")
-        return given.startswith(self.prefix) and ".." not in steps and not text.hidden_count(given)
+    def _is_known(self, given: Any) -> bool:
+        return any(type(value) is type(given) and value == given for value in self.values)
 
     def _all_known(self, given: list[Any]) -> bool:
-        seen = [item for item in given if item in self.values]
-        return len(seen) == len(given) and all(given.count(item) == 1 for item in given)
+        """Each once: nothing is sent twice to one of them."""
+        if not 0 < len(given) <= len(self.values):
+            return False
+        return all(self._is_known(item) for item in given) and _are_distinct(given)
 
-    def _between(self, given: Decimal) -> bool:
+    def _between(self, given: Number) -> bool:
         assert self.least is not None
         assert self.most is not None
-        return self.least <= given <= self.most
+        try:
+            return self.least <= Decimal(given.text) <= self.most
+        except InvalidOperation:
+            # An exponent beyond all reckoning.
+            return False
 
     def plain(self) -> dict[str, Any]:
         """As it is kept: numbers as text."""
@@ -88,6 +99,10 @@ class Bound:
             case _:
                 said = _("%(at)s is from %(least)s to %(most)s")
                 return said % {"at": at, "least": self.least, "most": self.most}
+
+
+def _are_distinct(items: list[Any]) -> bool:
+    return len({(type(item), item) for item in items}) == len(items)
 
 
 def parse(plain: list[dict[str, Any]]) -> tuple[Bound, ...]:
@@ -116,7 +131,7 @@ class Pattern:
         """`given`: as `exact_json` reads it."""
         pinned = at(self.pinned, path)
         if path in self.bounds:
-            return self.bounds[path].holds(given)
+            return self.bounds[path].holds(given, pinned)
         match pinned, given:
             case dict(), dict():
                 return pinned.keys() == given.keys() and all(
@@ -145,7 +160,10 @@ def amount(document: Any, path: Path) -> Decimal | None:
         return None
     if not isinstance(found, Number):
         return None
-    written = Decimal(found.text)
+    try:
+        written = Decimal(found.text)
+    except InvalidOperation:
+        return None
     return written if 0 <= written < Decimal(10) ** 18 else None
 
 

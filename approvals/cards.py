@@ -7,27 +7,28 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from accounts.models import User
-from approvals import history, standing, stepping
-from approvals.history import Decided
+from accounts import role_changes
+from accounts.models import RoleChange, User
+from approvals import eligibility, history, step_up_proofs
+from approvals.comments import Discussion, talks
+from approvals.eligibility import EligibilityFacts
+from approvals.history import PastDecision
 from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
-from approvals.standing import Facts
-from approvals.stepping import Step
-from approvals.talk import Talk, talks
-from approvals.votes import Picture, pictures
-from calls.changes import Edited, edited
-from calls.history import Before, Earlier, before
-from calls.models import Call
-from registry.arguments import Arguments, arguments
+from approvals.step_up_proofs import StepUpOptions
+from approvals.votes import VoteSummary, pictures
+from calls.content.amendments import Amendments, edited, edits_of
+from calls.history import PastCall, RecentCalls, before
+from calls.models import Amendment, Call
+from registry.schemas.arguments import Arguments, arguments
 
 # Of an agent that had asked for nothing yet.
-FIRST = Before([], is_usual=False)
+FIRST = RecentCalls([], is_usual=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class DuplicateOf:
     """Its agent asks on purpose for the same again; `call`: the one before, as far as known."""
 
     call: Call | None
@@ -41,17 +42,21 @@ class Card:
     risk: Risk
     rule: str
     # The agent's last calls before this one, and decisions on calls like it.
-    before: list[Earlier]
-    similar: list[Decided]
+    before: list[PastCall]
+    similar: list[PastDecision]
     # Why this person may not decide; empty if they may.
     obstacle: str
-    votes: Picture
-    talk: Talk
+    votes: VoteSummary
+    talk: Discussion
     # What people made of the arguments.
-    edited: Edited | None
+    edited: Amendments | None
     # What this person's yes asks for beyond the session.
-    step: Step
-    again: Again | None = None
+    step: StepUpOptions
+    again: DuplicateOf | None = None
+    # This person has a part in the call, and decides on it because nobody else may.
+    single_person: bool = False
+    # Who got or lost a role that decides, or says who does, in the last days.
+    newcomers: Sequence[RoleChange] = ()
     # Why what they just pressed was not done, and what they had written.
     error: str = ""
     typed: str = ""
@@ -70,24 +75,24 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class CardDiscussion:
     """Of a card that waits, what people add while it does."""
 
     approval: Approval
-    votes: Picture
-    talk: Talk
+    votes: VoteSummary
+    talk: Discussion
 
     @property
     def waits(self) -> bool:
         return self.approval.state == Approval.State.WAITING
 
 
-def spoken(approvals: Sequence[Approval], person: User) -> list[Spoken]:
+def spoken(approvals: Sequence[Approval], person: User) -> list[CardDiscussion]:
     if not approvals:
         return []
-    facts = standing.facts([approval.pk for approval in approvals])
+    facts = eligibility.facts([approval.pk for approval in approvals])
     votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
-    return [Spoken(one, votes[one.pk], said[one.pk]) for one in approvals]
+    return [CardDiscussion(one, votes[one.pk], said[one.pk]) for one in approvals]
 
 
 def card(approval: Approval, person: User, *, error: str = "", typed: str = "") -> Card:
@@ -108,40 +113,49 @@ def cards(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CardFacts:
     """What is asked for all cards of a page at once."""
 
-    facts: dict[UUID, Facts]
-    before: dict[UUID, Before]
-    similar: dict[UUID, list[Decided]]
-    votes: dict[UUID, Picture]
-    talks: dict[UUID, Talk]
-    steps: dict[UUID, Step]
-    again: dict[UUID, Again]
+    facts: dict[UUID, EligibilityFacts]
+    before: dict[UUID, RecentCalls]
+    similar: dict[UUID, list[PastDecision]]
+    votes: dict[UUID, VoteSummary]
+    talks: dict[UUID, Discussion]
+    steps: dict[UUID, StepUpOptions]
+    again: dict[UUID, DuplicateOf]
+    edits: dict[UUID, list[Amendment]]
+    role_changes: list[RoleChange]
 
 
-def _known(approvals: list[Approval], ids: list[UUID], person: User) -> Known:
-    facts = standing.facts(ids)
-    return Known(
+def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFacts:
+    facts = eligibility.facts(ids)
+    return CardFacts(
         facts,
         before(ids),
         history.similar(ids),
         pictures(approvals, person, facts),
         talks(approvals, person, facts),
-        stepping.steps((one for one in approvals if one.state == one.State.WAITING), person),
+        step_up_proofs.steps((one for one in approvals if one.state == one.State.WAITING), person),
         _again(facts),
+        _edits(approvals),
+        role_changes.recent(),
     )
 
 
-def _again(facts: dict[UUID, Facts]) -> dict[UUID, Again]:
+def _edits(approvals: list[Approval]) -> dict[UUID, list[Amendment]]:
+    changed = [one.pk for one in approvals if one.call.amendment_id is not None]
+    return edits_of(changed) if changed else {}
+
+
+def _again(facts: dict[UUID, EligibilityFacts]) -> dict[UUID, DuplicateOf]:
     meant = {call_id: known.again for call_id, known in facts.items() if known.again is not None}
     if not meant:
         return {}
     earlier = Call.objects.in_bulk([UUID(one) for one in meant.values() if one])
-    return {pk: Again(earlier.get(UUID(one)) if one else None) for pk, one in meant.items()}
+    return {pk: DuplicateOf(earlier.get(UUID(one)) if one else None) for pk, one in meant.items()}
 
 
-def _card(approval: Approval, known: Known, person: User, error: str, typed: str) -> Card:
+def _card(approval: Approval, known: CardFacts, person: User, error: str, typed: str) -> Card:
     call, pk = approval.call, approval.pk
     given, past = call.exact_arguments, known.before.get(pk, FIRST)
     facts, votes = known.facts[pk], known.votes[pk]
@@ -153,17 +167,29 @@ def _card(approval: Approval, known: Known, person: User, error: str, typed: str
         rule=facts.rule,
         before=past.calls,
         similar=known.similar.get(pk, []),
-        obstacle=standing.hindrance(
+        obstacle=eligibility.hindrance(
             approval, person, facts.excluded, votes.own, person.group_names
         ),
         votes=votes,
         talk=known.talks[pk],
-        edited=edited(call),
-        step=known.steps.get(pk, stepping.NO_STEP),
+        edited=edited(call, known.edits.get(pk)),
+        step=known.steps.get(pk, step_up_proofs.NO_STEP),
         again=known.again.get(pk),
+        single_person=facts.single_person and person.pk in facts.parties - set(facts.excluded),
+        newcomers=_newcomers(known.role_changes, approval, votes),
         error=error,
         typed=typed,
     )
+
+
+def _newcomers(
+    changes: list[RoleChange], approval: Approval, votes: VoteSummary
+) -> Sequence[RoleChange]:
+    """All while it waits; of what was decided, those of who voted."""
+    if approval.state == Approval.State.WAITING:
+        return changes
+    voted = {given.vote.person_id for given in votes.given}
+    return [change for change in changes if change.person_id in voted]
 
 
 def _schema(call: Call) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from django.db import connection
 from django.http import HttpRequest
 
 from approvals.models import Approval
-from calls.states import State
+from calls import pauses
+from calls.record.states import State
 
 # A badge says "99+": counting further would only cost.
 COUNTED = 100
@@ -18,22 +19,27 @@ SELECT
     ) a),
     (SELECT count(*) FROM (
         SELECT FROM calls_call WHERE state = '{State.UNKNOWN}' LIMIT {COUNTED}
-    ) c)
+    ) c),
+    paused.*
+FROM ({pauses.STATE}) paused
 """
 
 
 class Counts(NamedTuple):
     waiting: int
     unknown: int
+    # Why nothing is sent now; empty if calls are.
+    paused: str
 
 
 def undone(request: HttpRequest) -> dict[str, Any]:
-    """For the navigation: how many calls wait for a decision, and how many somebody has to look
-    after. Read only by pages that draw it, and once."""
+    """For every page: how many calls wait for a decision, how many somebody has to look after, and
+    why nothing is sent. Read only by pages that draw it, and once."""
     counts = cache(_counts)
     return {
         "waiting": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,
         "unknown": lambda: counts().unknown if _may(request, "calls.cancel_call") else 0,
+        "paused": lambda: counts().paused if _is_signed_in(request) else "",
     }
 
 
@@ -44,7 +50,13 @@ def count_waiting() -> int:
 def _counts() -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
-        return Counts(*cursor.fetchone())
+        waiting, unknown, *pause = cursor.fetchone()
+        return Counts(waiting, unknown, pauses.say_why(*pause))
+
+
+def _is_signed_in(request: HttpRequest) -> bool:
+    person = getattr(request, "user", None)
+    return bool(person and person.is_authenticated)
 
 
 def _may(request: HttpRequest, permission: str) -> bool:

@@ -1,33 +1,41 @@
 """Changing what a held call is to send: checked like the agent's own, and put to a vote anew.
 
-An edit is a proposal. Whoever made it has no vote on it, so that no one person alone decides what
-is sent; earlier votes fall, because they were about something else.
+An edit is a proposal. Whoever edited the call, first or last, has no vote on it, so that no one
+person alone decides any of what is sent; earlier votes fall, because they were about something
+else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import product
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from approvals import standing
+from approvals import eligibility
 from approvals.models import Approval, Vote
-from approvals.services import AlreadyDecided, DecisionRefused, fall, lock
-from calls.changes import between
-from calls.claiming import judged
+from approvals.services import (
+    AlreadyDecided,
+    DecisionRefused,
+    fall,
+    lock,
+    say_decided,
+    supersede_locked,
+)
+from calls.basis import judged
+from calls.content.amendments import between
 from calls.models import Call
-from calls.transitions import Amending, amend_now
+from calls.record.transitions import Amending, amend_now
 from core import strict_json
-from core.live import ring_on_commit
+from core.live import notify_on_commit
 from policies.decide import Decision
 from policies.models import Effect
-from policies.thresholds import DECIDE, Distinct, StepUp, Threshold, parse, people, plain
-from registry import published
-from registry.published import PublishedTool
-from registry.violations import Violation
+from policies.thresholds import DECIDE, Threshold, clauses, combine, people, plain, stored
+from registry.publishing import published_catalogue
+from registry.publishing.published_catalogue import PublishedTool
+from registry.schemas.violations import Violation
 
 NAMED = 6
 
@@ -56,8 +64,8 @@ def why_not(approval: Approval, person: User) -> str:
     if not person.has_perm(DECIDE):
         return _("You are not among those who decide.")
     call = approval.call
-    if person.pk in (call.person_id, call.agent.owner_id):
-        return _("The agent is yours: somebody else has to decide.")
+    if own := eligibility.parties(call).get(person.pk):
+        return own
     if approval.state != Approval.State.WAITING:
         return _("The call no longer waits: %(what)s.") % {"what": approval.get_state_display()}
     return ""
@@ -65,31 +73,39 @@ def why_not(approval: Approval, person: User) -> str:
 
 def others(approval: Approval, editor: User) -> list[str]:
     """Who could approve what `editor` proposes; nobody where they are too few to decide."""
-    never = {*standing.excluded_people(approval.call), editor.pk}
-    never -= _editors_alone(approval, editor)
+    # As the database will say once this person has edited too.
+    never = {*eligibility.excluded_people(approval.call), editor.pk}
+    never |= eligibility.dependents([editor.pk])
     found: set[int] = set()
-    for threshold in parse(approval.thresholds):
-        able = people(threshold.source) - never
-        if len(able) >= threshold.approve:
-            found |= able
+    for clause in clauses(stored(approval.thresholds)):
+        able = _able(clause, never)
+        if not able:
+            return []
+        found |= able
     names = User.objects.filter(pk__in=found).order_by("username")
     return list(names.values_list("username", flat=True))
 
 
-def _editors_alone(approval: Approval, editor: User) -> set[int]:
-    """Who edited before may decide once somebody else was the last to edit."""
-    call = approval.call
-    last = call.amendment.person_id if call.amendment else None
-    own = {call.person_id, call.agent.owner_id, editor.pk}
-    return {last} - own if last is not None else set()
+def _able(clause: Iterable[Threshold], never: Collection[int]) -> set[int]:
+    """Who could meet one of these thresholds, where they are enough for it."""
+    circles = [(one, people(one.source) - set(never)) for one in clause]
+    return set().union(*(circle for one, circle in circles if len(circle) >= one.approve))
+
+
+def edit(approval: Approval, given: Edit, *, by: User) -> None:
+    """Raises EditRefused and DecisionRefused. What can no longer be sent becomes superseded."""
+    if not _edit(approval, given, by=by):
+        raise AlreadyDecided(say_decided(approval))
 
 
 @transaction.atomic
-def edit(approval: Approval, given: Edit, *, by: User) -> None:
-    """Raises EditRefused and DecisionRefused."""
+def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
+    """False: it became superseded, which is to be kept."""
     lock(approval)
     if obstacle := why_not(approval, by):
         raise EditRefused(obstacle)
+    if supersede_locked(approval):
+        return False
     tool = _tool(approval.call)
     _check(approval.call, tool, given)
     decision = judged(approval.call, tool, given.arguments)
@@ -108,11 +124,12 @@ def edit(approval: Approval, given: Edit, *, by: User) -> None:
     if not amend_now(amending):
         raise AlreadyDecided(_("What you were shown is not what would be sent. Look again."))
     Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds))
-    ring_on_commit("queue", "calls", f"call.{approval.pk}")
+    notify_on_commit("queue", "calls", f"call.{approval.pk}")
+    return True
 
 
 def _tool(call: Call) -> PublishedTool:
-    tool = published.one(call.tool_id) if call.tool_id else None
+    tool = published_catalogue.one(call.tool_id) if call.tool_id else None
     if tool is None or tool.definition_id != call.definition_id:
         raise EditRefused(_("The tool's definition changed: this call can no longer be sent."))
     return tool
@@ -130,35 +147,11 @@ def _check(call: Call, tool: PublishedTool, given: Edit) -> None:
 
 
 def _thresholds(approval: Approval, decision: Decision) -> tuple[Threshold, ...]:
-    before = parse(approval.thresholds)
+    before = stored(approval.thresholds)
     if decision.effect == Effect.DENY:
         raise EditRefused(
             _("A rule forbids the call with these arguments: %(why)s") % {"why": decision.reason}
         )
     if decision.effect == Effect.ALLOW:
         return before
-    both = stricter(before, decision.thresholds)
-    if not both:
-        said = _("For these arguments a rule asks others than those who decide now: %(who)s.")
-        who = "; ".join(str(one) for one in decision.thresholds)
-        raise EditRefused(said % {"who": who})
-    return both
-
-
-def stricter(before: tuple[Threshold, ...], after: tuple[Threshold, ...]) -> tuple[Threshold, ...]:
-    """Meeting one of these meets one of each. Empty where they ask different people."""
-    both = [_both(one, other) for one, other in product(before, after)]
-    return tuple(dict.fromkeys(found for found in both if found is not None))
-
-
-def _both(one: Threshold, other: Threshold) -> Threshold | None:
-    if one.source and other.source and one.source != other.source:
-        return None
-    strengths = [StepUp(name) for name in StepUp.values]
-    return Threshold(
-        approve=max(one.approve, other.approve),
-        deny=min(one.deny, other.deny),
-        source=one.source or other.source,
-        distinct=Distinct.TEAM if Distinct.TEAM in (one.distinct, other.distinct) else one.distinct,
-        step_up=max(one.step_up, other.step_up, key=strengths.index),
-    )
+    return combine(before, decision.thresholds)

@@ -18,7 +18,7 @@ from audit.services import record
 from calls.freezes import FROZEN, wait_for_starts
 from calls.models import Freeze
 from core.errors import CountersignError
-from core.live import ring_on_commit
+from core.live import notify_on_commit
 from registry.models import Server
 
 BEGIN, END = "calls.begin_freeze", "calls.end_freeze"
@@ -108,4 +108,4 @@ def _record(action: str, freeze: Freeze, *, by: User, reason: str, **details: An
         freeze=freeze.pk,
         **details,
     )
-    ring_on_commit("frozen", "queue", "calls")
+    notify_on_commit("frozen", "queue", "calls")

@@ -15,14 +15,14 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from accounts.independence import inviters
 from approvals import bounds
 from approvals.bounds import Path, Pattern
 from approvals.models import Grant
 from core import exact_json
 from core.journal import Statement
 from policies.decide import Decision, Subject
-from policies.thresholds import Threshold
-from policies.thresholds import parse as parse_thresholds
+from policies.thresholds import Threshold, stored
 
 # Counted with the call's own first row, in the same commit: OPEN opens a granted call only if its
 # use stands here. A line's id is the grant's, so that two uses of one never share a statement.
@@ -77,6 +77,8 @@ class Window:
 class StandingGrant:
     id: int
     owner: str
+    # Its owner, and whoever may still be behind that account (accounts/independence.py).
+    voices: frozenset[int]
     pattern: Pattern
     window: Window
     thresholds: tuple[Threshold, ...]
@@ -113,13 +115,18 @@ class GrantBook:
     _spent: set[int] = field(default_factory=set)
 
     def matching(
-        self, subject: Subject, decision: Decision, arguments: bytes
+        self, subject: Subject, decision: Decision, arguments: bytes, parties: frozenset[int]
     ) -> StandingGrant | None:
+        """`parties`: who has a part in what is asked; none of them says yes to it in advance."""
         candidates = self.grants.get((subject.agent_id, subject.definition_id))
         if not candidates:
             return None
         now = datetime.now(UTC)
-        left = [g for g in candidates if g.id not in self._spent and g.answers(decision, now)]
+        left = [
+            g
+            for g in candidates
+            if g.id not in self._spent and g.answers(decision, now) and parties.isdisjoint(g.voices)
+        ]
         if not left:
             return None
         document = exact_json.loads(arguments)
@@ -147,9 +154,10 @@ def standing(grant: Grant) -> StandingGrant:
     return StandingGrant(
         id=grant.pk,
         owner=grant.owner.username,
+        voices=frozenset({grant.owner_id, *inviters(grant.owner)}),
         pattern=pattern(bytes(grant.arguments), bounds.parse(grant.bounds)),
         window=Window(frozenset(grant.days), grant.start_minute, grant.end_minute, grant.time_zone),
-        thresholds=parse_thresholds(grant.thresholds),
+        thresholds=stored(grant.thresholds),
         confirmed=bool(grant.step_up),
         expires_at=grant.expires_at,
         sum_path=None if grant.sum_path is None else tuple(grant.sum_path),

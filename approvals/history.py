@@ -34,7 +34,7 @@ WHERE c.id = ANY(%s)
 """
 
 
-class Decided(NamedTuple):
+class PastDecision(NamedTuple):
     """One decision on a call of the same tool."""
 
     call_id: UUID
@@ -51,10 +51,10 @@ class Decided(NamedTuple):
         return str(Approval.State(self.state).label)
 
 
-def similar(call_ids: Collection[UUID]) -> dict[UUID, list[Decided]]:
-    found: dict[UUID, list[Decided]] = defaultdict(list)
+def similar(call_ids: Collection[UUID]) -> dict[UUID, list[PastDecision]]:
+    found: dict[UUID, list[PastDecision]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_SIMILAR, [MOST, list(call_ids)])
         for call_id, *decided in cursor.fetchall():
-            found[call_id].append(Decided(*decided))
+            found[call_id].append(PastDecision(*decided))
     return found

@@ -11,19 +11,21 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from accounts.models import Proof, User
-from approvals import standing
+from approvals import eligibility
+from approvals.changes import find_obstacle
 from approvals.models import Approval, Vote
 from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
-from calls import dispatch, freezes
+from calls import dispatch, pauses
+from calls.basis import superseding
 from calls.freezes import frozen
+from calls.record.states import State
+from calls.record.transitions import Move, move_now
 from calls.services import cancel as cancel_sent
-from calls.states import State
-from calls.transitions import Move, move_now
 from core.errors import CountersignError
 from core.journal import Statement
-from core.live import ring_on_commit
-from policies.decide import Decision
+from core.live import notify_on_commit
+from policies.decide import Decision, RuleBook
 from policies.thresholds import plain
 
 # Written with the call's own first row, in the same commit: a held call without its approval
@@ -65,7 +67,6 @@ def asking(call_id: UUID, decision: Decision) -> dict[str, Any]:
     }
 
 
-@transaction.atomic
 def vote(
     approval: Approval,
     *,
@@ -77,14 +78,38 @@ def vote(
 ) -> Vote:
     """`by`'s word on the held call, which decides once a threshold is met.
 
-    `seen_digest`: of what was shown; `proof`: that they confirmed it. Raises DecisionRefused.
+    `seen_digest`: of what was shown; `proof`: that they confirmed it. Raises DecisionRefused. A
+    call that can no longer be sent takes no vote: it becomes superseded.
     """
+    made = _vote(
+        approval, by=by, approve=approve, seen_digest=seen_digest, reason=reason, proof=proof
+    )
+    if made is None:
+        raise AlreadyDecided(say_decided(approval))
+    return made
+
+
+@transaction.atomic
+def _vote(
+    approval: Approval,
+    *,
+    by: User,
+    approve: bool,
+    seen_digest: str,
+    reason: str,
+    proof: Proof | None,
+) -> Vote | None:
+    """None: it became superseded, which is to be kept."""
     lock(approval)
-    if obstacle := standing.why_not(approval, by):
+    if obstacle := eligibility.why_not(approval, by):
         raise DecisionRefused(obstacle)
     if not seen_digest or seen_digest != approval.call.call_digest:
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
-    if approve and (why := freezes.load().over(approval.call.agent_id, approval.call.server_id)):
+    if why := pauses.why_undeclared():
+        raise DecisionRefused(why)
+    if supersede_locked(approval):
+        return None
+    if approve and (why := pauses.load().over(approval.call.agent_id, approval.call.server_id)):
         raise DecisionRefused(why)
 
     made = Vote.objects.create(
@@ -96,12 +121,68 @@ def vote(
         step_up=proof.method if proof else "",
         proof=proof,
     )
+    # What the database makes of it: whether its person has a part in the call, and is alone.
+    made.refresh_from_db(fields=["single_person"])
     _record("approval.voted", made, by=by)
-    verdict = standing.decided(approval.pk, approval.thresholds)
-    if verdict:
-        _decide(approval, Approval.State(verdict), by=by)
+    _settle(approval, made)
     _tell(approval.pk)
     return made
+
+
+@transaction.atomic
+def supersede_changed(approval: Approval, book: RuleBook | None = None) -> bool:
+    """Makes it superseded if it can no longer be sent: votes on it could come to nothing else.
+
+    `book`: the rules, where they were just read.
+    """
+    lock(approval)
+    return supersede_locked(approval, book)
+
+
+def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
+    """The same, in the caller's transaction, which holds the approval's lock."""
+    obstacle = find_obstacle(approval, book)
+    if obstacle is None:
+        return False
+    Approval.objects.filter(pk=approval.pk).update(
+        state=Approval.State.SUPERSEDED, decided_at=ClockTime()
+    )
+    approval.refresh_from_db(fields=["state", "decided_at"])
+    approval.call.outcome = obstacle.why
+    if not move_now(superseding(approval.pk, State.HELD, obstacle)):
+        raise AlreadyDecided(_("The call no longer waits."))
+    _tell(approval.pk)
+    return True
+
+
+@transaction.atomic
+def recount(approval: Approval) -> bool:
+    """Do the votes that stand decide it, now that others count than when they were cast?"""
+    lock(approval)
+    why = pauses.load().over(approval.call.agent_id, approval.call.server_id)
+    if why or not _settle(approval):
+        return False
+    _tell(approval.pk)
+    return True
+
+
+def _settle(approval: Approval, made: Vote | None = None) -> bool:
+    """Decides it if the votes say so. `made`: the vote that was just cast."""
+    verdict = eligibility.decided(approval.pk, approval.thresholds)
+    if not verdict:
+        return False
+    last = _counted(approval, approve=verdict == Approval.State.APPROVED)[-1]
+    # Another one's, if somebody who voted before counts again.
+    actor = last.person.actor if last == made else SYSTEM
+    _decide(approval, Approval.State(verdict), last=last, actor=actor)
+    return True
+
+
+def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
+    """The votes that count for this, in the order in which they were cast."""
+    tally = eligibility.facts([approval.pk])[approval.pk].tally
+    ids = {one.vote for one in tally if one.approve == approve}
+    return list(Vote.objects.filter(pk__in=ids).select_related("person").order_by("pk"))
 
 
 @transaction.atomic
@@ -113,6 +194,8 @@ def take_back(approval: Approval, *, by: User) -> None:
         raise DecisionRefused(_("You have no vote here to take back."))
     fall(given, Vote.Fallen.TAKEN_BACK)
     _record("approval.taken_back", given, by=by)
+    # Of people of one team the first counts: without that vote others may.
+    _settle(approval)
     _tell(approval.pk)
 
 
@@ -129,7 +212,7 @@ def lock(approval: Approval) -> None:
     for field in ("state", "decided_by", "decided_at", "decide_by", "thresholds", "call"):
         setattr(approval, field, getattr(locked, field))
     if approval.state != Approval.State.WAITING or _too_late(approval):
-        raise AlreadyDecided(_already(approval))
+        raise AlreadyDecided(say_decided(approval))
 
 
 def _too_late(approval: Approval) -> bool:
@@ -152,19 +235,23 @@ def _record(action: str, given: Vote, *, by: User) -> None:
         seen_digest=given.seen_digest,
         step_up=given.step_up,
         proof=given.proof.statement_digest if given.proof else "",
+        **({"single_person": True} if given.single_person else {}),
     )
 
 
-def _decide(approval: Approval, state: Approval.State, *, by: User) -> None:
+def _decide(approval: Approval, state: Approval.State, *, last: Vote, actor: Actor) -> None:
+    """`last`: the vote that was missing; `actor`: whose doing it is."""
     approve = state == Approval.State.APPROVED
+    sentence = _sentence(approval, approve=approve, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
-        state=state, decided_by=by, decided_at=ClockTime()
+        state=state, decided_by=last.person, decided_at=ClockTime()
     )
     approval.refresh_from_db(fields=["state", "decided_by", "decided_at"])
-    _move(approval, approve=approve, by=by)
+    _move(approval, sentence, approve=approve, by=actor)
 
 
-def _already(approval: Approval) -> str:
+def say_decided(approval: Approval) -> str:
+    """What became of it, to whoever came too late."""
     if approval.decided_by:
         return _("%(who)s answered first: %(what)s.") % {
             "who": approval.decided_by.username,
@@ -172,13 +259,15 @@ def _already(approval: Approval) -> str:
         }
     if approval.state == Approval.State.WAITING:
         return _("The time to decide is over.")
-    return _("The call no longer waits: %(what)s.") % {"what": approval.get_state_display()}
+    what = {"what": approval.get_state_display(), "why": approval.call.outcome}
+    if approval.state == Approval.State.SUPERSEDED:
+        return _("The call can no longer be sent, and was superseded: %(why)s") % what
+    return _("The call no longer waits: %(what)s.") % what
 
 
-def _move(approval: Approval, *, approve: bool, by: User) -> None:
-    sentence = _sentence(approval, approve=approve)
+def _move(approval: Approval, sentence: str, *, approve: bool, by: Actor) -> None:
     target = State.APPROVED if approve else State.DENIED
-    move = Move(approval.pk, State.HELD, target, by.actor, reason=sentence)
+    move = Move(approval.pk, State.HELD, target, by, reason=sentence)
     if not approve:
         move.outcome = sentence
     if not move_now(move):
@@ -187,23 +276,27 @@ def _move(approval: Approval, *, approve: bool, by: User) -> None:
         _release(approval)
 
 
-def _sentence(approval: Approval, *, approve: bool) -> str:
-    """Who said so, and why."""
-    given = list(approval.standing.filter(approve=approve).select_related("person"))
+def _sentence(approval: Approval, *, approve: bool, recounted: bool) -> str:
+    """Whose votes decided it, and why."""
+    given = _counted(approval, approve=approve)
     names = [one.person.username for one in given]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
     said = _("%(who)s said yes.") if approve else _("%(who)s said no.")
-    return " ".join([said % {"who": who}, *(one.reason for one in given if one.reason)])
+    alone = any(one.single_person for one in given)
+    mode = _("Single-person mode: nobody else may decide.") if alone else ""
+    again = _("Counted again, since others may decide by now.") if recounted else ""
+    parts = [said % {"who": who}, mode, again, *(one.reason for one in given)]
+    return " ".join(part for part in parts if part)
 
 
 def _release(approval: Approval) -> None:
     start = approval.start_within_s or settings.START_WITHIN_S
     move_now(Move(approval.pk, State.APPROVED, State.QUEUED, SYSTEM, start_in_s=start))
-    dispatch.ring_on_commit(approval.pk)
+    dispatch.notify_on_commit(approval.pk)
 
 
 def _tell(call_id: UUID) -> None:
-    ring_on_commit("queue", "calls", f"call.{call_id}")
+    notify_on_commit("queue", "calls", f"call.{call_id}")
 
 
 @transaction.atomic

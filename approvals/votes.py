@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from uuid import UUID
 
 from accounts.models import User
+from approvals.eligibility import EligibilityFacts
 from approvals.models import Approval, Vote
-from approvals.standing import Facts
-from policies.thresholds import DEFAULT, Decider, Threshold, deciders, parse
+from policies.thresholds import DEFAULT, Decider, Threshold, deciders, stored
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ShownVote:
     """A vote as a card shows it."""
 
     vote: Vote
@@ -22,12 +23,14 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ThresholdProgress:
     """How far a threshold is."""
 
     threshold: Threshold
     yes: int
     no: int
+    # Whether it opens a clause, which has to be met beside the ones before.
+    is_also: bool = False
 
     @property
     def missing(self) -> int:
@@ -35,11 +38,11 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class VoteSummary:
     """Whose word is there, and whose is missing."""
 
-    given: list[Given]
-    thresholds: list[Met]
+    given: list[ShownVote]
+    thresholds: list[ThresholdProgress]
     may_still: list[str]
     # This person's own vote, which they may take back.
     own: Vote | None
@@ -61,10 +64,10 @@ class Picture:
 
 
 def pictures(
-    approvals: Sequence[Approval], person: User, facts: Mapping[UUID, Facts]
-) -> dict[UUID, Picture]:
+    approvals: Sequence[Approval], person: User, facts: Mapping[UUID, EligibilityFacts]
+) -> dict[UUID, VoteSummary]:
     votes = _standing(approvals)
-    asked = {approval.pk: parse(approval.thresholds) for approval in approvals}
+    asked = {approval.pk: stored(approval.thresholds) for approval in approvals}
     shown = any(approval.pk in votes or asked[approval.pk] != DEFAULT for approval in approvals)
     able = deciders() if shown else []
     return {
@@ -85,22 +88,32 @@ def _picture(
     person: User,
     asked: tuple[Threshold, ...],
     votes: list[Vote],
-    facts: Facts,
+    facts: EligibilityFacts,
     able: Iterable[Decider],
-) -> Picture:
+) -> VoteSummary:
     counted = {one.vote for one in facts.tally}
     waits = approval.state == Approval.State.WAITING
-    return Picture(
-        given=[Given(vote, vote.pk in counted) for vote in votes],
-        thresholds=[_met(place, one, facts) for place, one in enumerate(asked, start=1)],
+    return VoteSummary(
+        given=[ShownVote(vote, vote.pk in counted) for vote in votes],
+        thresholds=_thresholds(asked, facts),
         may_still=_may_still(asked, votes, facts.excluded, able) if waits else [],
         own=next((vote for vote in votes if waits and vote.person_id == person.pk), None),
     )
 
 
-def _met(place: int, threshold: Threshold, facts: Facts) -> Met:
+def _thresholds(asked: Sequence[Threshold], facts: EligibilityFacts) -> list[ThresholdProgress]:
+    opened = [False] + [one.clause != other.clause for one, other in pairwise(asked)]
+    return [
+        _met(place, one, facts, is_also)
+        for place, (one, is_also) in enumerate(zip(asked, opened, strict=False), start=1)
+    ]
+
+
+def _met(
+    place: int, threshold: Threshold, facts: EligibilityFacts, is_also: bool
+) -> ThresholdProgress:
     words = [one.approve for one in facts.tally if one.place == place]
-    return Met(threshold, yes=words.count(True), no=words.count(False))
+    return ThresholdProgress(threshold, words.count(True), words.count(False), is_also)
 
 
 def _may_still(
@@ -111,4 +124,4 @@ def _may_still(
 ) -> list[str]:
     done = {*excluded, *(vote.person_id for vote in votes)}
     left = (one for one in able if one.pk not in done)
-    return [one.name for one in left if any(t.is_from(one.name, one.groups) for t in asked)]
+    return [one.name for one in left if any(t.is_from(one.names, one.groups) for t in asked)]

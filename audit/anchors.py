@@ -17,6 +17,22 @@ from audit.models import Checkpoint
 log = logging.getLogger(__name__)
 
 
+def remember(newest: Checkpoint) -> None:
+    """The last one alone, at every batch: for a database that goes back in time between anchors
+    (audit/rollback.py), and for what its restore declares. On this host, so it is no anchor."""
+    path = remembered_in()
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(newest.note)
+        draft.rename(path)
+    except OSError as error:
+        log.error("%s cannot be written: %s", path, error)
+
+
+def remembered_in() -> Path:
+    return Path(settings.DATA_DIR) / "last-checkpoint"
+
+
 def keep(newest: Checkpoint) -> None:
     """Append a checkpoint to the file, and say it in the log."""
     path = Path(settings.ANCHOR_FILE)

@@ -17,7 +17,8 @@ from django.utils.translation import gettext as _
 from audit.bodies import COLUMNS, body_of
 from audit.filters import Filters
 from audit.finding import Containing, bounds, containing, every
-from audit.models import Checkpoint, Entry, Export, Leaf, Sealing
+from audit.lines import disagreeing
+from audit.models import Checkpoint, Entry, Export, Leaf
 from audit.services import Actor, record
 from audit.tree import Tree
 from core.text import revealed
@@ -48,7 +49,7 @@ def begin(filters: Filters, form: Export.Format, *, by: Actor, person_id: int) -
     return made
 
 
-class Writing:
+class ExportWriter:
     """One download: rows go out as they come in, and how far it is stands in the export."""
 
     def __init__(self, export: Export, *, by: Actor, has: Containing) -> None:
@@ -56,6 +57,7 @@ class Writing:
         self.filters = Filters.read(export.query, ZoneInfo("UTC"))
         self.digest = hashlib.sha256()
         self.rows = 0
+        self.disagreeing = 0
 
     def __iter__(self) -> Iterator[bytes]:
         Export.objects.filter(pk=self.export.pk).update(
@@ -65,6 +67,7 @@ class Writing:
             yield self._out(head)
         within = bounds(self.filters.since(), self.filters.until())
         for chunk in every(self.filters.without_text(), within, last=self.export.last_id):
+            self.disagreeing += len(disagreeing([entry.pk for entry in chunk]))
             rows = containing(chunk, self.filters.text, self.has) if self.filters.text else chunk
             self.rows += len(rows)
             if rows:
@@ -124,6 +127,8 @@ class Writing:
             export=self.export.pk,
             rows=self.rows,
             sha256=digest,
+            # Entries that are not found by what they say: others may be missing here.
+            **({"disagreeing": self.disagreeing} if self.disagreeing else {}),
         )
 
 
@@ -140,15 +145,22 @@ def proof(entry: Entry, leaf: Leaf, tree: Tree) -> dict[str, Any]:
 
 def whole_record() -> Iterator[str]:
     """Every checkpoint, then every leaf with its entry, in the order of sealing."""
-    size = Sealing.objects.values_list("size", flat=True).first() or 0
+    size = Checkpoint.objects.values_list("size", flat=True).first() or 0
     for note in Checkpoint.objects.filter(size__lte=size).order_by("id").iterator():
         yield _line({"checkpoint": note.note})
     for first in range(0, size, 1000):
         leaves = list(Leaf.objects.filter(index__gte=first, index__lt=min(size, first + 1000)))
         bodies = Entry.objects.in_bulk([leaf.entry_id for leaf in leaves])
         for leaf in sorted(leaves, key=lambda one: one.index):
-            entry = body_of(bodies[leaf.entry_id])
-            yield _line({"index": leaf.index, "salt": bytes(leaf.salt).hex(), "entry": entry})
+            yield _line(_whole(leaf, bodies.get(leaf.entry_id)))
+
+
+def _whole(leaf: Leaf, entry: Entry | None) -> dict[str, Any]:
+    """One that is gone has its leaf all the same: whoever checks sees which, and the rest holds."""
+    known = {"index": leaf.index, "salt": bytes(leaf.salt).hex()}
+    if entry is None:
+        return {**known, "entry": None, "gone": leaf.entry_id, "hash": bytes(leaf.hash).hex()}
+    return {**known, "entry": body_of(entry)}
 
 
 def _line(content: dict[str, Any]) -> str:

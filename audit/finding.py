@@ -72,7 +72,7 @@ def bounds(since: datetime | None, until: datetime | None) -> Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     page: Page[Entry]
     # Of a search for a text that ended before the record did: from where to go on.
     looked_to: int | None = None
@@ -97,7 +97,9 @@ def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[
     )
 
 
-def searched(filters: Filters, asked: Mapping[str, str], within: Bounds, has: Containing) -> Found:
+def searched(
+    filters: Filters, asked: Mapping[str, str], within: Bounds, has: Containing
+) -> SearchResult:
     """The same, of entries whose call's arguments have the text: looks through LOOK at a time."""
     candidates = ids(filters, within, below=_id(asked.get("beyond", "")), most=LOOK)
     fitting: list[Entry] = []
@@ -113,7 +115,7 @@ def searched(filters: Filters, asked: Mapping[str, str], within: Bounds, has: Co
         looked_to = fitting[-1].pk
     ended = looked_to is None or (len(candidates) < LOOK and looked_to == candidates[-1])
     page = Page(fitting, next="" if ended else str(looked_to))
-    return Found(page, None if ended else looked_to)
+    return SearchResult(page, None if ended else looked_to)
 
 
 def containing(rows: list[Entry], text: str, has: Containing) -> list[Entry]:

@@ -27,7 +27,7 @@ WIDTH, HEIGHT = 960, 96
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class TimeBar:
     since: datetime
     until: datetime
     count: int
@@ -40,7 +40,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    bars: list[Bar]
+    bars: list[TimeBar]
     highest: int
     cut: bool
     width: int = WIDTH
@@ -111,13 +111,13 @@ def _counted(newest: QuerySet[Line, Any], edges: list[datetime]) -> dict[int, in
         return dict(cursor.fetchall())
 
 
-def _bars(filters: Filters, edges: list[datetime], counts: list[int]) -> Iterator[Bar]:
+def _bars(filters: Filters, edges: list[datetime], counts: list[int]) -> Iterator[TimeBar]:
     highest = max(counts)
     width = WIDTH / len(counts)
     for n, ((since, until), count) in enumerate(zip(pairwise(edges), counts, strict=True)):
         # One entry is to be seen, beside a thousand too.
         height = max(3.0, HEIGHT * count / highest) if count else 0.0
-        yield Bar(
+        yield TimeBar(
             since,
             until,
             count,

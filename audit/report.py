@@ -30,10 +30,15 @@ CALLS = """
         WHERE m.call_id = b.call_id AND m.seq IS NOT NULL ORDER BY m.seq DESC LIMIT 1
     ) now ON true
     LEFT JOIN LATERAL (
-        SELECT array_agg(v.actor ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'true') yes,
-               array_agg(v.actor ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'false') no,
+        SELECT array_agg(v.name ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'true') yes,
+               array_agg(v.name ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'false') no,
                max(v.reason) AS why
-        FROM audit_entry v
+        FROM (
+            -- Who had a part in the call themselves, being alone, is called so.
+            SELECT w.*, w.actor || CASE WHEN w.details ->> 'single_person' = 'true'
+                THEN ' (single-person mode)' ELSE '' END AS name
+            FROM audit_entry w
+        ) v
         WHERE v.call_id = b.call_id AND v.seq IS NULL AND v.action = 'approval.voted'
           AND NOT EXISTS (
             SELECT FROM audit_entry t
@@ -45,7 +50,7 @@ CALLS = """
 """
 
 
-class Told(NamedTuple):
+class ReportedCall(NamedTuple):
     """One call, from asking to where it is now, and by whose leave."""
 
     call_id: UUID
@@ -94,14 +99,14 @@ class Group:
     tool: str
     leave: str
     who: str
-    calls: list[Told] = field(default_factory=list)
+    calls: list[ReportedCall] = field(default_factory=list)
 
     @property
     def count(self) -> int:
         return len(self.calls)
 
     @property
-    def shown(self) -> list[Told]:
+    def shown(self) -> list[ReportedCall]:
         return self.calls[:SHOWN]
 
     @property
@@ -113,6 +118,17 @@ class Group:
         return _counted(call.state for call in self.calls)
 
 
+class RoleEntry(NamedTuple):
+    """One entry that changed who may decide."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    person: str
+    role: str
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     groups: list[Group]
@@ -122,6 +138,8 @@ class Report:
     leaves: dict[str, int]
     # What people and administrators did besides calls: (action, how often).
     acts: list[tuple[str, int]]
+    # What changed who may decide.
+    roles: list[RoleEntry]
     cut: bool
 
 
@@ -140,15 +158,16 @@ def report(filters: Filters, within: Bounds) -> Report:
         states=_counted(call.state for call in told),
         leaves=dict(_counted(call.leave for call in told)),
         acts=_acts(wanted),
+        roles=_roles(wanted),
         cut=len(wanted) == READ,
     )
 
 
-def _told(wanted: list[int]) -> Iterator[Told]:
+def _told(wanted: list[int]) -> Iterator[ReportedCall]:
     with connection.cursor() as cursor:
         cursor.execute(CALLS, [wanted])
         for row in cursor.fetchall():
-            yield Told(*row)
+            yield ReportedCall(*row)
 
 
 ACTS = """
@@ -161,6 +180,22 @@ def _acts(wanted: list[int]) -> list[tuple[str, int]]:
     with connection.cursor() as cursor:
         cursor.execute(ACTS, [wanted])
         return list(cursor.fetchall())
+
+
+ROLES = """
+    SELECT id, at, actor, action, COALESCE(details ->> 'person', ''),
+           COALESCE(details ->> 'role', '')
+    FROM audit_entry
+    WHERE id = ANY(%s) AND action IN ('role.requested', 'role.given', 'role.refused', 'role.taken',
+        'person.confirmed', 'single_person_mode.began', 'single_person_mode.ended')
+    ORDER BY id DESC
+"""
+
+
+def _roles(wanted: list[int]) -> list[RoleEntry]:
+    with connection.cursor() as cursor:
+        cursor.execute(ROLES, [wanted])
+        return [RoleEntry(*row) for row in cursor.fetchall()]
 
 
 def _counted(values: Iterator[Any]) -> list[tuple[Any, int]]:

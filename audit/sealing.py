@@ -6,40 +6,40 @@ Agents' writes know nothing of it. Whoever runs it, one at a time: an advisory l
 from __future__ import annotations
 
 import os
-from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.db import connection, transaction
 
+from audit import origins
 from audit.bodies import COLUMNS, body, moment
-from audit.models import Checkpoint, Entry, Sealing
-from audit.verify import (
-    ORIGIN,
-    Key,
-    Peaks,
-    canonical,
-    checkpoint_text,
-    leaf_hash,
-)
-from core import seal as keys
+from audit.models import Checkpoint, Entry, Leaf
+from audit.models.finding import LINE_COLUMNS, LINE_OF_ENTRY
+from audit.signing import SigningKey, any_key, open_key, public_key, rotate
+from audit.tree import STRIDE, Tree
+from audit.verify import Peaks, canonical, checkpoint_text, leaf_hash
 
 BATCH = 2000
 # A checkpoint now and then also when nothing happens: silence is said, not left to be guessed.
 IDLE = timedelta(hours=1)
 # Ids are given out before they are written. So long may a writer dawdle between the two.
 DAWDLING = timedelta(seconds=10)
-# Nodes are kept where a proof would otherwise have to read more than this many hashes.
-STRIDE = 8
+LAST_ID = 2**63 - 1
 
-UNSEALED = """
-    SELECT e.id FROM audit_entry e
-    WHERE e.id > %s
-      AND (SELECT true FROM audit_leaf l WHERE l.entry_id = e.id) IS NOT TRUE
-    ORDER BY e.id LIMIT %s
+# Of each range of ids, in its order, the entries that are there.
+ARRIVED = """
+    SELECT e.id FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS r (first, last, place)
+    CROSS JOIN LATERAL (
+        SELECT id FROM audit_entry WHERE id BETWEEN r.first AND r.last ORDER BY id LIMIT %s
+    ) e
+    ORDER BY r.place, e.id LIMIT %s
+"""
+MISSING = """
+    SELECT before + 1, entry_id - 1 FROM (
+        SELECT entry_id, lag(entry_id, 1, 0::bigint) OVER (ORDER BY entry_id) AS before
+        FROM audit_leaf
+    ) leaf WHERE entry_id > before + 1 ORDER BY 1
 """
 LEAVES = """
     INSERT INTO audit_leaf (index, entry_id, salt, hash)
@@ -49,13 +49,9 @@ NODES = """
     INSERT INTO audit_node (level, index, hash)
     SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
 """
-LINES = """
-    INSERT INTO audit_line (entry_id, at, action, actor, agent, person, server, tool, definition,
-                            effect, rule)
-    SELECT id, at, action, CASE WHEN actor_kind = 'person' THEN actor ELSE '' END,
-           agent, person, server, tool, left(definition_digest, 16),
-           left(COALESCE(details ->> 'effect', ''), 5), left(COALESCE(details ->> 'rule', ''), 200)
-    FROM audit_entry WHERE id = ANY(%s)
+LINES = f"""
+    INSERT INTO audit_line ({LINE_COLUMNS})
+    SELECT {LINE_OF_ENTRY} FROM audit_entry e WHERE e.id = ANY(%s)
     ON CONFLICT DO NOTHING
 """
 
@@ -69,53 +65,188 @@ class Horizon:
     now: datetime
 
 
-@cache
-def private_key() -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(keys.key("audit checkpoints"))
+def signed(size: int, root: bytes, at: datetime, by: SigningKey, *, origin: int = 1) -> str:
+    text = checkpoint_text(by.key.under(origin), size, root, moment(at))
+    return f"{text}\n{by.sign(text, origin=origin)}"
 
 
-def public_key() -> Key:
-    raw = private_key().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return Key(ORIGIN, raw)
+class Inconsistent(Exception):
+    """What is sealed is no longer what this sealer sealed, or what was signed."""
 
 
-def signed(size: int, root: bytes, at: datetime) -> str:
-    key = public_key()
-    text = checkpoint_text(key, size, root, moment(at))
-    signature = b64encode(key.id + private_key().sign(text.encode())).decode()
-    return f"{text}\n— {key.name} {signature}\n"
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Ids that were given out, and of which no entry has come: its writer dawdles, or gave up."""
+
+    first: int
+    last: int
+    seen_at: datetime
+    # No transaction that could fill it began after this one.
+    horizon: int | None = None
+
+    def without(self, pk: int) -> list[Gap]:
+        parts = replace(self, last=pk - 1), replace(self, first=pk + 1)
+        return [part for part in parts if part.first <= part.last]
+
+    def at(self, now: Horizon) -> Gap | None:
+        """As it is now; None when nothing can fill it any more."""
+        if self.horizon is None:
+            # Whoever drew an id of it has begun by then.
+            due = self.seen_at < now.now - DAWDLING
+            return replace(self, horizon=now.begun_below) if due else self
+        return self if now.ended_below < self.horizon else None
+
+
+@dataclass(frozen=True, slots=True)
+class SealingPosition:
+    """How far sealing is. It moves with every batch, and is read from leaves alone."""
+
+    tree: Peaks
+    # Every id up to here has its leaf or is in a gap.
+    reached: int
+    gaps: list[Gap]
+    # Of which record: after a restore the leaves may be others.
+    origin: int
+    key: SigningKey
+
+    def arrived(self, most: int) -> list[int]:
+        """Ids of entries without a leaf, in order: reads these and hardly more."""
+        firsts = [*(gap.first for gap in self.gaps), self.reached + 1]
+        lasts = [*(gap.last for gap in self.gaps), LAST_ID]
+        with connection.cursor() as cursor:
+            cursor.execute(ARRIVED, [firsts, lasts, most, most])
+            return [pk for (pk,) in cursor.fetchall()]
+
+    def after(self, ids: list[int], tree: Peaks, now: Horizon) -> SealingPosition:
+        gaps = [gap for one in self.gaps if (gap := one.at(now))]
+        reached = self.reached
+        for pk in ids:
+            if pk > reached:
+                if pk > reached + 1:
+                    gaps.append(Gap(reached + 1, pk - 1, now.now))
+                reached = pk
+            else:
+                gaps = [part for gap in gaps for part in _split(gap, pk)]
+        return replace(self, tree=tree, reached=reached, gaps=gaps)
+
+
+def _split(gap: Gap, pk: int) -> list[Gap]:
+    return gap.without(pk) if gap.first <= pk <= gap.last else [gap]
+
+
+def read_position(*, replace_key: bool = False, lost_key: bool = False) -> SealingPosition:
+    """Looks at every leaf: once, when a sealer begins. Raises Inconsistent and CannotSign."""
+    newest = Leaf.objects.order_by("-index").first()
+    tree = Tree(newest.index + 1 if newest else 0).peaks()
+    checkpoint = Checkpoint.objects.first()
+    if checkpoint and (checkpoint.size, bytes(checkpoint.root)) != (tree.size, tree.root()):
+        raise Inconsistent(
+            f"The newest checkpoint is of {checkpoint.size} entries, and the {tree.size} leaves "
+            "are not what it signed: nothing more is sealed. See audit_verify."
+        )
+    now = _horizon().now
+    with connection.cursor() as cursor:
+        cursor.execute(MISSING)
+        gaps = [Gap(first, last, now) for first, last in cursor.fetchall()]
+        cursor.execute("SELECT max(entry_id) FROM audit_leaf")
+        (reached,) = cursor.fetchone()
+    key = any_key() if lost_key else open_key(tree.size, replace=replace_key)
+    return SealingPosition(tree, reached or 0, gaps, origins.current(), key)
+
+
+class Sealing:
+    """Seals batch after batch, and remembers where it is."""
+
+    def __init__(self) -> None:
+        self._position: SealingPosition | None = None
+
+    def batch(self, most: int = BATCH) -> int:
+        """How many entries got their leaf; 0 also when another process is at it, and in a copy of
+        the record, which must not sign another future of it."""
+        with transaction.atomic():
+            if not (_alone() and origins.is_at_home()):
+                return 0
+            # Before looking: what had ended by then is seen.
+            now = _horizon()
+            position = self._current()
+            ids = position.arrived(most)
+            tree = _give_leaves(position.tree, ids)
+            if ids or _silent(now.now):
+                _sign(tree, now.now, position)
+            after = position.after(ids, tree, now)
+        # Only now: what was not committed did not happen.
+        self._position = after
+        return len(ids)
+
+    def _current(self) -> SealingPosition:
+        newest = Leaf.objects.order_by("-index").values_list("index", flat=True).first()
+        size = -1 if newest is None else newest
+        known = self._position
+        origin = origins.current()
+        if (
+            known is None
+            or known.tree.size < size + 1
+            or known.origin != origin
+            or known.key.key != public_key()
+        ):
+            # Another process went on meanwhile, a restore was declared, or the key was replaced.
+            return read_position()
+        if known.tree.size > size + 1:
+            raise Inconsistent(
+                f"{known.tree.size} leaves were written and {size + 1} are there: nothing more is "
+                "sealed until this process starts anew. See audit_verify."
+            )
+        return known
+
+
+def seal(most: int = BATCH) -> int:
+    return Sealing().batch(most)
 
 
 def seal_all() -> int:
     """Until nothing is left; how many entries got their leaf."""
-    total = 0
-    while done := seal():
+    sealing, total = Sealing(), 0
+    while done := sealing.batch():
         total += done
     return total
 
 
 @transaction.atomic
-def seal(most: int = BATCH) -> int:
-    """One batch. 0 also when another process is at it."""
-    if not _alone():
-        return 0
-    progress, _made = Sealing.objects.get_or_create(pk=1)
-    # Before looking: what had ended by then is seen.
-    horizon = _horizon()
-    ids = _unsealed(progress.settled_id, most)
-    if ids:
-        _give_leaves(progress, ids)
-    if ids or _silent(horizon.now):
-        _sign(progress, horizon.now)
-    if len(ids) < most:
-        _settle(progress, horizon, ids)
-    progress.save()
-    return len(ids)
+def rotate_key() -> SigningKey:
+    """What is there is signed once more, by another key, which signs from now on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('countersign audit'))")
+    # A key that was lost signs no farewell; what it signed, it signed.
+    position = read_position(lost_key=True)
+    position = replace(position, key=rotate(position.tree.size))
+    _sign(position.tree, _horizon().now, position)
+    return position.key
+
+
+def seal_declaration(declare: Callable[[int, int], int]) -> None:
+    """Leaves for what is left, and one for the entry that `declare` writes and names, told how many
+    leaves there were and how many there are then. Signed under the origin that it began.
+
+    In the caller's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('countersign audit'))")
+    # The host's owner declares it, with the key that is there: it may be younger than the backup.
+    position = read_position(replace_key=True)
+    kept = position.tree.size
+    while ids := position.arrived(BATCH):
+        position = position.after(ids, _give_leaves(position.tree, ids), _horizon())
+    entry = declare(kept, position.tree.size)
+    begun = replace(position, origin=origins.current())
+    _sign(_give_leaves(position.tree, [entry]), _horizon().now, begun)
 
 
 def _alone() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('countersign audit'))")
+        # By key, whatever the statistics are: they may be from when the record was empty.
+        cursor.execute(
+            "SELECT pg_try_advisory_xact_lock(hashtext('countersign audit')),"
+            " set_config('enable_seqscan', 'off', true)"
+        )
         return bool(cursor.fetchone()[0])
 
 
@@ -129,26 +260,21 @@ def _horizon() -> Horizon:
         return Horizon(int(ended), int(begun), now)
 
 
-def _unsealed(above: int, most: int) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(UNSEALED, [above, most])
-        return [pk for (pk,) in cursor.fetchall()]
-
-
-def _give_leaves(progress: Sealing, ids: list[int]) -> None:
-    tree = Peaks(progress.size, map(bytes, progress.peaks))
+def _give_leaves(before: Peaks, ids: list[int]) -> Peaks:
+    tree = before.copy()
+    if not ids:
+        return tree
     salts, leaves, nodes = [], [], []
     for row in Entry.objects.filter(pk__in=ids).order_by("pk").values(*COLUMNS):
         salts.append(os.urandom(16))
         leaves.append(leaf_hash(salts[-1], canonical(body(row))))
         nodes += [made for made in tree.append(leaves[-1]) if made[0] % STRIDE == 0]
     with connection.cursor() as cursor:
-        places = list(range(progress.size, tree.size))
-        cursor.execute(LEAVES, [places, ids, salts, leaves])
+        cursor.execute(LEAVES, [list(range(before.size, tree.size)), ids, salts, leaves])
         cursor.execute(LINES, [ids])
         if nodes:
             cursor.execute(NODES, [list(column) for column in zip(*nodes, strict=True)])
-    progress.size, progress.peaks = tree.size, tree.peaks
+    return tree
 
 
 def _silent(now: datetime) -> bool:
@@ -156,22 +282,7 @@ def _silent(now: datetime) -> bool:
     return newest is not None and newest.at < now - IDLE
 
 
-def _sign(progress: Sealing, now: datetime) -> None:
-    root = Peaks(progress.size, map(bytes, progress.peaks)).root()
-    note = signed(progress.size, root, now.astimezone(UTC))
-    Checkpoint.objects.create(size=progress.size, root=root, at=now, note=note)
-
-
-def _settle(progress: Sealing, horizon: Horizon, ids: list[int]) -> None:
-    """Below the settled id nobody looks again.
-
-    Ids are given out in order and written out of order: a mark counts once every transaction that
-    had begun when it was set has ended, and those had time that drew an id and had not begun.
-    """
-    restored = progress.mark_xid > horizon.begun_below
-    due = progress.mark_at is not None and progress.mark_at < horizon.now - DAWDLING
-    if due and not restored and horizon.ended_below >= progress.mark_xid:
-        progress.settled_id = progress.mark_id
-    if due or restored or progress.mark_at is None:
-        progress.mark_id = max([progress.mark_id, *ids])
-        progress.mark_xid, progress.mark_at = _horizon().begun_below, horizon.now
+def _sign(tree: Peaks, now: datetime, by: SealingPosition) -> None:
+    root = tree.root()
+    note = signed(tree.size, root, now.astimezone(UTC), by.key, origin=by.origin)
+    Checkpoint.objects.create(size=tree.size, root=root, at=now, note=note)

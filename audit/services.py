@@ -1,4 +1,4 @@
-"""Writing entries. Call moves write theirs in calls/transitions.py, in the same statement."""
+"""Writing entries. Moves of calls write theirs in calls/record/transitions.py."""
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from audit.models import Leaf, Node
-from audit.sealing import STRIDE
-from audit.verify import node_hash
+from audit.verify import Peaks, node_hash
 
+# Nodes are kept where a proof would otherwise have to read more than this many hashes.
+STRIDE = 8
 BLOCK = 2**STRIDE
 
 
@@ -28,6 +29,15 @@ class Tree:
                 path.append(self._range(first, middle))
                 first = middle
         return path[::-1]
+
+    def peaks(self) -> Peaks:
+        """What the tree grows on from: reads at most a block for each eighth level."""
+        roots, first = [], 0
+        for level in reversed(range(self.size.bit_length())):
+            if self.size >> level & 1:
+                roots.append(self._whole(level, first >> level))
+                first += 1 << level
+        return Peaks(self.size, roots)
 
     def _range(self, first: int, last: int) -> bytes:
         length = last - first

@@ -3,13 +3,19 @@
 
     python verify.py EXPORT.jsonl --key KEY [--anchor CHECKPOINTS]...
 
-KEY is the line that `manage.py audit_key` prints, got from somewhere else than the export. Anchors
-are files of checkpoints that were kept somewhere else. Exit code 0: everything holds. 1: something
-does not, and what is said. 2: there was nothing to check it against.
+KEY is what `manage.py audit_key` prints, got from somewhere else than the export: one line, or a
+file of some, since a key that was replaced goes on to prove what it signed in its time. Anchors are
+files of checkpoints that were kept somewhere else. Exit code 0: everything holds. 1: something
+does not, and what is said. 2: there was nothing to check it against. 3: everything holds that is
+there, and a restore, which the record itself declares, dropped what is said.
 
 How it works: an entry's leaf is SHA-256(0x00, salt, body), where the body is the entry as JSON with
 sorted keys, without spaces, in ASCII. Leaves make an RFC 6962 Merkle tree in the order of sealing.
 A checkpoint is a signed note (c2sp.org/tlog-checkpoint): name, size, root, Ed25519 signature.
+
+After a restore the record goes on under another name, `countersign/2`, from the leaves of the
+backup. Its first entry of its own, `record.restored`, holds the last checkpoint under each earlier
+name: what those speak of beyond the leaves that were kept is dropped, and beyond them cut off.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 ED25519 = b"\x01"
 ORIGIN = "countersign"
+RESTORED = "record.restored"
 
 
 class Broken(Exception):
@@ -52,6 +59,9 @@ class Peaks:
 
     def __init__(self, size: int = 0, peaks: Iterable[bytes] = ()) -> None:
         self.size, self.peaks = size, list(peaks)
+
+    def copy(self) -> Peaks:
+        return Peaks(self.size, self.peaks)
 
     def append(self, leaf: bytes) -> Iterator[tuple[int, int, bytes]]:
         """(level, index, hash) of each subtree that this leaf made whole."""
@@ -105,6 +115,10 @@ class Key:
     def __str__(self) -> str:
         return f"{self.name}+{self.id.hex()}+{base64.b64encode(ED25519 + self.public).decode()}"
 
+    def under(self, origin: int) -> Key:
+        """The same, as it signs after `origin - 1` restores."""
+        return self if origin == 1 else Key(f"{self.name}/{origin}", self.public)
+
     @classmethod
     def parse(cls, text: str) -> Key:
         try:
@@ -119,12 +133,32 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Trusted:
+    """A key, and up to how many entries it signed: then another one took over."""
+
+    key: Key
+    until: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.key) if self.until is None else f"{self.key} until {self.until}"
+
+    @classmethod
+    def parse(cls, line: str) -> Trusted:
+        text, _, until = line.strip().partition(" until ")
+        try:
+            return cls(Key.parse(text), int(until) if until else None)
+        except ValueError as error:
+            raise Broken("A key reads name+id+base64, or that and “until SIZE”.") from error
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """What a checkpoint says."""
 
     size: int
     root: bytes
     time: str
+    origin: int = 1
 
 
 def checkpoint_text(key: Key, size: int, root: bytes, time: str) -> str:
@@ -132,19 +166,41 @@ def checkpoint_text(key: Key, size: int, root: bytes, time: str) -> str:
 
 
 def read_note(note: str, key: Key) -> Root:
-    """Raises Broken unless `key` signed it."""
+    """Raises Broken unless `key` signed it, under any of its names."""
     text, _, signatures = note.partition("\n\n")
     text += "\n"
+    origin = _origin(text, key)
+    key = key.under(origin)
     if not any(_signed(line, text, key) for line in signatures.splitlines()):
         raise Broken("not signed by the given key")
     try:
         name, size, root, time, *_rest = text.splitlines()
-        read = Root(int(size), base64.b64decode(root, validate=True), time.removeprefix("time "))
+        read = Root(int(size), base64.b64decode(root, validate=True), time[5:], origin)
     except ValueError as error:
         raise Broken("no checkpoint") from error
     if name != key.name or len(read.root) != 32:
         raise Broken("a checkpoint of something else")
     return read
+
+
+def _origin(text: str, key: Key) -> int:
+    number = text.partition("\n")[0].removeprefix(f"{key.name}/")
+    return int(number) if number.isascii() and number.isdigit() and number[:1] != "0" else 1
+
+
+def read_trusted(note: str, keys: Iterable[Trusted]) -> Root:
+    """Raises Broken unless one of the keys signed it, in its time."""
+    why = Broken("not signed by the given key")
+    for trusted in keys:
+        try:
+            read = read_note(note, trusted.key)
+        except Broken as error:
+            why = error if str(error) != "not signed by the given key" else why
+            continue
+        if trusted.until is None or read.size <= trusted.until:
+            return read
+        why = Broken(f"signed by a key that another one replaced at {trusted.until} entries")
+    raise why
 
 
 def _signed(line: str, text: str, key: Key) -> bool:
@@ -179,20 +235,48 @@ class Findings:
     anchors: int = 0
     size: int = 0
     wrong: list[str] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    # What a reader should know, and what is no wrong by itself.
+    notes: list[str] = field(default_factory=list)
 
     def say(self, sentence: str) -> None:
         self.wrong.append(sentence)
 
 
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What a `record.restored` entry declares: under which name the record goes on, how many
+    leaves it kept of those before, and the last checkpoint under each earlier name."""
+
+    index: int
+    origin: int
+    kept: int
+    ends: Mapping[int, Root]
+    by: str
+    at: str
+
+    @classmethod
+    def parse(cls, index: int, entry: Mapping[str, Any], keys: Sequence[Trusted]) -> Restore:
+        """Raises Broken, ValueError, KeyError or TypeError when it is not one."""
+        details = entry["details"]
+        ends = [read_trusted(note, keys) for note in details["ends"]]
+        origin, kept = int(details["origin"]), int(details["kept"])
+        if kept > index or any(end.origin >= origin for end in ends):
+            raise Broken("a restore that contradicts itself")
+        by = str(entry["actor"])
+        return cls(index, origin, kept, {end.origin: end for end in ends}, by, str(entry["at"]))
+
+
 class Check:
     """Fed with leaves in order, compares the tree with what was signed on the way."""
 
-    def __init__(self, key: Key, anchors: Iterable[str] = ()) -> None:
-        self.key, self.found = key, Findings()
+    def __init__(self, keys: Sequence[Trusted], anchors: Iterable[str] = ()) -> None:
+        self.keys, self.found = keys, Findings()
         self.tree = Peaks()
         self.roots: dict[int, bytes] = {}
         self.signed: list[tuple[str, Root]] = []
         self.proven: dict[int, bytes] = {}
+        self.restores: list[Restore] = []
         for note in anchors:
             if read := self._read(note, "an anchor"):
                 self.found.anchors += 1
@@ -218,11 +302,36 @@ class Check:
         if self.tree.size in self.wanted:
             self.roots[self.tree.size] = self.tree.root()
 
+    def restore(self, index: int, entry: Mapping[str, Any]) -> None:
+        """The entry of leaf `index` declares one."""
+        try:
+            read = Restore.parse(index, entry, self.keys)
+        except (Broken, ValueError, KeyError, TypeError) as error:
+            self.found.say(
+                f"Entry {entry.get('id')} declares no restore that can be read: {error}."
+            )
+            return
+        self.restores.append(read)
+
     def compare(self) -> None:
         good = 0
         self.found.size = self.tree.size
+        signed = max((read.size for _, read in self.signed), default=0)
+        if self.signed and signed < self.tree.size:
+            self.found.say(
+                f"Leaves {signed} to {self.tree.size - 1} are outside the tree: no checkpoint "
+                "signed them."
+            )
+        current = max((restore.origin for restore in self.restores), default=1)
         for what, read in sorted(self.signed, key=lambda one: one[1].size):
-            if read.size > self.tree.size:
+            if read.origin > current:
+                self.found.say(
+                    f"Cut off: {what} of {read.time} is of {ORIGIN}/{read.origin}, "
+                    "which the record does not declare."
+                )
+            elif read.origin < current and read.size > self._kept(read.origin):
+                self._compare_dropped(what, read)
+            elif read.size > self.tree.size:
                 self.found.say(
                     f"Cut off: {what} of {read.time} speaks of {read.size} entries, "
                     f"and there are {self.tree.size}."
@@ -235,18 +344,50 @@ class Check:
                 return
             else:
                 good = read.size
+        for restore in self.restores:
+            self._say_restored(restore)
+
+    def _compare_dropped(self, what: str, read: Root) -> None:
+        """It speaks of leaves that a restore dropped: of no more than the restore declares?"""
+        last = self.restores[-1].ends.get(read.origin)
+        if last is None or read.size > last.size:
+            known = f"{last.size}" if last else "none"
+            self.found.say(
+                f"Cut off: {what} of {read.time} speaks of {read.size} entries, and the restore of "
+                f"{self.restores[-1].at} declares {known}."
+            )
+        elif read.size == last.size and read.root != last.root:
+            self.found.say(f"{what} of {read.time} is not what the restore declares.".capitalize())
+
+    def _say_restored(self, restore: Restore) -> None:
+        if not any(
+            read.origin >= restore.origin and read.size > restore.index for _, read in self.signed
+        ):
+            self.found.say(f"The restore that leaf {restore.index} declares is not signed.")
+        last = restore.ends.get(max(restore.ends, default=0))
+        if last is not None and last.size > restore.kept:
+            what = f"entries {restore.kept} to {last.size - 1} dropped"
+        else:
+            what = "no sealed entry dropped"
+        self.found.restored.append(f"Restored: {what}, by {restore.by}, at {restore.at}.")
+
+    def _kept(self, origin: int) -> int:
+        """How many leaves of an earlier name are still there."""
+        return min(restore.kept for restore in self.restores if restore.origin > origin)
 
     def _read(self, note: str, what: str) -> Root | None:
         try:
-            return read_note(note, self.key)
+            return read_trusted(note, self.keys)
         except Broken as error:
             self.found.say(f"{what}: {error}.".capitalize())
             return None
 
 
-def check_export(lines: Iterable[str], key: Key, anchors: Sequence[str] = ()) -> Findings:
+def check_export(
+    lines: Iterable[str], keys: Sequence[Trusted], anchors: Sequence[str] = ()
+) -> Findings:
     """A file of the whole record (checkpoints first), or of some entries with their paths."""
-    check = Check(key, anchors)
+    check = Check(keys, anchors)
     expected = False
     for number, text in enumerate(lines, start=1):
         try:
@@ -268,20 +409,34 @@ def check_export(lines: Iterable[str], key: Key, anchors: Sequence[str] = ()) ->
     return check.found
 
 
+def _gone(check: Check, line: Mapping[str, Any]) -> None:
+    """Its leaf alone was exported: the tree can be built, and the entry is missing."""
+    index = int(line["index"])
+    check.leaf(index, bytes.fromhex(line["hash"]))
+    check.found.say(f"Entry {line['gone']} is gone: its leaf {index} is still there.")
+
+
 def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
+    if line["entry"] is None:
+        _gone(check, line)
+        return
     check.found.entries += 1
     body = canonical(line["entry"])
     leaf, index = leaf_hash(bytes.fromhex(line["salt"]), body), int(line["index"])
     if "path" not in line:
         check.leaf(index, leaf)
+        if line["entry"].get("action") == RESTORED:
+            check.restore(index, line["entry"])
         return
     path = [bytes.fromhex(sibling) for sibling in line["path"]]
-    sizes = {read.size: read.root for _, read in check.signed}
+    sizes: dict[int, set[bytes]] = {}
+    for _, read in check.signed:
+        sizes.setdefault(read.size, set()).add(read.root)
     size = int(line["size"])
     check.proven[index] = leaf
     if size not in sizes:
         check.found.say(f"Line {number}: no signed checkpoint of {size} entries is there.")
-    elif root_by_path(index, size, leaf, path) != sizes[size]:
+    elif root_by_path(index, size, leaf, path) not in sizes[size]:
         check.found.say(
             f"Line {number}: entry {line['entry'].get('id')} is not what was signed (leaf {index})."
         )
@@ -290,14 +445,16 @@ def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check exported entries offline.")
     parser.add_argument("export", type=Path)
-    parser.add_argument("--key", required=True, help="name+id+base64, or a file that holds it")
+    parser.add_argument(
+        "--key", required=True, action="append", help="name+id+base64, or a file of such lines"
+    )
     parser.add_argument("--anchor", type=Path, action="append", default=[])
     given = parser.parse_args(arguments)
     try:
-        key = Key.parse(Path(given.key).read_text() if Path(given.key).is_file() else given.key)
+        keys = [key for text in given.key for key in _keys(text)]
         anchors = [note for path in given.anchor for note in notes(path.read_text())]
         with given.export.open() as file:
-            found = check_export(file, key, anchors)
+            found = check_export(file, keys, anchors)
     except (Broken, OSError) as error:
         return _say(2, str(error))
     for sentence in found.wrong:
@@ -307,7 +464,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not found.checkpoints + found.anchors:
         return _say(2, "Nothing signed was there to compare with.")
     kept = f" and {found.anchors} anchors" if found.anchors else ""
-    return _say(0, f"{found.entries} entries hold, by {found.checkpoints} checkpoints{kept}.")
+    for sentence in found.restored:
+        _say(3, sentence)
+    said = f"{found.entries} entries hold, by {found.checkpoints} checkpoints{kept}."
+    _say(0, said)
+    return 3 if found.restored else 0
+
+
+def _keys(given: str) -> list[Trusted]:
+    text = Path(given).read_text() if Path(given).is_file() else given
+    return [Trusted.parse(line) for line in text.splitlines() if line.strip()]
 
 
 def _say(code: int, sentence: str) -> int:

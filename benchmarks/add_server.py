@@ -8,7 +8,8 @@ import django
 
 def main(slug: str, url: str) -> None:
     from accounts.models import User
-    from registry import discovery, services
+    from registry import services
+    from registry.discovery import discovery
     from registry.models import Tool, Toolset
 
     bob, toolset = User.objects.get(username="bob"), Toolset.objects.get(slug="desk")

@@ -250,7 +250,7 @@ def _registry(link: psycopg.Connection, servers: int, tools: int) -> None:
 
 
 def _tools(link: psycopg.Connection, servers: int, tools: int) -> Iterator[dict[str, Any]]:
-    from registry import listing
+    from registry.versions import search_index
 
     dice = random.Random(7)
     known = link.execute("SELECT id, slug FROM registry_server ORDER BY id").fetchall()
@@ -258,7 +258,7 @@ def _tools(link: psycopg.Connection, servers: int, tools: int) -> Iterator[dict[
         server_id, slug = known[n % servers]
         content = _definition(n, dice)
         exposed = f"{slug}.{content['name']}"
-        claims = listing.claims(content)
+        claims = search_index.claims(content)
         state = "new" if n % 500 == 0 else "published"
         published = n if state == "published" else None
         body = orjson.dumps(content).decode()
@@ -267,7 +267,7 @@ def _tools(link: psycopg.Connection, servers: int, tools: int) -> Iterator[dict[
             "id": n,
             "digest": hashlib.sha256(body.encode()).hexdigest(),
             "body": body,
-            "words": listing.words(exposed, content)["words"],
+            "words": search_index.words(exposed, content)["words"],
             "text": content["description"],
             "tool": (n, server_id, content["name"], exposed, state, published, n, *rest),
         }

@@ -24,18 +24,18 @@ from django.conf import settings  # noqa: E402
 
 from accounts.models import Agent  # noqa: E402
 from audit.services import SYSTEM  # noqa: E402
-from calls.opening import Opening, Usual  # noqa: E402
-from calls.states import Executed, State  # noqa: E402
-from calls.transitions import MOVE, OPEN, Outcome, ending  # noqa: E402
+from calls.record.new_call import NewCall, NewCallTemplate  # noqa: E402
+from calls.record.states import Executed, State  # noqa: E402
+from calls.record.transitions import MOVE, OPEN, Outcome, ending  # noqa: E402
 from config.front import Front  # noqa: E402
 from core.ids import uuid7  # noqa: E402
-from core.journal import Journal  # noqa: E402
+from core.journal import GroupCommit  # noqa: E402
 from core.outbound import Guard  # noqa: E402
-from gateway.known import BODY  # noqa: E402
+from gateway.protocol.header_cache import BODY  # noqa: E402
 from registry.models import Tool  # noqa: E402
 from registry.upstream import wire  # noqa: E402
-from registry.upstream.exchange import head  # noqa: E402
-from registry.upstream.links import Links  # noqa: E402
+from registry.upstream.transport.connection_pool import ConnectionPool  # noqa: E402
+from registry.upstream.transport.http_request import head  # noqa: E402
 from registry.upstream.values import USUAL  # noqa: E402
 
 OK = b"200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
@@ -44,11 +44,11 @@ MARK = b'"result":'
 
 class Floor:
     def __init__(self, url: str) -> None:
-        self._links = Links(Guard(settings.UPSTREAM_NETWORKS))
+        self._links = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS))
         checked = self._links.guard.check_url(url)
         self._place = self._links.place(checked)
         self._head = head("POST", checked, {"Content-Type": "application/json"})
-        self._journal = Journal(settings.DATABASE_URL)
+        self._journal = GroupCommit(settings.DATABASE_URL)
         self._usual = usual()
         self._ids = count(1)
 
@@ -79,11 +79,11 @@ class Floor:
         return reply[reply.index(MARK) + len(MARK) : -1]
 
 
-def usual() -> Usual:
+def usual() -> NewCallTemplate:
     tool = Tool.objects.for_catalogue().get(name="echo")
     agent = Agent.objects.select_related("owner").get()
     assert tool.published is not None
-    opening = Opening(
+    opening = NewCall(
         id=uuid7(),
         agent_id=agent.pk,
         agent=agent.name,
@@ -107,7 +107,7 @@ def usual() -> Usual:
         state=State.RUNNING,
         lease_owner="floor",
     )
-    return Usual(opening.line())
+    return NewCallTemplate(opening.line())
 
 
 if __name__ == "__main__":

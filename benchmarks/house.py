@@ -108,8 +108,8 @@ def _world(url: str) -> str:
     from audit.services import SYSTEM
     from policies.models import Effect, Rule
     from policies.services import save_rule
-    from registry import discovery
     from registry import services as registry
+    from registry.discovery import discovery
 
     ensure_roles()
     bob = User.objects.create_user("bob")

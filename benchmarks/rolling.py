@@ -47,7 +47,7 @@ class Site:
     token: str
 
     def states(self) -> Counter[str]:
-        url = json.loads((self.up.data / "services.json").read_text())["DATABASE_OWNER_URL"]
+        url = json.loads((self.up.data / "owner.json").read_text())["DATABASE_OWNER_URL"]
         with psycopg.connect(url) as database:
             return Counter(dict(database.execute(STATES).fetchall()))
 

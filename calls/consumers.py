@@ -10,20 +10,20 @@ from django.contrib.auth.models import AbstractUser
 from django.template.loader import render_to_string
 
 from accounts.models import User
-from calls import pictures
 from calls.models import Call
-from core.consumers import PictureConsumer
+from calls.views import call_page as pictures
+from core.consumers import FragmentConsumer
 
 # Elements of a call's page, each with an id of its own.
 PARTS = ("state_line", "progress", "questions", "log", "late", "result", "timeline")
 
 
-class Picture(NamedTuple):
+class CallFragment(NamedTuple):
     is_live: bool
     parts: tuple[str, ...]
 
 
-class CallConsumer(PictureConsumer):
+class CallConsumer(FragmentConsumer):
     """Shows one call's progress to one browser, as HTML ready to swap in."""
 
     def __init__(self, **options: Any) -> None:
@@ -46,10 +46,10 @@ class CallConsumer(PictureConsumer):
     def same_picture(self) -> Hashable:
         return self.call_id
 
-    async def pictures(self, people: Collection[AbstractUser]) -> dict[Any, Picture | None]:
+    async def pictures(self, people: Collection[AbstractUser]) -> dict[Any, CallFragment | None]:
         return await _pictures(self.call_id, people)
 
-    def frame(self, picture: Picture, frames: dict[Hashable, str]) -> str | None:
+    def frame(self, picture: CallFragment, frames: dict[Hashable, str]) -> str | None:
         """The parts that this page does not show yet."""
         before, self.shown = self.shown, picture.parts
         self.is_live = picture.is_live
@@ -61,10 +61,10 @@ class CallConsumer(PictureConsumer):
 
 
 @database_sync_to_async
-def _pictures(call_id: UUID, people: Collection[AbstractUser]) -> dict[Any, Picture | None]:
+def _pictures(call_id: UUID, people: Collection[AbstractUser]) -> dict[Any, CallFragment | None]:
     """By the person's key: drawn once for all who look with the same eyes."""
     call = pictures.found(call_id)
-    drawn: dict[pictures.Eyes | None, Picture | None] = {None: None}
+    drawn: dict[pictures.ViewerRights | None, CallFragment | None] = {None: None}
     shown = {}
     for person in people:
         assert isinstance(person, User)
@@ -75,7 +75,7 @@ def _pictures(call_id: UUID, people: Collection[AbstractUser]) -> dict[Any, Pict
     return shown
 
 
-def _draw(call: Call, eyes: pictures.Eyes) -> Picture:
+def _draw(call: Call, eyes: pictures.ViewerRights) -> CallFragment:
     picture = pictures.seen_with(eyes, call)
     parts = tuple(render_to_string(f"calls/{part}.html", picture) for part in PARTS)
-    return Picture(picture["is_live"], parts)
+    return CallFragment(picture["is_live"], parts)

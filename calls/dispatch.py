@@ -1,8 +1,15 @@
-"""Ringing for a worker. The row says what is to be done; a lost ring costs a second."""
+"""Ringing for a worker. The row says what is to be done; a lost ring costs a second.
+
+A broker may hang, and its client waits for it without end: one thread of its own rings, and nobody
+else waits.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
+import queue
+import threading
 import time
 from uuid import UUID
 
@@ -13,21 +20,63 @@ from calls.tasks import run_call
 
 log = logging.getLogger(__name__)
 
-# To find out takes seconds: whoever asks meanwhile does not wait for a broker that was just away.
+# To find out takes seconds: nobody is rung for at a broker that was just away.
 AWAY_S = 5.0
-_away_until = 0.0
+# So many may wait to be rung for; of the others the sweep takes care.
+MOST = 1000
+# A process that ends lets what it asked for be rung.
+LAST_S = 1.0
 
 
-def ring(call_id: UUID) -> None:
-    global _away_until  # noqa: PLW0603 one per process is the point
-    if time.monotonic() < _away_until:
-        return
-    try:
-        run_call.apply_async((str(call_id),), retry=False)
-    except OperationalError as error:
-        _away_until = time.monotonic() + AWAY_S
-        log.warning("call %s: the broker is away, the sweep will find it: %s", call_id, error)
+class Ringer:
+    def __init__(self) -> None:
+        self._waiting: queue.Queue[UUID | None] = queue.Queue(MOST)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._away_until = 0.0
+
+    def notify(self, call_id: UUID) -> None:
+        self._start()
+        try:
+            self._waiting.put_nowait(call_id)
+        except queue.Full:
+            log.debug("call %s: not rung for, the sweep will find it", call_id)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ringing", daemon=True)
+                self._thread.start()
+                atexit.register(self._finish, self._thread)
+
+    def _finish(self, thread: threading.Thread) -> None:
+        try:
+            self._waiting.put_nowait(None)
+        except queue.Full:
+            return
+        thread.join(LAST_S)
+
+    def _run(self) -> None:
+        while (call_id := self._waiting.get()) is not None:
+            if time.monotonic() >= self._away_until:
+                self._ring(call_id)
+
+    def _ring(self, call_id: UUID) -> None:
+        try:
+            run_call.apply_async((str(call_id),), retry=False)
+        except OperationalError as error:
+            self._away_until = time.monotonic() + AWAY_S
+            log.warning("call %s: the broker is away, the sweep will find it: %s", call_id, error)
+        except Exception:
+            log.exception("call %s: not rung for, the sweep will find it", call_id)
 
 
-def ring_on_commit(call_id: UUID) -> None:
-    transaction.on_commit(lambda: ring(call_id))
+_ringer = Ringer()
+
+
+def notify(call_id: UUID) -> None:
+    _ringer.notify(call_id)
+
+
+def notify_on_commit(call_id: UUID) -> None:
+    transaction.on_commit(lambda: notify(call_id))

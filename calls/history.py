@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from calls.states import State
+from calls.record.states import State
 
 MOST = 5
 
@@ -33,7 +33,7 @@ ORDER BY c.id, p.id DESC
 """
 
 
-class Earlier(NamedTuple):
+class PastCall(NamedTuple):
     """One call that was before another."""
 
     id: UUID
@@ -46,19 +46,19 @@ class Earlier(NamedTuple):
         return str(State(self.state).label)
 
 
-class Before(NamedTuple):
+class RecentCalls(NamedTuple):
     """The last few calls of an agent, and whether a tool is among its last RECENT ones."""
 
-    calls: list[Earlier]
+    calls: list[PastCall]
     is_usual: bool
 
 
-def before(call_ids: Collection[UUID]) -> dict[UUID, Before]:
+def before(call_ids: Collection[UUID]) -> dict[UUID, RecentCalls]:
     """Of each call whose agent had asked for something before."""
-    found: dict[UUID, Before] = {}
+    found: dict[UUID, RecentCalls] = {}
     with connection.cursor() as cursor:
         cursor.execute(_BEFORE, [RECENT, MOST, list(call_ids)])
         for call_id, is_usual, *earlier in cursor.fetchall():
-            known = found.setdefault(call_id, Before([], is_usual=bool(is_usual)))
-            known.calls.append(Earlier(*earlier))
+            known = found.setdefault(call_id, RecentCalls([], is_usual=bool(is_usual)))
+            known.calls.append(PastCall(*earlier))
     return found

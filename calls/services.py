@@ -14,13 +14,13 @@ from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
 from calls.freezes import frozen
 from calls.models import Call, Rerun
-from calls.outcomes import again
-from calls.repeats import FORGET
-from calls.states import Executed, State
-from calls.transitions import Move, Outcome, ended, move_now
+from calls.record.idempotency import FORGET
+from calls.record.outcomes import again
+from calls.record.states import Executed, State
+from calls.record.transitions import Move, Outcome, ended, move_now
 from core.errors import CountersignError
 from core.listen import CANCEL
-from core.live import ring_on_commit
+from core.live import notify_on_commit
 
 
 class NotResolvable(CountersignError):
@@ -42,7 +42,7 @@ def cancel(call_id: UUID, *, by: Actor) -> bool:
     )
     done = move_now(move) or _ask_to_stop(call_id, by)
     if done:
-        ring_on_commit(f"call.{call_id}", "calls")
+        notify_on_commit(f"call.{call_id}", "calls")
     return done
 
 
@@ -82,7 +82,7 @@ def resolve(call_id: UUID, *, by: User, executed: Executed, note: str) -> None:
     )
     if not move_now(move):
         raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
-    ring_on_commit(f"call.{call_id}", "calls")
+    notify_on_commit(f"call.{call_id}", "calls")
 
 
 @transaction.atomic
@@ -105,7 +105,7 @@ def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
     if not move_now(move):
         raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
     Rerun.objects.create(call_id=call_id, again_id=again, person=by)
-    ring_on_commit(f"call.{call_id}", "calls")
+    notify_on_commit(f"call.{call_id}", "calls")
 
 
 def end_the_late() -> None:
@@ -122,7 +122,7 @@ def end_the_lost() -> None:
     """Running, but whoever ran it let go of its lease: dead, or cut off. We cannot know more."""
     if _just_started():
         return
-    # What its server runs as a task is taken over instead (calls/upstream_tasks.py).
+    # What its server runs as a task is taken over instead (calls/queue/upstream_tasks.py).
     lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime(), upstream_task="")
     sentence = _("Whoever ran the call stopped before saying how it ended.")
     outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
@@ -151,4 +151,4 @@ def _just_started() -> bool:
 @transaction.atomic
 def _end(move: Move) -> None:
     if move_now(move):
-        ring_on_commit(f"call.{move.id}", "calls")
+        notify_on_commit(f"call.{move.id}", "calls")

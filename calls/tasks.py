@@ -1,10 +1,10 @@
 from celery import shared_task
 
-from calls.bigness import expire
-from calls.listed import KEPT_S, forget
+from calls.content.large_results import expire, may_expire
 from calls.measuring import measure
+from calls.queue.worker import work
+from calls.record.listed_tasks import KEPT_S, forget
 from calls.services import forget_keys
-from calls.work import work
 
 
 @shared_task(name="calls.run")
@@ -24,7 +24,7 @@ def measure_tools() -> None:
 @shared_task(name="calls.expire_results")
 def expire_results() -> None:
     # Lost, it comes again within the hour; repeated, it finds nothing.
-    while expire():
+    while may_expire() and expire():
         pass
     while forget(older_s=KEPT_S):
         pass

@@ -1,20 +1,20 @@
 from django.urls import path
 
-from calls import views, views_usage
+from calls.views import calls, usage
 
 app_name = "calls"
 
 urlpatterns = [
-    path("calls/", views.call_list, name="list"),
-    path("calls/unknown/", views.unknown, name="unknown"),
-    path("calls/news/", views.news, name="news"),
-    path("calls/<uuid:call_id>/", views.detail, name="detail"),
-    path("calls/<uuid:call_id>/payload/", views.payload, name="payload"),
-    path("calls/<uuid:call_id>/content/<int:number>/", views.piece, name="piece"),
-    path("calls/<uuid:call_id>/resolve/", views.resolve, name="resolve"),
-    path("calls/<uuid:call_id>/result.json", views.whole_result, name="result"),
-    path("calls/<uuid:call_id>/arguments.json", views.sent_arguments, name="arguments"),
-    path("tools/<tool:name>/usage/", views_usage.usage, name="usage"),
-    path("tools/<tool:name>/calls/", views_usage.of_tool, name="of_tool"),
-    path("servers/<slug:slug>/trouble/", views_usage.trouble, name="trouble"),
+    path("calls/", calls.call_list, name="list"),
+    path("calls/unknown/", calls.unknown, name="unknown"),
+    path("calls/news/", calls.news, name="news"),
+    path("calls/<uuid:call_id>/", calls.detail, name="detail"),
+    path("calls/<uuid:call_id>/payload/", calls.payload, name="payload"),
+    path("calls/<uuid:call_id>/content/<int:number>/", calls.piece, name="piece"),
+    path("calls/<uuid:call_id>/resolve/", calls.resolve, name="resolve"),
+    path("calls/<uuid:call_id>/result.json", calls.whole_result, name="result"),
+    path("calls/<uuid:call_id>/arguments.json", calls.sent_arguments, name="arguments"),
+    path("tools/<tool:name>/usage/", usage.usage, name="usage"),
+    path("tools/<tool:name>/calls/", usage.of_tool, name="of_tool"),
+    path("servers/<slug:slug>/trouble/", usage.trouble, name="trouble"),
 ]

@@ -23,8 +23,8 @@ from django.conf import settings  # noqa: E402
 from config.front import Front  # noqa: E402
 from config.ports import asked_for  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
-from gateway import listening  # noqa: E402
-from gateway.endpoint import Endpoint  # noqa: E402
+from gateway.http.endpoint import Endpoint  # noqa: E402
+from gateway.subscriptions import streams  # noqa: E402
 
 # So long a client that keeps its connection is waited for, to tell it with an answer that it ends.
 # Who asks more rarely finds it closed, as after any pause.
@@ -44,7 +44,7 @@ gc.freeze()
 gc.set_threshold(10_000)
 
 
-class Server(uvicorn.Server):
+class AgentServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         say_ready()
@@ -54,8 +54,8 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         # uvicorn waits for streams to end, and tells nobody that it waits.
-        listening.end_all()
-        app.hurry()
+        streams.end_all()
+        app.shorten_waits()
         # Closed at once, an idle connection would break what its client is just asking.
         self.server_state.default_headers.append((b"connection", b"close"))
         until = time.monotonic() + LAST_ANSWERS_S
@@ -78,7 +78,7 @@ def main() -> None:
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=max(1, round(settings.STOP_WITHIN_S)),
     )
-    Server(config).run([asked_for()])
+    AgentServer(config).run([asked_for()])
 
 
 if __name__ == "__main__":

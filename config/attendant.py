@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from core import loop
-from registry.attending import attend
+from registry.discovery.list_change_listener import attend
 
 
 class Attendant:
     def start(self) -> None:
-        threading.Thread(target=loop.run, args=(attend(),), name="attendant", daemon=True).start()
+        loop.discovery.submit(attend())

@@ -20,12 +20,10 @@ def begin(**_: Any) -> None:
     # since this module is what makes Django ready.
     from config.attendant import Attendant
     from config.readiness import say_ready
-    from config.sealer import Sealer
     from config.sweep import Sweep
     from config.watchdog import Watchdog
 
     Sweep().start()
-    Sealer().start()
     Watchdog().start()
     Attendant().start()
     say_ready()
@@ -38,7 +36,7 @@ def begin_to_leave(**_: Any) -> None:
 
 
 def _leave() -> None:
-    from calls.work import leave
+    from calls.queue.worker import leave
 
     try:
         leave()

@@ -27,6 +27,10 @@ def beat() -> list[str]:
     return [*CELERY, "beat", "-l", "INFO", "--pidfile="]
 
 
+def seal() -> list[str]:
+    return [*PYTHON, "config.seal"]
+
+
 def leashed(argv: list[str]) -> list[str]:
     # Killed, not asked: with the supervisor goes the database that they would need to end well.
     return leash.command(argv, signal=signal.SIGKILL)

@@ -8,21 +8,20 @@ import logging
 from collections.abc import Iterable
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from accounts import services as accounts
 from accounts.models import Agent, User
-from accounts.roles import Role
 from audit.services import SYSTEM
 from config.embedded.service import write_private
 from examples.servers import ExampleServer, example_servers
 from policies.models import Effect, Rule
 from policies.services import save_rule
-from registry import discovery, services
-from registry.models import Discovery, Server, Toolset
+from registry import services
+from registry.discovery import discovery
+from registry.models import Discovery, Server, Tool, Toolset
 
 AGENT, TOOLSET = "demo", "default"
-# Nobody decides on calls of an agent of their own, and the administrator is to decide on these.
-AGENT_OWNER = "demo-owner"
 # These write or send: what they do waits for a person, what they only read does not.
 WATCHED = ("file-writer", "mailer")
 log = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ def first_run(*, examples: bool) -> dict[str, str]:
     """Make what is missing. Safe to repeat; what is shown once is made anew each time."""
     person = accounts.first_administrator()
     agent = Agent.objects.filter(name=AGENT).first()
-    agent = agent or accounts.create_agent(AGENT, owner=agent_owner(), by=None)
+    agent = agent or accounts.create_agent(AGENT, owner=person, by=None)
     toolset = Toolset.objects.filter(slug=TOOLSET).first()
     toolset = toolset or services.create_toolset(TOOLSET, by=None)
     services.assign(toolset, agent, by=None)
@@ -46,14 +45,10 @@ def first_run(*, examples: bool) -> dict[str, str]:
     }
 
 
-def agent_owner() -> User:
-    owner = User.objects.filter(username=AGENT_OWNER).first()
-    return owner or accounts.create_person(AGENT_OWNER, roles=[Role.VIEWER], by=None)
-
-
 def add_examples(toolset: Toolset, person: User) -> None:
     known = example_servers(settings.DATA_DIR / "outbox")
     list_commands(known)
+    before = set(Server.objects.values_list("pk", flat=True))
     for example in known:
         server = Server.objects.filter(slug=example.slug).first() or services.register(
             example.slug,
@@ -69,6 +64,22 @@ def add_examples(toolset: Toolset, person: User) -> None:
         add_rules(example.slug)
     ids = Server.objects.filter(slug__in=[example.slug for example in known])
     complain(asyncio.run(discovery.look_at(list(ids.values_list("pk", flat=True)))))
+    confirm_read_only(Tool.objects.filter(server__in=ids.exclude(pk__in=before)))
+
+
+def confirm_read_only(tools: QuerySet[Tool]) -> None:
+    """We wrote these too: what says that it is read-only is."""
+    for tool in tools.filter(published__isnull=False).select_related("published", "server"):
+        if tool.published is not None and tool.published.hints.get("readOnlyHint"):
+            services.set_handling(
+                tool,
+                by=None,
+                mode=tool.mode,
+                timeout_s=tool.timeout_s,
+                safe_to_repeat=tool.safe_to_repeat,
+                confirmed_read_only=True,
+                repeats=tool.repeats,
+            )
 
 
 def list_commands(known: Iterable[ExampleServer]) -> None:

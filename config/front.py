@@ -13,11 +13,13 @@ import re
 from hashlib import sha256
 from typing import Any
 
+from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from gateway.known import BODY, KNOWN, Known
+from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 
 REMEMBERED = 4096
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 # Of a body that is known to be within every limit.
 BODY_MAX = 60_000
 _length = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,5})\r\n").search
@@ -25,7 +27,7 @@ _length = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,5})\r\n").search
 _token = re.compile(rb"\r\n[Aa]uthorization: ([^\r\n]+)\r\n").search
 _VARYING = (b"content-length", b"authorization")
 _SPECIAL = (b"transfer-encoding", b"expect", b"upgrade")
-_heads: dict[bytes, tuple[dict[str, Any], Known]] = {}
+_heads: dict[bytes, tuple[dict[str, Any], HeaderCacheEntry]] = {}
 
 
 class Front(HttpToolsProtocol):
@@ -33,21 +35,58 @@ class Front(HttpToolsProtocol):
 
     # Between two requests: nothing of the next one has come.
     _at_rest = True
+    _head_is_whole = False
+    # Of a head that the client began and has not ended.
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # uvicorn closes a silent connection only after its first answer.
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not (self._at_rest and (self.cycle is None or self.cycle.response_complete)):
+        if not (self._at_rest and self._is_answered()):
             super().data_received(data)
-            return
-        key, token, length, body = _parted(data)
-        known = _heads.get(key)
-        if known is None:
+        else:
+            key, token, length, body = _parted(data)
+            if known := _heads.get(key):
+                self._unset_keepalive_if_required()
+                self._forget_head()
+                self._take(known, [(b"content-length", length), (b"authorization", token)], body)
+                return
             self._meet(data, key)
-            return
-        self._unset_keepalive_if_required()
-        self._take(known, [(b"content-length", length), (b"authorization", token)], body)
+        self._watch_head()
+
+    def _is_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _watch_head(self) -> None:
+        """Begin to count when some of a head has come; what is under way is never cut off."""
+        waits = self._head_timer is None and not self._head_is_whole and self._is_answered()
+        if waits and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(settings.HEAD_WITHIN_S, self._give_up)
+
+    def _forget_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        self.transport.write(TOO_SLOW)
+        self.transport.close()
 
     def _take(
-        self, head: tuple[dict[str, Any], Known], varying: list[tuple[bytes, bytes]], body: bytes
+        self,
+        head: tuple[dict[str, Any], HeaderCacheEntry],
+        varying: list[tuple[bytes, bytes]],
+        body: bytes,
     ) -> None:
         scope, known = head
         of_this: Any = {
@@ -91,14 +130,20 @@ class Front(HttpToolsProtocol):
             _heads.clear()
         scope: dict[str, Any] = {**self.scope}
         scope["headers"] = [line for line in self.headers if line[0] not in _VARYING]
-        _heads[key] = (scope, Known())
+        _heads[key] = (scope, HeaderCacheEntry())
 
     def on_message_begin(self) -> None:
         self._at_rest = False
         super().on_message_begin()
 
+    def on_headers_complete(self) -> None:
+        self._head_is_whole = True
+        self._forget_head()
+        super().on_headers_complete()
+
     def on_message_complete(self) -> None:
         self._at_rest = True
+        self._head_is_whole = False
         super().on_message_complete()
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 
-def greeting(env: Mapping[str, str], first: Mapping[str, str]) -> str:
-    """`first` holds what a new installation shows once; it is empty on every later start."""
+def greeting(env: Mapping[str, str], first: Mapping[str, str], *, with_secrets: bool) -> str:
+    """`first` holds what a new installation shows once; it is empty on every later start. Without
+    `with_secrets` it names the commands that print the link and the token."""
     console, agents = env["COUNTERSIGN_PUBLIC_URL"], env["COUNTERSIGN_AGENT_URL"]
     endpoint = f"{agents}/mcp/{first.get('toolset', '<toolset>')}"
-    token = first.get("token", "<token>")
+    token = first["token"] if first and with_secrets else "<token>"
     lines = ["", "Countersign is running. Ctrl-C stops it.", ""]
     lines += [f"  Console   {console}/"]
-    if first:
+    if first and with_secrets:
         lines += [
             f"  Sign in   {first['sign_in']}",
             "            (works once, within 24 hours)",
@@ -18,10 +19,11 @@ def greeting(env: Mapping[str, str], first: Mapping[str, str]) -> str:
     else:
         lines += ["            A new sign-in link: python3 manage.py sign_in_link"]
     lines += [f"  Agents    {endpoint}"]
-    if first:
+    if first and with_secrets:
         lines += [f"  Token     {token}", "            (of the agent “demo”; shown this once)"]
     else:
-        lines += ["            A new token: python3 manage.py issue_token <agent>"]
+        agent = first.get("agent", "<agent>")
+        lines += [f"            A new token: python3 manage.py issue_token {agent}"]
     lines += [
         "",
         "Connect a client:",

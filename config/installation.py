@@ -9,12 +9,13 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from config import children, fingerprint
 from config.embedded.postgres import Postgres
@@ -22,13 +23,21 @@ from config.embedded.service import CannotStart, Service, write_private
 from config.embedded.valkey import Valkey
 from config.greeting import greeting
 from config.ports import listen
-from config.renewal import RENEW, Renewal
-from config.supervisor import Child, Supervisor
+from config.rolling_restart import RENEW, RollingRestart
+from config.secret_check import check_secret, check_signing_key, secret_of
+from config.supervisor import SupervisedProcess, Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
+# Set for commands that work as the owner: where the application itself connects.
+APP_URL = "COUNTERSIGN_HOST_APP_URL"
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Beyond what calls are given to end: cut off, they are written down.
 WRITTEN_WITHIN_S = 15.0
+# What only the sealer is told, and what it is not.
+SEALERS = ("DATABASE_SEAL_URL", "COUNTERSIGN_SEAL_KEY_FILE")
+NOT_FOR_THE_SEALER = ("COUNTERSIGN_SECRET_KEY", "REDIS_URL")
+# The first time when what people wait for has started.
+MAINTAIN_FIRST_S, MAINTAIN_EVERY_S = 300.0, 3600.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 what a person may choose
 
 
@@ -43,6 +52,7 @@ class Plan:
     agent_port: int
     data: Path
     examples: bool
+    paused: bool = False
 
     def url(self, port: int) -> str:
         host = "127.0.0.1" if self.host in ANY_ADDRESS else self.host
@@ -53,9 +63,13 @@ class Installation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.supervisor = Supervisor(ROOT)
+        # What every child may know: not how owner and maintenance reach the database.
         self.env: dict[str, str] = {}
+        self.seal_env: dict[str, str] = {}
+        self._owner_url = self._maintenance_url = ""
+        self._maintenance: asyncio.Task[None] | None = None
         self._sockets: dict[str, socket.socket] = {}
-        self._renewal: Renewal | None = None
+        self._renewal: RollingRestart | None = None
 
     async def run(self) -> None:
         """Until a signal comes."""
@@ -74,13 +88,26 @@ class Installation:
             "web": opened(self.plan.host, self.plan.port, "--port"),
             "agents": opened(self.plan.host, self.plan.agent_port, "--agent-port"),
         }
-        self.env = environment(self.plan, await self._services())
+        services = await self._services()
+        self.env = environment(self.plan, services)
+        self._owner_url = owner_url(services)
+        self.seal_env = sealing_environment(self.plan, self.env)
+        self.env = without(self.env, SEALERS)
+        self._maintenance_url = {**os.environ, **services}.get("DATABASE_MAINTENANCE_URL", "")
         write_private(self.plan.data / "services.json", json.dumps(to_be_shared(self.env)))
+        owner = {"DATABASE_OWNER_URL": self._owner_url}
+        write_private(self.plan.data / "owner.json", json.dumps(owner))
         first = await self._prepare()
+        if self.plan.paused:
+            await self._pause()
         await self._processes()
-        self._renewal = Renewal(self.supervisor, self.plan.data, self.env)
+        if self._maintenance_url:
+            self._maintenance = asyncio.create_task(self._maintain(), name="maintenance")
+        self._renewal = RollingRestart(self.supervisor, self.plan.data, self.env)
         asyncio.get_running_loop().add_signal_handler(RENEW, self._renewal.begin)
-        print(greeting(self.env, first), flush=True)  # noqa: T201 this is the program's output
+        # What is no terminal is a log: read by others, and kept.
+        shown = greeting(self.env, first, with_secrets=sys.stdout.isatty())
+        print(shown, flush=True)  # noqa: T201 this is the program's output
 
     async def _services(self) -> dict[str, str]:
         """The URLs of what we started because nobody gave others."""
@@ -99,23 +126,58 @@ class Installation:
         async def ready(pid: int) -> bool:
             return service.is_ready(pid)
 
-        child = Child(service.name, service.command, ready, service.stop_signal, 30.0)
+        child = SupervisedProcess(service.name, service.command, ready, service.stop_signal, 30.0)
         if not await self.supervisor.start(child):
             raise CannotStart(f"{service.name} did not get ready in time: see what it says above.")
         return service.urls()
 
     async def _prepare(self) -> dict[str, str]:
         """Migrate and fill a new database; a start that finds nothing new costs one query."""
-        if is_prepared(self.env["DATABASE_OWNER_URL"]):
+        secret, where = secret_of(self.plan.data)
+        url, key = self.env["DATABASE_URL"], Path(self.seal_env["COUNTERSIGN_SEAL_KEY_FILE"])
+        if wrong := check_secret(url, secret, where=where) or check_signing_key(url, key):
+            raise CannotStart(wrong)
+        if is_prepared(self.env["DATABASE_URL"]):
             return {}
         self.supervisor.say("up", "preparing the database …")
         argv = [sys.executable, "-m", "django", "prepare"]
         if self.plan.examples:
             argv.append("--examples")
-        code, output = await self.supervisor.run("prepare", argv, self.env)
+        env = {
+            **self.env,
+            "DATABASE_OWNER_URL": self._owner_url,
+            "DATABASE_MAINTENANCE_URL": self._maintenance_url,
+        }
+        code, output = await self.supervisor.run("prepare", argv, env)
         if code != 0:
             raise CannotStart("The database could not be prepared: see what it says above.")
         return dict(json.loads(output))
+
+    async def _pause(self) -> None:
+        """Before anything runs that could send a call."""
+        env = {
+            **self.env,
+            "DATABASE_URL": self._owner_url,
+            APP_URL: self.env["DATABASE_URL"],
+        }
+        argv = [sys.executable, "-m", "django", "pause", "--reason", "up --paused"]
+        code, _said = await self.supervisor.run("pause", argv, env)
+        if code != 0:
+            raise CannotStart("Countersign could not be paused: see what it says above.")
+        self.supervisor.say("up", "paused: nothing is sent until `python3 manage.py resume`")
+
+    async def _maintain(self) -> None:
+        """For ever: the one command that works as the maintenance role."""
+        env = {**self.env, "DATABASE_URL": self._maintenance_url}
+        argv = [sys.executable, "-m", "django", "maintain"]
+        await asyncio.sleep(MAINTAIN_FIRST_S)
+        while True:
+            code, output = await self.supervisor.run("maintain", argv, env)
+            for line in output.decode(errors="replace").splitlines():
+                self.supervisor.say("maintain", line)
+            if code != 0:
+                self.supervisor.say("maintain", "failed; it is tried again in an hour")
+            await asyncio.sleep(MAINTAIN_EVERY_S)
 
     async def _processes(self) -> None:
         plan = self.plan
@@ -129,17 +191,20 @@ class Installation:
         await self.supervisor.start(self._child("worker", children.worker()))
         beat = self._child("beat", children.beat(), alone=True)
         await self.supervisor.start(beat)
+        await self.supervisor.start(self._child("seal", children.seal(), alone=True))
 
-    def _child(self, name: str, argv: list[str], port: int = 0, *, alone: bool = False) -> Child:
+    def _child(
+        self, name: str, argv: list[str], port: int = 0, *, alone: bool = False
+    ) -> SupervisedProcess:
         async def ready(pid: int) -> bool:
             return await answers(self.plan.url(port).removeprefix("http://"), port)
 
         patience_s = float(self.env["COUNTERSIGN_STOP_WITHIN_S"]) + WRITTEN_WITHIN_S
         fds = (self._sockets[name].fileno(),) if port else ()
         argv = [*argv, "--fd", str(fds[0])] if fds else argv
-        return Child(
+        return SupervisedProcess(
             name,
-            lambda: (children.leashed(argv), self.env),
+            lambda: (children.leashed(argv), self.seal_env if name == "seal" else self.env),
             ready if port else None,
             stop_within_s=10.0 if alone else patience_s,
             fds=fds,
@@ -151,7 +216,16 @@ class Installation:
         """Those that take orders first, those that carry them out next, what all need last."""
         if self._renewal:
             await self._renewal.cancel()
-        for together in (("web", "agents"), ("worker", "beat"), ("valkey",), ("postgres",)):
+        if self._maintenance:
+            self._maintenance.cancel()
+            await asyncio.wait([self._maintenance])
+        for together in (
+            ("web", "agents"),
+            ("worker", "beat"),
+            ("seal",),
+            ("valkey",),
+            ("postgres",),
+        ):
             await self.supervisor.stop(*together)
 
     def _obey_signals(self) -> None:
@@ -161,7 +235,7 @@ class Installation:
         def stop() -> None:
             # Asked a second time, nobody wants to wait.
             if task.cancelling():
-                self.supervisor.hurry()
+                self.supervisor.shorten_waits()
             else:
                 task.cancel()
 
@@ -217,7 +291,10 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
         "COUNTERSIGN_STOP_WITHIN_S": "25",
     }
     env = {**defaults, **os.environ, **services}
-    env.setdefault("DATABASE_OWNER_URL", env["DATABASE_URL"])
+    for name in ("DATABASE_OWNER_URL", "DATABASE_MAINTENANCE_URL"):
+        env.pop(name, None)
+    if url := env.get("DATABASE_SEAL_URL"):
+        env["COUNTERSIGN_SEAL_ROLE"] = str(conninfo_to_dict(url).get("user", ""))
     return env | {
         "COUNTERSIGN_DATA": str(plan.data),
         "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -225,10 +302,36 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def owner_url(services: Mapping[str, str]) -> str:
+    """Who migrates; where nobody says, whoever uses the database owns it too."""
+    given = {**os.environ, **services}
+    return given.get("DATABASE_OWNER_URL") or given["DATABASE_URL"]
+
+
+def sealing_environment(plan: Plan, env: Mapping[str, str]) -> dict[str, str]:
+    """The sealer's: a role and a key of its own, and nothing that it has no use for. Written down
+    too, for `audit_seal` beside it."""
+    directory = plan.data / "seal"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    own = {
+        "DATABASE_URL": env.get("DATABASE_SEAL_URL") or env["DATABASE_URL"],
+        "COUNTERSIGN_SEAL_KEY_FILE": env.get("COUNTERSIGN_SEAL_KEY_FILE") or str(directory / "key"),
+        # Django wants one; this one opens nothing that is sealed under the installation's.
+        "COUNTERSIGN_SECRET_KEY": "the sealer has no use for it",
+    }
+    write_private(directory / "environment.json", json.dumps(own))
+    return without(env, (*SEALERS, *NOT_FOR_THE_SEALER)) | own
+
+
+def without(env: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name not in names}
+
+
 def to_be_shared(env: Mapping[str, str]) -> dict[str, str]:
     """What other commands must know to work beside this one."""
-    names = ["DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"]
+    names = ["DATABASE_URL", "REDIS_URL"]
     names += ["COUNTERSIGN_PUBLIC_URL", "COUNTERSIGN_AGENT_URL", "COUNTERSIGN_UPSTREAM_NETWORKS"]
+    names += [name for name in ("COUNTERSIGN_SEAL_ROLE",) if name in env]
     return {name: env[name] for name in names}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.endpoint import app as agents
+from gateway.http.endpoint import app as agents
 
 OF_AGENTS = ("/mcp/", "/.well-known/oauth-protected-resource")
 

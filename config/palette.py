@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.http import ConsoleRequest
 from accounts.models import Agent, User
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from core.http import is_htmx, page
 from registry.models import Server, Tool
 
@@ -26,7 +26,7 @@ MOST = 6
 _HEX = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]{0,27}")
 
 
-class Place(NamedTuple):
+class PaletteEntry(NamedTuple):
     kind: str
     icon: str
     name: str
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     note: str = ""
 
 
-class Page(NamedTuple):
+class PalettePage(NamedTuple):
     icon: str
     # Translated when it is shown.
     name: object
@@ -44,28 +44,32 @@ class Page(NamedTuple):
 
 
 PAGES = [
-    Page("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
-    Page("server", _("Servers"), "registry:servers", "registry.view_server"),
-    Page("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
-    Page("allow", _("Standing grants"), "approvals:grants", "approvals.view_grant"),
-    Page("calls", _("Calls"), "calls:list", "calls.view_call"),
-    Page("running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"),
-    Page("unknown", _("Calls of unknown outcome"), "calls:unknown", "calls.view_call"),
-    Page("disabled", _("Freezes"), "approvals:freezes", "calls.view_call"),
-    Page("audit", _("Audit"), "audit:list", "audit.view_entry"),
-    Page("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
-    Page("rule", _("Policies"), "policies:rules", "policies.view_rule"),
-    Page("rule", _("Explain: what would rules say"), "policies:explain", "policies.view_rule"),
-    Page("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
-    Page("agent", _("Agents"), "accounts:agents"),
-    Page("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
-    Page("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
-    Page("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
-    Page("server", _("Register a server"), "registry:register", "registry.add_server"),
-    Page("person", _("People"), "accounts:people", "accounts.view_user"),
-    Page("add", _("Invite somebody"), "accounts:invite", "accounts.add_user"),
-    Page("settings", _("Settings"), "accounts:settings"),
-    Page("person", _("Your profile: time zone and password"), "accounts:profile"),
+    PalettePage("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
+    PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
+    PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
+    PalettePage("allow", _("Standing grants"), "approvals:grants", "approvals.view_grant"),
+    PalettePage("calls", _("Calls"), "calls:list", "calls.view_call"),
+    PalettePage(
+        "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
+    ),
+    PalettePage("unknown", _("Calls of unknown outcome"), "calls:unknown", "calls.view_call"),
+    PalettePage("disabled", _("Freezes"), "approvals:freezes", "calls.view_call"),
+    PalettePage("audit", _("Audit"), "audit:list", "audit.view_entry"),
+    PalettePage("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
+    PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),
+    PalettePage(
+        "rule", _("Explain: what would rules say"), "policies:explain", "policies.view_rule"
+    ),
+    PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
+    PalettePage("agent", _("Agents"), "accounts:agents"),
+    PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
+    PalettePage("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
+    PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
+    PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
+    PalettePage("person", _("People"), "accounts:people", "accounts.view_user"),
+    PalettePage("add", _("Invite somebody"), "accounts:invite", "accounts.add_user"),
+    PalettePage("settings", _("Settings"), "accounts:settings"),
+    PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),
 ]
 
 
@@ -76,7 +80,7 @@ def find(request: ConsoleRequest) -> HttpResponse:
     return render(request, "find.html#places" if is_htmx(request) else "find.html", context)
 
 
-def places(text: str, person: User) -> Iterator[Place]:
+def places(text: str, person: User) -> Iterator[PaletteEntry]:
     """Only what this person may open; what is named exactly stands first."""
     yield from _calls(text, person)
     yield from _pages(text, person)
@@ -86,43 +90,43 @@ def places(text: str, person: User) -> Iterator[Place]:
         yield from _agents(text, person)
 
 
-def _pages(text: str, person: User) -> Iterator[Place]:
+def _pages(text: str, person: User) -> Iterator[PaletteEntry]:
     for known in PAGES:
         if text.casefold() not in str(known.name).casefold():
             continue
         if not known.permission or person.has_perm(known.permission):
             href = reverse(known.address) + known.query
-            yield Place(str(_("Page")), known.icon, str(known.name), href)
+            yield PaletteEntry(str(_("PalettePage")), known.icon, str(known.name), href)
 
 
-def _tools(text: str, person: User) -> Iterator[Place]:
+def _tools(text: str, person: User) -> Iterator[PaletteEntry]:
     if not person.has_perm("registry.view_tool"):
         return
     found = Tool.objects.filter(exposed_name__icontains=text).order_by("exposed_name")
     for tool in found.only("exposed_name", "state")[:MOST]:
         href = reverse("registry:tool", args=[tool.exposed_name])
         note = "" if tool.state == Tool.State.PUBLISHED else tool.get_state_display()
-        yield Place(str(_("Tool")), "tool", tool.exposed_name, href, note)
+        yield PaletteEntry(str(_("Tool")), "tool", tool.exposed_name, href, note)
 
 
-def _servers(text: str, person: User) -> Iterator[Place]:
+def _servers(text: str, person: User) -> Iterator[PaletteEntry]:
     if not person.has_perm("registry.view_server"):
         return
     found = Server.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
     for server in found.order_by("slug")[:MOST]:
         href = reverse("registry:server", args=[server.slug])
-        yield Place(str(_("Server")), "server", server.slug, href, server.title)
+        yield PaletteEntry(str(_("Server")), "server", server.slug, href, server.title)
 
 
-def _agents(text: str, person: User) -> Iterator[Place]:
+def _agents(text: str, person: User) -> Iterator[PaletteEntry]:
     found = Agent.objects.visible_to(person).filter(name__icontains=text)
     for agent in found.select_related("owner").order_by("name")[:MOST]:
         href = reverse("accounts:agent", args=[agent.name])
         note = str(_("for {owner}")).format(owner=agent.owner.username)
-        yield Place(str(_("Agent")), "agent", agent.name, href, note)
+        yield PaletteEntry(str(_("Agent")), "agent", agent.name, href, note)
 
 
-def _calls(text: str, person: User) -> Iterator[Place]:
+def _calls(text: str, person: User) -> Iterator[PaletteEntry]:
     text = text.casefold()
     if not _HEX.fullmatch(text) or not person.has_perm("calls.view_call"):
         return
@@ -136,4 +140,4 @@ def _calls(text: str, person: User) -> Iterator[Place]:
     for call in list(found.values())[:MOST]:
         note = f"{call.agent.name} · {call.get_state_display()} · {call.fingerprint}"
         href = reverse("calls:detail", args=[call.pk])
-        yield Place(str(_("Call")), "calls", call.tool_name, href, note)
+        yield PaletteEntry(str(_("Call")), "calls", call.tool_name, href, note)

@@ -4,41 +4,49 @@ from __future__ import annotations
 
 import json
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
 from config.secret import secret_key
+from core.connections import KEEPALIVE, DatabaseConnection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("COUNTERSIGN_DATA", BASE_DIR / "var")).resolve()
 
 
-def _services() -> dict[str, str]:
+def _shared(name: str) -> dict[str, str]:
     """What `manage.py up` started: lets other commands work beside it."""
     try:
-        return dict(json.loads((DATA_DIR / "services.json").read_text()))
+        return dict(json.loads((DATA_DIR / name).read_text()))
     except FileNotFoundError:
         return {}
 
 
-SERVICES = _services()
+SERVICES = _shared("services.json")
 
 
 def service_url(name: str, default: str) -> str:
     return os.environ.get(name) or SERVICES.get(name) or default
 
 
+def owner_url() -> str:
+    """Read only where somebody runs a command beside `up`: its children have a DATABASE_URL, and
+    know nothing of the owner's."""
+    given = os.environ.get("DATABASE_OWNER_URL") or os.environ.get("DATABASE_URL")
+    return given or _shared("owner.json").get("DATABASE_OWNER_URL") or DATABASE_URL
+
+
 DATABASE_URL = service_url("DATABASE_URL", "postgresql:///countersign")
-DATABASE_OWNER_URL = (
-    os.environ.get("DATABASE_OWNER_URL")
-    or os.environ.get("DATABASE_URL")
-    or service_url("DATABASE_OWNER_URL", DATABASE_URL)
-)
+DATABASE_OWNER_URL = owner_url()
 REDIS_URL = service_url("REDIS_URL", "redis://127.0.0.1:6379/0")
 
-SECRET_KEY = secret_key(DATA_DIR)
+SECRET_KEY = os.environ.get("COUNTERSIGN_SECRET_KEY") or secret_key(DATA_DIR)
+# The key that signs checkpoints: only the sealer's environment names it.
+_seal_key_file = os.environ.get("COUNTERSIGN_SEAL_KEY_FILE", "")
+SEAL_KEY_FILE = Path(_seal_key_file) if _seal_key_file else None
 DEBUG = os.environ.get("COUNTERSIGN_DEBUG") == "1"
 PUBLIC_URL = service_url("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
 AGENT_URL = service_url("COUNTERSIGN_AGENT_URL", "http://127.0.0.1:8001").rstrip("/")
@@ -50,6 +58,12 @@ ALLOWED_HOSTS = [
 # Pages of other origins that may call the agents' endpoint; programs send no Origin at all.
 AGENT_ORIGINS = [o for o in os.environ.get("COUNTERSIGN_AGENT_ORIGINS", "").split(",") if o]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+# Whose word about a client's address counts (core/client_address.py), as CIDRs: nobody's.
+TRUSTED_PROXIES = [
+    ip_network(text.strip())
+    for text in os.environ.get("COUNTERSIGN_TRUSTED_PROXIES", "").split(",")
+    if text.strip()
+]
 
 # daphne is no application here: it would only change runserver, and cost every process 0.5 s.
 INSTALLED_APPS = [
@@ -117,7 +131,7 @@ TEMPLATES = [
 def _database(url: str, **options: Any) -> dict[str, Any]:
     parts = conninfo_to_dict(url)
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "core.postgresql",
         "NAME": parts.pop("dbname", ""),
         "USER": parts.pop("user", ""),
         "PASSWORD": parts.pop("password", ""),
@@ -131,7 +145,14 @@ def _database(url: str, **options: Any) -> dict[str, Any]:
 DATABASES = {
     "default": _database(
         DATABASE_URL,
-        pool={"min_size": 0, "max_size": 10, "timeout": 10},
+        # Waited for again and again, as long as the database answers others.
+        pool={
+            "min_size": 0,
+            "max_size": 10,
+            "timeout": 0.4,
+            "connection_class": DatabaseConnection,
+        },
+        **KEEPALIVE,
         # Connections outlive the sizes that tables have when triggers first look at them; and pages
         # read out of order cost hardly more, on other disks than the default is made for.
         options="-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1",
@@ -139,8 +160,16 @@ DATABASES = {
     # Migrations and grants run as the owner: `migrate --database owner`.
     "owner": _database(DATABASE_OWNER_URL),
 }
+# A database that answers nobody for so long is away, and who waits for it is told so.
+DATABASE_SILENT_S = float(os.environ.get("COUNTERSIGN_DATABASE_SILENT_S", "1.5"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 APP_ROLE = conninfo_to_dict(DATABASE_URL).get("user") or ""
+# Who seals the record (docs/security.md). Without it, the application's role does.
+SEAL_ROLE = service_url("COUNTERSIGN_SEAL_ROLE", "")
+# Whom `prepare` gives the rights that `manage.py maintain` needs, and takes them from others.
+MAINTENANCE_ROLE = (
+    conninfo_to_dict(os.environ.get("DATABASE_MAINTENANCE_URL", "")).get("user") or ""
+)
 
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["accounts.backend.Backend"]
@@ -149,13 +178,16 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    *(
+        {"NAME": f"django.contrib.auth.password_validation.{name}"}
+        for name in (
+            "UserAttributeSimilarityValidator",
+            "MinimumLengthValidator",
+            "CommonPasswordValidator",
+            "NumericPasswordValidator",
+        )
+    ),
+    {"NAME": "accounts.passwords.StrengthValidator"},
 ]
 LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "registry:catalogue"
@@ -232,9 +264,20 @@ STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / 
 # Where checkpoints of the record are kept besides the database: best on another disk or host.
 ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
 
+# So long an invited account counts as its inviter's where two people are needed, unless somebody
+# else confirms it (accounts/independence.py).
+INVITE_DAYS = int(os.environ.get("COUNTERSIGN_INVITE_DAYS", "30"))
+
+# Whether somebody who is alone in a new installation decides on calls of their own agents.
+SINGLE_PERSON = os.environ.get("COUNTERSIGN_SINGLE_PERSON", "1") != "0"
+
+# Whether a second administrator, where there is one, confirms who becomes approver or
+# administrator.
+TWO_ADMINISTRATORS = os.environ.get("COUNTERSIGN_TWO_ADMINISTRATORS", "1") != "0"
+
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
 # Asked before any call is sent that people decided: do they still stand behind it?
-CLAIM_CHECKS = ["approvals.standing.obstacle", "approvals.granting.obstacle"]
+CLAIM_CHECKS = ["approvals.eligibility.obstacle", "approvals.standing_approvals.obstacle"]
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
 ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))
@@ -247,10 +290,14 @@ AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
 QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
 # What runs in a process that is asked to stop may take so long to end: less than supervisors wait.
 STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "25"))
+# The head of a request is waited for so long, by the console and by the agents' endpoint.
+HEAD_WITHIN_S = float(os.environ.get("COUNTERSIGN_HEAD_WITHIN_S", "10"))
 # A worker that takes no call for so long, while some wait, is replaced.
 DEAF_AFTER_S = float(os.environ.get("COUNTERSIGN_DEAF_AFTER_S", "30"))
-# How often a worker seals what is new in the record.
+# How often the sealer seals what is new in the record.
 SEAL_EVERY_S = float(os.environ.get("COUNTERSIGN_SEAL_EVERY_S", "1"))
+# So long a call rests before its second attempt, and before its third; the last counts on.
+RETRY_AFTER_S = [float(s) for s in os.environ.get("COUNTERSIGN_RETRY_AFTER_S", "1,5").split(",")]
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 # Results above 256 KB are kept for so long, and agents get more than so many bytes as links.
 LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"))

@@ -23,7 +23,7 @@ COLOURS = (36, 35, 33, 32, 34, 96)
 
 
 @dataclass
-class Child:
+class SupervisedProcess:
     name: str
     # Asked anew for every start: the program with its arguments, and its whole environment.
     command: Callable[[], tuple[list[str], Mapping[str, str]]]
@@ -43,7 +43,7 @@ class Child:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     keeper: asyncio.Task[None] | None = None
 
-    def next(self) -> Child:
+    def next(self) -> SupervisedProcess:
         """Another one like it, not begun."""
         return replace(
             self,
@@ -59,10 +59,10 @@ class Child:
 class Supervisor:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.children: list[Child] = []
+        self.children: list[SupervisedProcess] = []
         self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
-    async def start(self, child: Child, *, within_s: float = 60.0) -> bool:
+    async def start(self, child: SupervisedProcess, *, within_s: float = 60.0) -> bool:
         """True as soon as the child is ready; False if it is not in time."""
         self.children.append(child)
         child.keeper = asyncio.create_task(self._keep(child))
@@ -121,7 +121,7 @@ class Supervisor:
         self.children.remove(old)
         return True
 
-    def hurry(self) -> None:
+    def shorten_waits(self) -> None:
         for child in self.children:
             child.stop_within_s = 0.5
 
@@ -132,7 +132,7 @@ class Supervisor:
             prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
         print(prefix + line, flush=True)  # noqa: T201 this is the program's output
 
-    async def _keep(self, child: Child) -> None:
+    async def _keep(self, child: SupervisedProcess) -> None:
         delay = FIRST_DELAY_S
         while not child.stopping.is_set():
             began = time.monotonic()
@@ -147,7 +147,7 @@ class Supervisor:
                 await asyncio.wait_for(child.stopping.wait(), delay)
             delay = min(delay * 2, LAST_DELAY_S)
 
-    async def _run(self, child: Child) -> int:
+    async def _run(self, child: SupervisedProcess) -> int:
         child.process = await self._begun(child)
         child.begun.set()
         assert child.process.stdout
@@ -158,7 +158,7 @@ class Supervisor:
         showing.cancel()
         return code
 
-    async def _begun(self, child: Child) -> asyncio.subprocess.Process:
+    async def _begun(self, child: SupervisedProcess) -> asyncio.subprocess.Process:
         argv, env = child.command()
         fds = (*leash.lifelines(), *child.fds)
         readiness = Readiness(child.serves) if child.tells else None
@@ -192,7 +192,7 @@ class Supervisor:
                 return
             self.say(name, line.decode(errors="replace").rstrip())
 
-    async def _stop(self, child: Child) -> None:
+    async def _stop(self, child: SupervisedProcess) -> None:
         child.stopping.set()
         if child.keeper is None:
             return
@@ -209,7 +209,7 @@ class Supervisor:
         await child.keeper
 
 
-async def _serves(child: Child, within_s: float) -> bool:
+async def _serves(child: SupervisedProcess, within_s: float) -> bool:
     """In time, and at its first attempt."""
     serves, ends = (asyncio.create_task(event.wait()) for event in (child.serves, child.ended))
     await asyncio.wait((serves, ends), timeout=within_s, return_when=asyncio.FIRST_COMPLETED)

@@ -9,13 +9,16 @@ import time
 from django.conf import settings
 from django.db import close_old_connections
 
+from approvals.reevaluation import Reevaluation
 from approvals.services import expire
-from calls.hands import background
+from audit.origins import is_at_home
+from audit.rollback import has_gone_back
+from calls.queue.scheduling import whose_turn
+from calls.queue.stale_leases import StaleLeases
+from calls.queue.upstream_tasks import take_over
+from calls.queue.worker import follow, is_leaving, work
+from calls.running.runtime import background
 from calls.services import end_the_late, end_the_lost
-from calls.silence import Silence
-from calls.turns import whose_turn
-from calls.upstream_tasks import take_over
-from calls.work import follow, is_leaving, work
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +37,8 @@ class Sweep:
         self._room = threading.Semaphore(AT_ONCE)
         self._looked_at = time.monotonic()
         self._spare_until = 0.0
-        self._silence = Silence()
+        self._silence = StaleLeases()
+        self._reevaluation = Reevaluation()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
@@ -54,12 +58,16 @@ class Sweep:
                 close_old_connections()
 
     def _once(self) -> None:
+        if not is_at_home() or has_gone_back():
+            # What stands here as waiting may have been sent: nothing can be said of it yet.
+            return
         expire()
         end_the_late()
         if self._leases_could_be_renewed():
             end_the_lost()
             self._take_over_tasks()
         self._silence.look()
+        self._reevaluation.look()
         for _call in whose_turn(most=AT_ONCE, older_s=OVERDUE_S):
             if not self._room.acquire(blocking=False):
                 break

@@ -2,12 +2,14 @@ from django.contrib import admin
 from django.urls import include, path
 
 from audit.urls import urls as audit_urls
-from calls.payloads import containing
+from calls.content.payloads import containing
 from config.health import healthz
 from config.palette import find
-from registry import addresses
+from registry.views import tool_urls
 
-addresses.register()
+tool_urls.register()
+
+handler500 = "config.errors.failed"
 
 urlpatterns = [
     path("healthz", healthz),
@@ -18,7 +20,7 @@ urlpatterns = [
     path("", include("policies.urls")),
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
-    path("", include("gateway.console_urls")),
+    path("", include("gateway.views.urls")),
     path("", include(audit_urls(containing))),
-    path("api/", include("gateway.urls")),
+    path("api/", include("gateway.rest.urls")),
 ]

@@ -14,8 +14,8 @@ import time
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from calls.turns import whose_turn
-from calls.work import since_claim_s, under_way
+from calls.queue.scheduling import whose_turn
+from calls.queue.worker import since_claim_s, under_way
 
 log = logging.getLogger(__name__)
 

@@ -19,22 +19,23 @@ from twisted.internet import reactor as twisted_reactor
 from config.asgi import application
 from config.ports import asked_for
 from config.readiness import say_ready
-from gateway import listening
-from gateway.endpoint import app as agents
+from config.web_protocols import Factory, WebSocket
+from gateway.http.endpoint import app as agents
+from gateway.subscriptions import streams
 
-GOING_AWAY = 1001
 # Typed as a module of functions, which it is not.
 reactor: Any = twisted_reactor
 
 
-class Server(daphne.server.Server):  # type: ignore[misc]
+class WebProcess(daphne.server.Server):  # type: ignore[misc]
     """Asked to stop, it accepts nothing more, answers what it was asked, and then stops."""
 
     leaving = False
     port: Any = None
 
     def accept(self, sock: socket.socket) -> None:
-        self.port = reactor.adoptStreamPort(sock.fileno(), sock.family, self.http_factory)
+        self.ws_factory.protocol = WebSocket
+        self.port = reactor.adoptStreamPort(sock.fileno(), sock.family, Factory(self))
         sock.close()
         say_ready()
 
@@ -52,12 +53,11 @@ class Server(daphne.server.Server):  # type: ignore[misc]
         self.leaving = True
         self.port.stopListening()
         # It serves agents too.
-        listening.end_all()
-        agents.hurry()
+        streams.end_all()
+        agents.shorten_waits()
         for protocol in list(self.connections):
-            # Pages open their sockets again, at the next process.
-            if hasattr(protocol, "sendClose"):
-                protocol.sendClose(code=GOING_AWAY)
+            if isinstance(protocol, WebSocket):
+                protocol.go_away()
         self._stop_when_idle(time.monotonic() + settings.STOP_WITHIN_S)
 
     def _stop_when_idle(self, until: float) -> None:
@@ -76,7 +76,7 @@ def main() -> None:
     sock = asked_for()
     options = {"signal_handlers": False, "verbosity": 0, "server_name": ""}
     # It wants an address and would open it by itself; ours is open.
-    server = Server(application, endpoints=["ours"], **options)
+    server = WebProcess(application, endpoints=["ours"], **options)
     server.endpoints = []
     server.ready_callable = partial(server.accept, sock)
     loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop

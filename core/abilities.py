@@ -80,14 +80,14 @@ def _for_sampling(params: Mapping[str, Any]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class InputAnswer:
     """An answer to a question; `is_error`: a JSON-RPC error instead of one."""
 
     value: Any
     is_error: bool = False
 
 
-def result(request: Mapping[str, Any], given: Given) -> dict[str, Any] | None:
+def result(request: Mapping[str, Any], given: InputAnswer) -> dict[str, Any] | None:
     """For where only an answer can be told: who could not be asked has decided nothing."""
     if not given.is_error:
         return dict(given.value)

@@ -20,7 +20,7 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
-from core.hub import Deaf, Hub
+from core.hub import ChannelLayerDown, Hub
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class Seen:
+class Viewer:
     """Whose session it is now, and which of the bells' permissions they have now."""
 
     person: AbstractUser
@@ -64,7 +64,7 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         try:
             await hub().join(self, (*self.bells, *self.own_groups()))
-        except Deaf as error:
+        except ChannelLayerDown as error:
             # Refused, not closed: the page waits longer each time.
             log.warning("live: a page was refused: %s", error)
             await self.close()
@@ -99,7 +99,7 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
             log.exception("live: a page could not be closed")
 
 
-class PictureConsumer(ConsoleConsumer, ABC):
+class FragmentConsumer(ConsoleConsumer, ABC):
     """Also sends the picture of one row."""
 
     @abstractmethod
@@ -126,7 +126,7 @@ def hub() -> Hub[ConsoleConsumer]:
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub[ConsoleConsumer]] = WeakKeyDictionary()
 
 
-Viewers = dict[PictureConsumer, AbstractUser]
+Viewers = dict[FragmentConsumer, AbstractUser]
 
 
 async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
@@ -138,7 +138,7 @@ async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
     permissions = {permission for tab in due for permission in tab.bells.values()}
     seen = await _seen({tab.session_key for tab in due}, permissions)
     viewers: dict[Hashable, Viewers] = {}
-    breath = Breath()
+    breath = Yielder()
     for tab, groups in due.items():
         who = seen[tab.session_key]
         if who is None:
@@ -148,7 +148,7 @@ async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
         for group in heard:
             await tab.give(_ring(group))
             await breath.taken()
-        if isinstance(tab, PictureConsumer) and tab.wants_picture(groups, heard):
+        if isinstance(tab, FragmentConsumer) and tab.wants_picture(groups, heard):
             viewers.setdefault(tab.same_picture(), {})[tab] = who.person
     for tabs in viewers.values():
         await _show(tabs)
@@ -163,7 +163,7 @@ async def _show(tabs: Viewers) -> None:
         await turn_away(tabs)
         return
     frames: dict[Hashable, str] = {}
-    breath = Breath()
+    breath = Yielder()
     for tab, person in tabs.items():
         picture = pictures[person.pk]
         if picture is None:
@@ -173,7 +173,7 @@ async def _show(tabs: Viewers) -> None:
         await breath.taken()
 
 
-class Breath:
+class Yielder:
     """Of a loop that sends to many."""
 
     def __init__(self) -> None:
@@ -191,13 +191,13 @@ def _ring(group: str) -> str:
 
 
 @database_sync_to_async
-def _seen(keys: Iterable[str | None], permissions: set[str]) -> dict[str | None, Seen | None]:
+def _seen(keys: Iterable[str | None], permissions: set[str]) -> dict[str | None, Viewer | None]:
     return {key: _of_session(key, permissions) for key in keys}
 
 
-def _of_session(key: str | None, permissions: set[str]) -> Seen | None:
+def _of_session(key: str | None, permissions: set[str]) -> Viewer | None:
     session = SessionStore(key)
     person = auth.get_user(cast(HttpRequest, SimpleNamespace(session=session)))
     if not isinstance(person, AbstractUser) or not person.is_active:
         return None
-    return Seen(person, frozenset(p for p in permissions if person.has_perm(p)))
+    return Viewer(person, frozenset(p for p in permissions if person.has_perm(p)))

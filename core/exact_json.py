@@ -23,18 +23,18 @@ class Number:
     text: str
 
 
-class Absent:
+class MissingValue:
     """A value that is not there, which is something else than null."""
 
     def __repr__(self) -> str:
         return "ABSENT"
 
 
-ABSENT = Absent()
+ABSENT = MissingValue()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JsonDifference:
     """One place where two documents differ; ABSENT where one of them has nothing."""
 
     path: tuple[str | int, ...]
@@ -104,7 +104,7 @@ def laid_out(value: Any, indent: str = "", *, string: Callable[[str], str] = pla
             return dumps(value)
 
 
-def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[Change]:
+def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[JsonDifference]:
     """Where the two differ, as deep as they are alike; lists of other lengths differ as a whole."""
     match before, after:
         case dict(), dict():
@@ -114,7 +114,7 @@ def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterat
             for n, (old, new) in enumerate(zip(before, after, strict=True)):
                 yield from changes(old, new, (*path, n))
         case _ if type(before) is not type(after) or before != after:
-            yield Change(path, before, after)
+            yield JsonDifference(path, before, after)
 
 
 def _written(value: Any, comma: str, colon: str) -> Iterator[str]:

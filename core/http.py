@@ -17,6 +17,12 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from core import outage
+from core.connections import each_within
+
+# No statement of a page takes longer; one that does is not waited for.
+STATEMENT_S = 10.0
+
 View = Callable[..., HttpResponseBase]
 
 
@@ -31,15 +37,26 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         @require_http_methods(methods or ("GET", "HEAD"))
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if not request.user.is_authenticated:
-                return _to_sign_in(request)
-            if permission and not request.user.has_perm(permission):
-                raise PermissionDenied
-            return view(request, *args, **kwargs)
+            with each_within(STATEMENT_S):
+                with outage.recording(request):
+                    may = _may(request, permission)
+                if not may:
+                    return _to_sign_in(request)
+                outage.forget(request)
+                return view(request, *args, **kwargs)
 
         return guarded
 
     return decorate
+
+
+def _may(request: HttpRequest, permission: str) -> bool:
+    """False for whoever has to sign in first."""
+    if not request.user.is_authenticated:
+        return False
+    if permission and not request.user.has_perm(permission):
+        raise PermissionDenied
+    return True
 
 
 def is_htmx(request: HttpRequest) -> bool:

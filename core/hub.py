@@ -28,7 +28,7 @@ OPEN_S = 4.0
 ECHO_S = 0.1
 
 
-class Deaf(Exception):
+class ChannelLayerDown(Exception):
     """Nobody would hear of changes here."""
 
 
@@ -61,7 +61,7 @@ class Hub(Generic[W]):
                 if not self._tasks:
                     await self._open()
                 if self._unheard >= DEAF:
-                    raise Deaf("nothing comes back from the channel layer")
+                    raise ChannelLayerDown("nothing comes back from the channel layer")
                 for group in self._joined[watcher]:
                     if group not in self._watching:
                         await self._follow(group)
@@ -69,7 +69,7 @@ class Hub(Generic[W]):
                     self._watching[group].add(watcher)
         except Exception as error:
             await self.leave(watcher)
-            raise Deaf(str(error)) from error
+            raise ChannelLayerDown(str(error)) from error
 
     def greet(self, watcher: W) -> None:
         """Something may have changed since the watcher read its rows: all its groups ring."""
@@ -109,7 +109,8 @@ class Hub(Generic[W]):
     async def _unfollow(self, group: str) -> None:
         # Of a layer that is away: whoever comes next finds out.
         with contextlib.suppress(Exception):
-            await _layer().group_discard(group, self._channel)
+            async with asyncio.timeout(PULSE_S):
+                await _layer().group_discard(group, self._channel)
 
     async def _forget(self, group: str, watcher: W) -> None:
         watchers = self._watching.get(group, set())

@@ -17,8 +17,9 @@ from typing import Any
 import orjson
 import psycopg
 
+from core.connections import KEEPALIVE, AsyncConnection
 from core.errors import RecordUnavailable, RecordUnsure
-from core.pipeline import Pipeline, Row
+from core.pipeline import Pipeline, Prepared, Row
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ PLANS = (
 LANES = 2
 WORTH = 4
 
+# A transaction that is not answered by then is given up, and asked for on another connection.
+ANSWER_S = 5.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
@@ -45,14 +49,14 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PreparedLine:
     """A line as JSON already, for those who write many alike."""
 
     id: str
     json: bytes
 
 
-Line = tuple[Statement, Mapping[str, Any] | Written]
+Line = tuple[Statement, Mapping[str, Any] | PreparedLine]
 
 
 class _Unit:
@@ -66,10 +70,10 @@ class _Unit:
         self.gives_up_at = float("inf")
 
 
-def _written(line: Mapping[str, Any] | Written) -> Written:
-    if isinstance(line, Written):
+def _written(line: Mapping[str, Any] | PreparedLine) -> PreparedLine:
+    if isinstance(line, PreparedLine):
         return line
-    return Written(str(line["id"]), orjson.dumps(line))
+    return PreparedLine(str(line["id"]), orjson.dumps(line))
 
 
 class _Lane:
@@ -89,7 +93,7 @@ class _Lane:
                 await pipeline.aclose()
 
 
-class Journal:
+class GroupCommit:
     """One per event loop. `write` returns once the lines are durable."""
 
     def __init__(self, conninfo: str, *, batch: int = 256) -> None:
@@ -248,9 +252,8 @@ class Journal:
             for statement, line in unit.lines:
                 sheets.setdefault(statement, []).append(line.json)
         ordered = sorted(sheets, key=lambda statement: statement.order)
-        answers = await pipeline.transact(
-            [(statement.sql, b"[%b]" % b",".join(sheets[statement])) for statement in ordered]
-        )
+        rows_of = [(s.sql, b"[%b]" % b",".join(sheets[s])) for s in ordered]
+        answers = await _answered(pipeline, rows_of)
         return {
             (statement, str(row[0])): row
             for statement, rows in zip(ordered, answers, strict=True)
@@ -261,16 +264,25 @@ class Journal:
         if lane.pipeline is not None and lane.pipeline.is_over:
             await lane.close()
         if lane.pipeline is None:
-            connection = await psycopg.AsyncConnection.connect(
+            connection = await AsyncConnection.connect(
                 self._conninfo,
                 autocommit=True,
-                connect_timeout=2,
                 client_encoding="utf8",
                 application_name="countersign journal",
                 options=PLANS,
+                **KEEPALIVE,
             )
             lane.pipeline = Pipeline(connection)
         return lane.pipeline
+
+
+async def _answered(pipeline: Pipeline, sheets: Prepared) -> list[list[Row]]:
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await pipeline.transact(sheets)
+    except TimeoutError:
+        pipeline.give_up()
+        raise psycopg.OperationalError("the database does not answer") from None
 
 
 def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:

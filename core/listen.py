@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import psycopg
 
+from core.connections import KEEPALIVE, AsyncConnection
+
 log = logging.getLogger(__name__)
 
 CALL = "countersign_call"
@@ -26,6 +28,10 @@ LISTS = "countersign_lists"
 PAGE = "countersign_page"
 
 Handler = Callable[[str], None]
+
+# The configuration's number. Restoring a backup makes the table anew, under another number of its
+# own: then this is another number too, also where `n` comes out the same.
+GENERATION = "SELECT n + (tableoid::bigint << 30) FROM core_generation"
 
 
 class Listener:
@@ -62,29 +68,28 @@ class Listener:
                 log.warning("listener: %s", str(error).strip())
                 await asyncio.sleep(0.2)
 
-    async def _connect(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        return await psycopg.AsyncConnection.connect(
+    async def _connect(self) -> AsyncConnection:
+        return await AsyncConnection.connect(
             self._conninfo,
             autocommit=True,
-            connect_timeout=2,
             application_name="countersign listener",
+            **KEEPALIVE,
         )
 
-    async def _listen(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    async def _listen(self, connection: AsyncConnection) -> None:
         for channel in self._handlers:
             await connection.execute(f"LISTEN {channel}")
         while True:
-            async with asyncio.timeout(5):
-                await self._look(connection)
+            await self._look(connection)
             async for heard in connection.notifies(timeout=self._beat_s, stop_after=1):
                 self._tell(heard.channel, heard.payload)
                 # A nudge about configuration is worth a look at once.
                 if heard.channel == CHANGED:
                     break
 
-    async def _look(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    async def _look(self, connection: AsyncConnection) -> None:
         asked_at = time.monotonic()
-        cursor = await connection.execute("SELECT n FROM core_generation")
+        cursor = await connection.execute(GENERATION)
         row = await cursor.fetchone()
         assert row is not None
         self.generation, self.known_at = int(str(row[0])), asked_at

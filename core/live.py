@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
+
+from core import loop
 
 log = logging.getLogger(__name__)
 
 QUIET_S = 0.4
 
 
-async def ring(group: str) -> None:
+async def notify(group: str) -> None:
     """`group` is "queue", "calls", "frozen" or "call.<uuid>"; its consumers get `changed`."""
     layer = get_channel_layer()
     assert layer is not None
@@ -30,34 +31,31 @@ async def ring(group: str) -> None:
         log.warning("live: %s was not told: %s", group, error)
 
 
-def ring_on_commit(*groups: str) -> None:
-    """For services: ring once the caller's transaction is durable."""
+def notify_on_commit(*groups: str) -> None:
+    """For services: ring once the caller's transaction is durable. Nobody waits for it."""
 
     def tell() -> None:
         for group in groups:
-            try:
-                async_to_sync(ring)(group)
-            except Exception:
-                log.exception("live: %s was not told", group)
+            loop.submit(notify(group))
 
     transaction.on_commit(tell)
 
 
-class Bell:
+class Notifier:
     """Rings groups from a busy loop: many rings of one group within QUIET_S become one."""
 
     def __init__(self) -> None:
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    def ring(self, group: str, *, quiet_s: float = QUIET_S) -> None:
+    def notify(self, group: str, *, quiet_s: float = QUIET_S) -> None:
         if group in self._due:
             return
-        loop = asyncio.get_running_loop()
-        self._due[group] = loop.call_later(quiet_s, self._send, group)
+        clock = asyncio.get_running_loop()
+        self._due[group] = clock.call_later(quiet_s, self._send, group)
 
     def _send(self, group: str) -> None:
         del self._due[group]
-        task = asyncio.get_running_loop().create_task(ring(group))
+        task = asyncio.get_running_loop().create_task(notify(group))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)

@@ -45,7 +45,7 @@ _NEVER_PUBLIC = [
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
 
 
-class Refused(OSError):
+class AddressRefused(OSError):
     """An address or URL that may not be connected to. Nothing was sent.
 
     An OSError, so that it comes through connectors like any other address that cannot be reached.
@@ -70,9 +70,9 @@ class Guard:
         try:
             address = ip_address(host)
         except ValueError:
-            raise Refused(f"“{host}” is not an address.") from None
+            raise AddressRefused(f"“{host}” is not an address.") from None
         if not self.allows(address):
-            raise Refused(
+            raise AddressRefused(
                 f"The address {address} is not public. If the server belongs there, add its "
                 "network to COUNTERSIGN_UPSTREAM_NETWORKS."
             )
@@ -81,13 +81,13 @@ class Guard:
         try:
             url = URL(text)
         except ValueError:
-            raise Refused(f"“{text}” is not a URL.") from None
+            raise AddressRefused(f"“{text}” is not a URL.") from None
         if url.scheme not in ("http", "https"):
-            raise Refused("The URL must begin with https:// or http://.")
+            raise AddressRefused("The URL must begin with https:// or http://.")
         if not url.host:
-            raise Refused("The URL names no host.")
+            raise AddressRefused("The URL names no host.")
         if url.user is not None or url.password is not None:
-            raise Refused("The URL must not contain a user name or password.")
+            raise AddressRefused("The URL must not contain a user name or password.")
         if _is_literal(url.host):
             self.check_address(url.host)
         return url
@@ -98,7 +98,9 @@ class Guard:
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError:
-            raise Refused("The server's URL names a host that cannot be connected to.") from None
+            raise AddressRefused(
+                "The server's URL names a host that cannot be connected to."
+            ) from None
         for _, _, _, _, address in found:
             self.check_address(str(address[0]))
         return list(found)

@@ -62,6 +62,11 @@ class Pipeline:
                 raise errors.error_from_result(result)
         return [_rows(result) for result in results[len(unprepared) :]]
 
+    def give_up(self) -> None:
+        """Whatever comes of it now, nobody reads it."""
+        self._deaf()
+        self._link.finish()
+
     async def aclose(self) -> None:
         self._deaf()
         await self._connection.close()

@@ -8,9 +8,9 @@ from functools import cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+
+from core.secrets import derived, fingerprint_of
 
 NONCE = 12
 
@@ -21,8 +21,11 @@ class Unsealable(Exception):
 
 @cache
 def key(purpose: str) -> bytes:
-    kdf = HKDF(SHA256(), 32, salt=b"countersign/v1", info=purpose.encode())
-    return kdf.derive(settings.SECRET_KEY.encode())
+    return derived(settings.SECRET_KEY, purpose)
+
+
+def fingerprint() -> str:
+    return fingerprint_of(settings.SECRET_KEY)
 
 
 def sign(purpose: str, message: bytes) -> bytes:

@@ -56,7 +56,7 @@ class Spool:
         os.close(self._lock)
         self._folder = self._lock = None
 
-    def left_behind(self) -> Iterator[Left]:
+    def left_behind(self) -> Iterator[AbandonedSpool]:
         """Folders of processes that are no more, each locked while it is looked at."""
         if not self._root.exists():
             return
@@ -66,7 +66,7 @@ class Spool:
             lock = _locked(folder)
             if lock is not None:
                 try:
-                    yield Left(folder)
+                    yield AbandonedSpool(folder)
                 finally:
                     os.close(lock)
 
@@ -81,7 +81,7 @@ class Spool:
         return self._folder
 
 
-class Left:
+class AbandonedSpool:
     """A folder that a process left behind."""
 
     def __init__(self, folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from core import looks
+from core import homoglyphs
 
 # Code points that draw nothing, draw like a plain space, reorder their neighbours or command a
 # terminal. Default_Ignorable_Code_Point of Unicode 16, and what it leaves out: C0 and C1 controls
@@ -88,7 +88,7 @@ def reveal(text: str) -> list[Segment]:
     """The same text, with what could hide or pass for something else written out in ⟦ ⟧."""
     segments: list[Segment] = []
     start = 0
-    odd = looks.suspects(text)
+    odd = homoglyphs.suspects(text)
     for match in _HIDDEN.finditer(text):
         if len(segments) > _MARKED_LIMIT:
             break
@@ -147,7 +147,7 @@ def _units(characters: str) -> str:
 
 
 def lookalike_count(text: str) -> int:
-    return len(looks.suspects(text))
+    return len(homoglyphs.suspects(text))
 
 
 def hidden_count(text: str) -> int:

@@ -2,6 +2,9 @@
 
 django-pgtrigger's own functions first ask a session variable whether to be ignored; whoever
 may run SQL may set it. Ours leave the question out.
+
+They also name where they look: temporary tables, which whoever may run SQL can name like ours,
+come last.
 """
 
 from typing import Any
@@ -10,8 +13,35 @@ import pgtrigger
 from django.db import models
 from pgtrigger import compiler
 
+SEARCH_PATH = "pg_catalog, public, pg_temp"
+
+# For functions that are there already; SQL of migrations. Extensions keep theirs.
+FIX_SEARCH_PATHS = f"""
+DO $$
+DECLARE
+    one regprocedure;
+BEGIN
+    FOR one IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = 'public'::regnamespace AND NOT EXISTS (
+            SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = {SEARCH_PATH}', one);
+    END LOOP;
+END $$
+"""
+
 
 class StrictTriggerSql(compiler.UpsertTriggerSql):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # After pgtrigger has taken its hash, by which migrations know triggers.
+        language = "LANGUAGE plpgsql"
+        self.data = self.data.replace(
+            f"$$ {language};", f"$$ {language} SET search_path = {SEARCH_PATH};"
+        )
+
     def get_template(self) -> str:
         return """
             CREATE OR REPLACE FUNCTION {pgid}()
@@ -50,6 +80,29 @@ class Refuse(StrictTrigger):
 
     def get_func(self, model: models.Model) -> str:
         return f"RAISE EXCEPTION '{model._meta.db_table} rows are never changed or removed';"
+
+
+class Keep(StrictTrigger):
+    """Columns that stay as they were first written."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+
+    def __init__(self, *, name: str, columns: list[str]) -> None:
+        super().__init__(name=name)
+        self.columns = columns
+
+    def get_func(self, model: models.Model) -> str:
+        new, old = (
+            ", ".join(f"{row}.{column}" for column in self.columns) for row in ("NEW", "OLD")
+        )
+        return f"""
+            IF ROW({new}) IS DISTINCT FROM ROW({old}) THEN
+                RAISE EXCEPTION '{", ".join(self.columns)}: written once, never changed';
+            END IF;
+            RETURN NEW;
+        """
 
 
 class Configuration(StrictTrigger):

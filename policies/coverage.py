@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from typing import Any
 
@@ -11,22 +13,30 @@ from django.db.models import F
 
 from policies.decide import SAYS, STRICTNESS
 from policies.models import Effect, Rule
-from policies.never import why_never
-from registry import definitions
+from policies.thresholds import DEFAULT, BadThresholds, combine, parse
+from policies.unsatisfiable import why_never
 from registry.models import Definition, Tool
+from registry.schemas import definitions
 
 # What `shadowed()` understands. A rule that says more than this covers less than it seems.
-_UNDERSTOOD = {"id", "position", "name", "effect", "server", "tool", "hint", "reason", "when"}
+_WHERE = {"id", "position", "name", "effect", "server", "tool", "hint", "when"}
+_WHAT = {"reason", "instead", "unnamed"}
+_WHO = {"thresholds", "decide_within", "start_within", "confirm_grants"}
+_UNDERSTOOD = _WHERE | _WHAT | _WHO
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
 _wild = re.compile(r"[*?\[]").search
 
 
 def covered(rules: Iterable[Rule]) -> list[int]:
     """For each rule, how many published tools its patterns and hint cover."""
-    asked = list(rules)
-    hinted = any(rule.hint for rule in asked)
+    return [len(tools) for tools in _tools(list(rules))]
+
+
+def _tools(rules: Sequence[Rule]) -> list[set[int]]:
+    """For each rule, which of the published tools its patterns and hint cover."""
+    hinted = any(rule.hint for rule in rules)
     tools = list(_published(hinted))
-    return [_count(rule, tools) for rule in asked]
+    return [set(_covered(rule, tools)) for rule in rules]
 
 
 def _published(hinted: bool) -> Iterator[tuple[str, str, dict[str, bool]]]:
@@ -40,12 +50,74 @@ def _published(hinted: bool) -> Iterator[tuple[str, str, dict[str, bool]]]:
     return ((slug, name, said[definition]) for slug, name, definition in rows)
 
 
-def _count(rule: Rule, tools: Iterable[tuple[str, str, dict[str, bool]]]) -> int:
+def _covered(rule: Rule, tools: Iterable[tuple[str, str, dict[str, bool]]]) -> Iterator[int]:
     server, tool = re.compile(translate(rule.server)), re.compile(translate(rule.tool))
     says = SAYS[Rule.Hint(rule.hint)]
-    return sum(
-        1 for slug, name, hints in tools if server.match(slug) and tool.match(name) and says(hints)
-    )
+    for n, (slug, name, hints) in enumerate(tools):
+        if server.match(slug) and tool.match(name) and says(hints):
+            yield n
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """On so many of the published tools that `rule` covers, `other` decides in its place.
+
+    `always`: by what the two rules say, whatever will be published.
+    """
+
+    rule: Rule
+    other: Rule
+    tools: int
+    of: int
+    always: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return self.always or self.tools == self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Shadows:
+    """What rules keep each other from: `over` a rule, and which it casts on others."""
+
+    covered: int
+    over: list[Shadow]
+    cast: list[Shadow]
+
+    @property
+    def whole(self) -> Shadow | None:
+        """The one that leaves the rule nothing: for good, if there is such a one."""
+        whole = [shadow for shadow in self.over if shadow.is_whole]
+        return next((one for one in whole if one.always), whole[0] if whole else None)
+
+    @property
+    def partial(self) -> list[Shadow]:
+        return [] if self.whole else self.over
+
+
+def shadows(rules: Sequence[Rule]) -> list[Shadows]:
+    """For each rule, by their patterns and by the tools that are published now."""
+    tools = dict(zip((rule.pk for rule in rules), _tools(rules), strict=True))
+    over: dict[int, list[Shadow]] = defaultdict(list)
+    cast: dict[int, list[Shadow]] = defaultdict(list)
+    for shadow in _shadows(rules, tools):
+        over[shadow.rule.pk].append(shadow)
+        cast[shadow.other.pk].append(shadow)
+    return [Shadows(len(tools[rule.pk]), over[rule.pk], cast[rule.pk]) for rule in rules]
+
+
+def _shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> Iterator[Shadow]:
+    speaking = [rule for rule in rules if rule.mode != Rule.Mode.OFF]
+    for rule in speaking:
+        mine = tools[rule.pk]
+        for other in speaking:
+            if other.pk == rule.pk or not _goes_first(other, rule) or not _speaks_for(other, rule):
+                continue
+            both = len(mine & tools[other.pk])
+            shadow = Shadow(rule, other, both, len(mine), _is_wider(other, rule))
+            # Which of two that say the same is named on some tools, is of no interest.
+            if shadow.always or (both and (both == len(mine) or other.effect != rule.effect)):
+                yield shadow
 
 
 def shadowed(rules: Iterable[Rule]) -> dict[int, Rule]:
@@ -98,19 +170,50 @@ def _goes_first(other: Rule, rule: Rule) -> bool:
     # A condition that cannot be judged asks, also where its rule would have allowed.
     effect = Effect.ASK if rule.when and rule.effect == Effect.ALLOW else Effect(rule.effect)
     looser = STRICTNESS[effect] - STRICTNESS[Effect(other.effect)]
+    if looser:
+        return looser > 0
     earlier = (other.position, other.pk) < (rule.position, rule.pk)
-    return looser > 0 or (looser == 0 and earlier)
+    return earlier and (effect != Effect.ASK or _asks_no_less(other, rule))
+
+
+def _asks_no_less(other: Rule, rule: Rule) -> bool:
+    """All rules that ask have to be satisfied: does `rule` add nothing to what `other` asks?"""
+    try:
+        theirs = parse(other.thresholds) or DEFAULT
+        together = combine(theirs, parse(rule.thresholds) or DEFAULT)
+    except BadThresholds:
+        return False
+    return (
+        together == combine(theirs)
+        and _is_sooner(other.decide_within, rule.decide_within)
+        and _is_sooner(other.start_within, rule.start_within)
+        and (other.confirm_grants or not rule.confirm_grants)
+    )
+
+
+def _is_sooner(other: int | None, rule: int | None) -> bool:
+    return rule is None or (other is not None and other <= rule)
 
 
 def _covers_all(other: Rule, rule: Rule) -> bool:
+    return _speaks_for(other, rule) and _is_wider(other, rule)
+
+
+def _speaks_for(other: Rule, rule: Rule) -> bool:
+    """Of a tool that both cover: does `other` speak of each call that `rule` speaks of?"""
     return (
         _says_no_more(other)
         and other.when in ("", rule.when)
-        and _wider(other.server, rule.server)
-        and _wider(other.tool, rule.tool)
-        and (other.hint == rule.hint or rule.hint in _WIDER.get(Rule.Hint(other.hint), ()))
         and _everybody_of(other.agents.all(), rule.agents.all())
         and _everybody_of(other.owner_groups.all(), rule.owner_groups.all())
+    )
+
+
+def _is_wider(other: Rule, rule: Rule) -> bool:
+    return (
+        _wider(other.server, rule.server)
+        and _wider(other.tool, rule.tool)
+        and (other.hint == rule.hint or rule.hint in _WIDER.get(Rule.Hint(other.hint), ()))
     )
 
 

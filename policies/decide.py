@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import translate
@@ -23,7 +23,7 @@ from policies.history import History
 from policies.models import Effect, Rule
 from policies.thresholds import DEFAULT, BadThresholds, Threshold
 from policies.tree import paths, tree
-from registry.listing import risk
+from registry.versions.search_index import risk
 
 STRICTNESS = {Effect.DENY: 0, Effect.ASK: 1, Effect.ALLOW: 2}
 REMEMBERED = 100_000
@@ -62,6 +62,8 @@ class Subject:
     tags: tuple[str, ...] = ()
     # To be read where RuleBook.looks_back says so; without it, conditions that want it ask.
     history: History | None = None
+    # What conditions take for the time of day; None: now.
+    at: datetime | None = None
 
     def facts(self) -> dict[str, Any]:
         """For conditions."""
@@ -75,7 +77,7 @@ class Subject:
             "agent.name": self.agent,
             "agent.owner": self.owner,
             "agent.groups": sorted(self.groups),
-            "now": datetime.now(UTC),
+            "now": self.at or datetime.now(UTC),
         }
         return facts if self.history is None else facts | self.history.facts()
 
@@ -89,16 +91,22 @@ class Decision:
     reason: str
     # What rules that are only watched would have made of it, where that is something else.
     would: Mapping[str, str] = field(default_factory=dict)
-    # Of the rule that decides: who is asked, and for how long. None: as the installation is set.
+    # Of all rules that ask, together: who is asked, and for how long. None: as the installation
+    # is set.
     thresholds: Thresholds = DEFAULT
     decide_within_s: int | None = None
     start_within_s: int | None = None
     confirm_grants: bool = False
-    # Of that rule, for agents: its name, if they may know it, and what it would allow.
+    # Of the rule that decides, for agents: its name, if they may know it, and what it would allow.
     told: str = ""
     instead: str = ""
     # Other arguments may be judged otherwise.
     conditional: bool = False
+
+    @property
+    def who(self) -> str:
+        """Whose yes it takes, as a sentence."""
+        return thresholds.describe(self.thresholds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +233,12 @@ class RuleBook:
 
 
 def _mattering(covering: Covering) -> Covering:
-    """Of the rules that always speak, only the first of the strictest is ever heard."""
+    """Of the rules that always speak, only the first of the strictest is ever heard; but all that
+    ask say who has to agree."""
     always = [rule for rule in covering if rule.when is None and not rule.shadow]
     heard = min(always, key=lambda rule: STRICTNESS[rule.effect], default=None)
+    if heard is not None and heard.effect == Effect.ASK:
+        always = [rule for rule in always if rule.effect != Effect.ASK]
     return tuple(rule for rule in covering if rule not in always or rule is heard)
 
 
@@ -239,21 +250,61 @@ def judged(covering: Covering, subject: Subject) -> Decision:
         late = rule.when is not None and time.thread_time() - began > CPU_MAX_S
         if verdict := rule.verdict(subject, facts, late=late):
             said.append((rule.shadow, verdict))
-    decision = _strictest(verdict for shadow, verdict in said if not shadow)
-    would = _strictest(verdict for _shadow, verdict in said)
-    if would.effect == decision.effect:
+    enforced = [verdict for shadow, verdict in said if not shadow]
+    watched = [verdict for shadow, verdict in said if shadow]
+    decision = _combined(enforced)
+    if not watched:
         return decision
-    return replace(decision, would={"effect": would.effect.value, "rule": would.rule})
+    return replace(decision, would=_would(decision, enforced, watched))
 
 
-def _strictest(verdicts: Iterable[Decision]) -> Decision:
-    """The first of the strictest; silence asks."""
+def _combined(verdicts: Sequence[Decision]) -> Decision:
+    """The first of the strictest; but all rules that ask have to be satisfied. Silence asks."""
     silence = Decision(Effect.ASK, None, "", _("No rule covers this call, so a person decides."))
-    return min(verdicts, key=lambda verdict: STRICTNESS[verdict.effect], default=silence)
+    first = min(verdicts, key=lambda verdict: STRICTNESS[verdict.effect], default=silence)
+    if first.effect != Effect.ASK:
+        return first
+    asking = [verdict for verdict in verdicts if verdict.effect == Effect.ASK]
+    return first if len(asking) < 2 else _as_strict_as_all(first, asking)
+
+
+def _as_strict_as_all(first: Decision, asking: Sequence[Decision]) -> Decision:
+    return replace(
+        first,
+        thresholds=thresholds.combine(*(one.thresholds for one in asking)),
+        decide_within_s=_shortest(one.decide_within_s for one in asking),
+        start_within_s=_shortest(one.start_within_s for one in asking),
+        confirm_grants=any(one.confirm_grants for one in asking),
+    )
+
+
+def _shortest(seconds: Iterable[int | None]) -> int | None:
+    return min((one for one in seconds if one is not None), default=None)
+
+
+def _would(
+    decision: Decision, enforced: Sequence[Decision], watched: Sequence[Decision]
+) -> dict[str, str]:
+    """What it would be if the watched rules held too, where that is something else."""
+    would = _combined([*enforced, *watched])
+    if would.effect != decision.effect:
+        return {"effect": would.effect.value, "rule": would.rule}
+    if would.thresholds == decision.thresholds:
+        return {}
+    return {"effect": would.effect.value, "rule": _asks_more(decision, watched), "who": would.who}
+
+
+def _asks_more(decision: Decision, watched: Iterable[Decision]) -> str:
+    asking = [verdict for verdict in watched if verdict.effect == Effect.ASK]
+    now = decision.thresholds
+    return next(
+        (one.rule for one in asking if thresholds.combine(now, one.thresholds) != now),
+        asking[0].rule,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RuleEvaluation:
     """One rule about one call. `gaps`: what keeps it from covering the call."""
 
     rule: CompiledRule
@@ -276,7 +327,7 @@ class Heard:
 class Explanation:
     decision: Decision
     # In the order of the rules: those that spoke, and those that came close.
-    heard: list[Heard]
+    heard: list[RuleEvaluation]
 
 
 def explain(book: RuleBook, subject: Subject) -> Explanation:
@@ -286,11 +337,11 @@ def explain(book: RuleBook, subject: Subject) -> Explanation:
     return Explanation(book.decide(subject), told)
 
 
-def _heard(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> Heard:
+def _heard(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> RuleEvaluation:
     gaps = list(rule.gaps(subject))
     if gaps:
-        return Heard(rule, gaps, None)
-    return Heard(rule, gaps, rule.verdict(subject, facts), list(_values(rule, facts)))
+        return RuleEvaluation(rule, gaps, None)
+    return RuleEvaluation(rule, gaps, rule.verdict(subject, facts), list(_values(rule, facts)))
 
 
 def _values(rule: CompiledRule, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

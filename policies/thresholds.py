@@ -1,19 +1,26 @@
-"""Who decides, and how many: a rule's thresholds, of which the first that is met decides."""
+"""Who decides, and how many: a rule's thresholds, of which the first that is met decides.
+
+Where several rules ask, each of them has to be satisfied: the thresholds of one rule are a clause,
+of which one has to be met, and every clause has to be.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
+from functools import lru_cache
+from itertools import groupby, product
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from django.contrib.auth.models import Group
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
-from django.db.models import OuterRef
+from django.db.models import OuterRef, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.models import User
+from accounts.models import UsedName, User
 from core.errors import CountersignError
 
 # Of approvals, which know rules and not the other way round.
@@ -52,22 +59,25 @@ class Threshold:
     source: str = ""
     distinct: Distinct = Distinct.PERSON
     step_up: StepUp = StepUp.NONE
+    # Thresholds of one clause are alternatives; every clause has to be met.
+    clause: int = 0
 
-    def is_from(self, name: str, groups: Collection[str]) -> bool:
-        """Does it ask a person of this name, who is in these groups?"""
+    def is_from(self, names: Collection[str], groups: Collection[str]) -> bool:
+        """Does it ask a person who has, or had, one of these names, and is in these groups?"""
         kind, _colon, wanted = self.source.partition(":")
         if not kind:
             return True
-        return wanted == name if kind == "person" else wanted in groups
+        return wanted in (names if kind == "person" else groups)
 
     def plain(self) -> dict[str, Any]:
-        return {
+        plain = {
             "approve": self.approve,
             "deny": self.deny,
             "from": self.source,
             "distinct": str(self.distinct),
             "step_up": str(self.step_up),
         }
+        return plain | {"clause": self.clause} if self.clause else plain
 
     def __str__(self) -> str:
         parts = [_approvals(self)]
@@ -82,6 +92,7 @@ _Choice = TypeVar("_Choice", bound=models.TextChoices)
 # Where a rule says nothing: one person's yes or no.
 DEFAULT = (Threshold(),)
 NOBODY = Threshold(approve=10**6)
+STRENGTH = StepUp.values
 _KEYS = {"approve", "deny", "from", "distinct", "step_up"}
 
 
@@ -100,6 +111,97 @@ def _denials(n: int) -> str:
     return ngettext("%(n)d no refuses", "%(n)d noes refuse", n) % {"n": n}
 
 
+def clauses(thresholds: Iterable[Threshold]) -> list[tuple[Threshold, ...]]:
+    """Of each clause one threshold has to be met."""
+    ordered = sorted(thresholds, key=attrgetter("clause"))
+    return [tuple(clause) for _n, clause in groupby(ordered, key=attrgetter("clause"))]
+
+
+def describe(thresholds: Iterable[Threshold]) -> str:
+    """As one sentence for people."""
+    alternatives = [_(", or ").join(map(str, clause)) for clause in clauses(thresholds)]
+    return _(" – and also: ").join(alternatives)
+
+
+@lru_cache(maxsize=1024)
+def combine(*several: tuple[Threshold, ...]) -> tuple[Threshold, ...]:
+    """What meets this meets each of `several`, whatever their order."""
+    every = {_bare(clause) for thresholds in several for clause in clauses(thresholds)}
+    combined: list[tuple[Threshold, ...]] = []
+    for clause in _sorted(every):
+        combined = _add(combined, clause)
+    return tuple(
+        replace(one, clause=n)
+        for n, clause in enumerate(_sorted(combined))
+        for one in sorted(clause, key=astuple)
+    )
+
+
+def _bare(clause: Iterable[Threshold]) -> tuple[Threshold, ...]:
+    return tuple(replace(one, clause=0) for one in clause)
+
+
+def _sorted(several: Iterable[tuple[Threshold, ...]]) -> list[tuple[Threshold, ...]]:
+    return sorted(several, key=lambda clause: sorted(map(astuple, clause)))
+
+
+def _add(
+    others: list[tuple[Threshold, ...]], clause: tuple[Threshold, ...]
+) -> list[tuple[Threshold, ...]]:
+    for n, other in enumerate(others):
+        if merged := _merge(other, clause):
+            # It may now fit one that stood beside it before.
+            return _add(others[:n] + others[n + 1 :], merged)
+    return [*others, clause]
+
+
+def _merge(
+    one: tuple[Threshold, ...], other: tuple[Threshold, ...]
+) -> tuple[Threshold, ...] | None:
+    """One clause that says the same as both; None where they have to stand beside each other."""
+    if one == other:
+        return one
+    pairs = [_stricter(left, right) for left, right in product(one, other)]
+    merged = tuple(dict.fromkeys(pair for pair in pairs if pair is not None))
+    if None in pairs:
+        return None
+    needed = tuple(a for a in merged if not any(a != b and _covers(b, a) for b in merged))
+    return needed if len(needed) <= MOST else None
+
+
+def _stricter(one: Threshold, other: Threshold) -> Threshold | None:
+    """The stricter of both in every respect; None where they ask different people, or where that
+    would ask more of the narrower circle than its own rule does."""
+    if one.source and not other.source:
+        one, other = other, one
+    if one.source != other.source and (one.source or not _is_enough(other, one)):
+        return None
+    return Threshold(
+        approve=max(one.approve, other.approve),
+        deny=min(one.deny, other.deny),
+        source=other.source,
+        distinct=Distinct.TEAM if Distinct.TEAM in (one.distinct, other.distinct) else one.distinct,
+        step_up=max(one.step_up, other.step_up, key=STRENGTH.index),
+    )
+
+
+def _is_enough(narrow: Threshold, wide: Threshold) -> bool:
+    """Do so many of the narrower circle satisfy the wider one? Whom a group unites are of one team
+    for everybody but the threshold that names it."""
+    return narrow.approve >= wide.approve and wide.distinct != Distinct.TEAM
+
+
+def _covers(weak: Threshold, strong: Threshold) -> bool:
+    """What meets the strong one meets the weak one, for a yes and for a no."""
+    return (
+        weak.source == strong.source
+        and weak.approve <= strong.approve
+        and weak.deny <= strong.deny
+        and weak.distinct in (Distinct.PERSON, strong.distinct)
+        and STRENGTH.index(weak.step_up) <= STRENGTH.index(strong.step_up)
+    )
+
+
 def plain(thresholds: Iterable[Threshold]) -> list[dict[str, Any]]:
     return [one.plain() for one in thresholds or DEFAULT]
 
@@ -109,6 +211,21 @@ def parse(value: Any) -> tuple[Threshold, ...]:
     if not isinstance(value, list) or len(value) > MOST:
         raise BadThresholds(_("Give a list of at most %(n)d thresholds.") % {"n": MOST})
     return tuple(_one(n, item) for n, item in enumerate(value, start=1))
+
+
+def stored(value: Iterable[Mapping[str, Any]]) -> tuple[Threshold, ...]:
+    """What `plain` wrote for a held call: combined, so that there may be more than a rule has."""
+    return tuple(
+        Threshold(
+            approve=one["approve"],
+            deny=one["deny"],
+            source=one["from"],
+            distinct=Distinct(one["distinct"]),
+            step_up=StepUp(one["step_up"]),
+            clause=one.get("clause", 0),
+        )
+        for one in value
+    )
 
 
 def _one(n: int, item: Any) -> Threshold:
@@ -180,14 +297,19 @@ class Decider(NamedTuple):
     pk: int
     name: str
     groups: Collection[str]
+    # Also those from before.
+    names: Collection[str]
 
 
 def deciders() -> list[Decider]:
     """All of them by name, whatever thresholds ask."""
     groups = Group.objects.filter(user=OuterRef("pk")).values("name")
-    able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(of=ArraySubquery(groups))
-    rows = able.order_by("username").values_list("pk", "username", "of")
-    return [Decider(pk, name, set(of)) for pk, name, of in rows]
+    names = UsedName.objects.filter(person=OuterRef("pk")).values("name")
+    able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(
+        of=ArraySubquery(groups), called=ArraySubquery(names)
+    )
+    rows = able.order_by("username").values_list("pk", "username", "of", "called")
+    return [Decider(pk, name, set(of), {name, *called}) for pk, name, of, called in rows]
 
 
 def people(source: str) -> set[int]:
@@ -197,5 +319,5 @@ def people(source: str) -> set[int]:
     if kind == "group":
         able = able.filter(groups__name=name)
     elif kind == "person":
-        able = able.filter(username=name)
+        able = able.filter(Q(username=name) | Q(names__name=name))
     return set(able.values_list("pk", flat=True))

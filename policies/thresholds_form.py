@@ -31,7 +31,7 @@ Raw = dict[str, Any]
 Choices = list[tuple[str, str]]
 
 
-class Rows(forms.Widget):
+class ThresholdRowsWidget(forms.Widget):
     """Reads NAME-0-approve and so on; policies/thresholds.html writes them."""
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[Raw]:
@@ -43,7 +43,7 @@ class Rows(forms.Widget):
 
 
 class ThresholdsField(forms.Field):
-    widget = Rows
+    widget = ThresholdRowsWidget
 
     def to_python(self, value: list[Raw] | None) -> list[Raw]:
         try:
@@ -65,7 +65,7 @@ def _numbered(row: Raw) -> Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ThresholdRow:
     place: int
     value: Raw
     sources: list[tuple[str, Choices]]
@@ -73,7 +73,7 @@ class Row:
     step_ups: Choices
 
 
-def rows(value: list[Raw] | None) -> list[Row]:
+def rows(value: list[Raw] | None) -> list[ThresholdRow]:
     """What is there, and room for more."""
     given = list(value or [])
     room = min(MOST, max(AT_LEAST, len(given) + 1))
@@ -82,7 +82,8 @@ def rows(value: list[Raw] | None) -> list[Row]:
     step_ups = [(str(v), str(label)) for v, label in StepUp.choices]
     empty: list[Raw] = [{}] * (room - len(given))
     return [
-        Row(n, row, sources, distinct, step_ups) for n, row in enumerate([*given, *empty], start=0)
+        ThresholdRow(n, row, sources, distinct, step_ups)
+        for n, row in enumerate([*given, *empty], start=0)
     ]
 
 
@@ -102,5 +103,6 @@ def _sources(chosen: set[str]) -> list[tuple[str, Choices]]:
 LABEL = gettext_lazy("Who decides")
 HELP = gettext_lazy(
     "Where the rule asks: the first line that is met decides. All empty means one person's yes or "
-    "no. Never counted are the agent's owner and whoever edited the arguments."
+    "no. Never counted is who has a part in the call: the agent's owner and creator, the token's "
+    "issuer, whoever edited the arguments."
 )

@@ -27,7 +27,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OperatorCall:
     """Operators are `_&&_`, `!_`, `@in`, …"""
 
     function: str
@@ -35,13 +35,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherExpression:
     """Loops, maps and the like: `inner` is what they are made of."""
 
     inner: tuple[Node, ...]
 
 
-Node = Const | Path | Call | Other
+Node = Const | Path | OperatorCall | OtherExpression
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -59,9 +59,9 @@ def paths(node: Node) -> Iterator[str]:
 
 
 def _children(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, Call):
+    if isinstance(node, OperatorCall):
         return node.args
-    return node.inner if isinstance(node, Other) else ()
+    return node.inner if isinstance(node, OtherExpression) else ()
 
 
 def _node(data: bytes) -> Node:
@@ -78,16 +78,16 @@ def _node(data: bytes) -> Node:
             case 7:
                 return _list([_node(v) for n, v in _fields(value) if n == 1])
             case 8 | 9:
-                return Other(tuple(_parts(value)))
-    return Other(())
+                return OtherExpression(tuple(_parts(value)))
+    return OtherExpression(())
 
 
 def _select(fields: dict[int, Any]) -> Node:
     whole = _node(fields[1])
     if isinstance(whole, Path):
         path = Path(f"{whole.name}.{_text(fields[2])}")
-        return Call("has", (path,)) if fields.get(3) else path
-    return Other((whole,))
+        return OperatorCall("has", (path,)) if fields.get(3) else path
+    return OtherExpression((whole,))
 
 
 def _call(fields: list[tuple[int, Any]]) -> Node:
@@ -99,13 +99,13 @@ def _call(fields: list[tuple[int, Any]]) -> Node:
             return Path(f"{whole.name}.{key.value}")
     if function == "-_" and isinstance(args[0], Const):
         return Const(-args[0].value)
-    return Call(function, tuple(args))
+    return OperatorCall(function, tuple(args))
 
 
 def _list(items: list[Node]) -> Node:
     if all(isinstance(item, Const) for item in items):
         return Const([item.value for item in items if isinstance(item, Const)])
-    return Other(tuple(items))
+    return OtherExpression(tuple(items))
 
 
 def _parts(data: bytes) -> Iterator[Node]:

@@ -25,7 +25,7 @@ class Unreachable(CountersignError):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServerConnection:
     """`key` differs whenever anything else does: pools and processes are kept by it."""
 
     key: str
@@ -70,7 +70,7 @@ class Commands:
         return self._listed.get(name)
 
 
-def connection(server: Server, commands: Commands) -> Connection:
+def connection(server: Server, commands: Commands) -> ServerConnection:
     if server.transport == Server.Transport.STDIO:
         return _connection(server, argv=tuple(server.argv), env=_command_of(server, commands).env)
     headers = _opened(server, "sealed_headers")
@@ -82,12 +82,12 @@ def place(server: Server, name: str) -> str:
     return f"registry_server|{server.pk}|{name}|{server.connection_version}"
 
 
-def _connection(server: Server, **values: Any) -> Connection:
+def _connection(server: Server, **values: Any) -> ServerConnection:
     secret = orjson.dumps({**values, "version": server.connection_version})
     mark = hashlib.sha256(seal.sign("connection key", secret)).hexdigest()[:12]
     transport = cast(Literal["http", "stdio"], server.transport)
     hints: dict[str, Any] = {"revision": server.revision, "by_events": server.by_events}
-    return Connection(f"{server.slug}:{mark}", transport, **hints, **values)
+    return ServerConnection(f"{server.slug}:{mark}", transport, **hints, **values)
 
 
 def _command(line: Mapping[str, Any]) -> Command:

@@ -18,10 +18,12 @@ from audit.services import Actor, record
 from core import outbound
 from core.errors import CountersignError
 from core.text import revealed
-from registry import definitions, extensions, keeping, names, secrets, versions
-from registry.connections import Command, Commands, Connection, Unreachable
+from registry import extensions, names, secrets
+from registry.connections import Command, Commands, ServerConnection, Unreachable
 from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
-from registry.versioned import elsewhere
+from registry.models.versioned import elsewhere
+from registry.schemas import definitions
+from registry.versions import item_versions, tool_versions
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
@@ -71,15 +73,17 @@ def reached(
     command: str = "",
     headers: Mapping[str, str] | None = None,
     credential: str = "",
-) -> Connection:
+) -> ServerConnection:
     """How a server would be reached if it were registered so; raises what register() would."""
     server = Server(slug="probe", transport=transport)
     _set_address(server, url=url, command=command)
     secrets.check(server, headers=headers or {}, credential=credential)
     if server.transport == Server.Transport.STDIO:
-        return Connection("probe", "stdio", argv=tuple(server.argv), env=_command(command).env)
+        return ServerConnection(
+            "probe", "stdio", argv=tuple(server.argv), env=_command(command).env
+        )
     bearer = {"Authorization": f"Bearer {credential}"} if credential else {}
-    return Connection("probe", "http", url=server.url, headers={**(headers or {}), **bearer})
+    return ServerConnection("probe", "http", url=server.url, headers={**(headers or {}), **bearer})
 
 
 @transaction.atomic
@@ -158,7 +162,7 @@ def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
         )
     _publish(tool, definition)
     tool.refresh_from_db()
-    (publication,) = versions.note_published([tool], by=acting(by), person=by)
+    (publication,) = tool_versions.note_published([tool], by=acting(by), person=by)
     return publication
 
 
@@ -208,7 +212,7 @@ def publish_item(item: Item, *, digest: str, by: User | None) -> None:
     locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
     if locked.state == Item.State.PUBLISHED:
         return
-    keeping.publish(locked, digest=digest, actor=acting(by))
+    item_versions.publish(locked, digest=digest, actor=acting(by))
 
 
 def publish_items(
@@ -223,7 +227,7 @@ def publish_items(
             continue
         try:
             publish_item(item, digest=digest, by=by)
-        except keeping.NotPublished as error:
+        except item_versions.ItemNotPublished as error:
             refused.append(str(error))
     return refused
 
@@ -246,6 +250,7 @@ def set_handling(
     mode: str,
     timeout_s: int,
     safe_to_repeat: bool,
+    confirmed_read_only: bool = False,
     repeats: str = Tool.Repeats.AUTO,
 ) -> None:
     """How its calls are run: an operator's word, whatever the server claims."""
@@ -263,6 +268,7 @@ def set_handling(
         "mode": mode,
         "timeout_s": timeout_s,
         "safe_to_repeat": safe_to_repeat,
+        "confirmed_read_only": confirmed_read_only,
         "repeats": repeats,
     }
     if not Tool.objects.filter(pk=tool.pk).exclude(**asked).update(**asked):
@@ -402,7 +408,7 @@ def _set_address(server: Server, *, url: str, command: str) -> None:
 def _checked_url(url: str) -> str:
     try:
         checked = outbound.Guard(settings.UPSTREAM_NETWORKS).check_url(url)
-    except outbound.Refused as error:
+    except outbound.AddressRefused as error:
         raise RegistrationRefused(str(error)) from error
     if checked.fragment:
         raise RegistrationRefused(_("The URL has a part after #, which no server ever sees."))
@@ -428,9 +434,9 @@ def _command(name: str) -> Command:
 
 def _hold_all(server: Server, *, by: Actor) -> None:
     identity = identity_of(server)
-    versions.see_all(elsewhere(identity, server.tools.for_change()), by=by)
+    tool_versions.see_all(elsewhere(identity, server.tools.for_change()), by=by)
     for kind in Item.Kind:
-        keeping.Shelf(server, kind, identity).hold_all(by=by)
+        item_versions.ItemSync(server, kind, identity).hold_all(by=by)
 
 
 def identity_of(server: Server) -> dict[str, Any]:

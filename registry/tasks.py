@@ -1,17 +1,15 @@
 from celery import shared_task
 
-from core import loop
-from registry import discovery
-from registry.models import Server
+from registry import discovery_queue
 
 
 @shared_task(name="registry.discover_server")
 def discover_server(server_id: int) -> None:
-    # Lost, it comes with the next look at all; repeated, it finds nothing new.
-    loop.run(discovery.look_at([server_id]))
+    # Lost, it comes with the next discovery of all; repeated, it finds nothing new. The thread is
+    # one of those that calls wait for: nothing is waited for here.
+    discovery_queue.requested.add([server_id])
 
 
 @shared_task(name="registry.discover_all")
 def discover_all() -> None:
-    enabled = Server.objects.filter(enabled=True).values_list("pk", flat=True)
-    loop.run(discovery.look_at(list(enabled)))
+    discovery_queue.scheduled.add_all()

@@ -16,10 +16,12 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.fingerprint import schema_fingerprint
+from core.management.commands.grant_app_role import DATABASE_RIGHTS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROLES = ROOT / "accounts" / "roles.py"
 OWNER, APP = "countersign_test_owner", "countersign_test_app"
+SEAL = "countersign_test_seal"
 
 
 class Databases:
@@ -45,6 +47,9 @@ class Databases:
                     *map(sql.Identifier, (name, self.template, OWNER))
                 )
             )
+        with self._connect(name) as connection:
+            rights = {"database": sql.Identifier(name), "role": sql.Identifier(APP)}
+            connection.execute(sql.SQL(DATABASE_RIGHTS).format(**rights))
         return self._urls(name)
 
     def drop(self, urls: Mapping[str, str]) -> None:
@@ -65,6 +70,9 @@ class Databases:
                     sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
                 )
 
+    def seal_url(self, urls: Mapping[str, str]) -> str:
+        return self._url(SEAL, str(conninfo_to_dict(urls["DATABASE_URL"])["dbname"]))
+
     def superuser(self, urls: Mapping[str, str]) -> psycopg.Connection:
         """Beside the application's role and the owner: may do what no trigger allows."""
         return self._connect(str(conninfo_to_dict(urls["DATABASE_URL"])["dbname"]))
@@ -82,13 +90,16 @@ class Databases:
             )
 
     def _make_roles(self, connection: psycopg.Connection) -> None:
-        for role in (APP, OWNER):
+        for role in (APP, OWNER, SEAL):
             if not _exists(connection, role, table="pg_roles", column="rolname"):
                 connection.execute(
                     sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
                         sql.Identifier(role), sql.Literal(self._password(role))
                     )
                 )
+        # Tests seal what their own transaction wrote (tests/sealing.py). Nothing is inherited, so
+        # that the application's role can do by itself what it can in an installation.
+        connection.execute(f"GRANT {SEAL} TO {APP} WITH INHERIT FALSE, SET TRUE")
 
     def _make_template(self, connection: psycopg.Connection) -> None:
         # Migrated under another name: what is called a template is complete.
@@ -112,6 +123,7 @@ class Databases:
         return {
             "DATABASE_URL": self._url(APP, database),
             "DATABASE_OWNER_URL": self._url(OWNER, database),
+            "COUNTERSIGN_SEAL_ROLE": SEAL,
         }
 
     def _url(self, role: str, database: str) -> str:

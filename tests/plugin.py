@@ -31,6 +31,10 @@ FAST |= {"max_connections": "400"}
 # How workers find the PostgreSQL of the process that started them.
 SHARED_ADMIN = "TESTS_SHARED_ADMIN_URL"
 
+# Directories of tests that kill what runs, and of long proofs.
+ALONE = {"faults"}
+LONG = {"conformance", "faults", "hostile"}
+
 databases_key = pytest.StashKey[Databases]()
 reports_key = pytest.StashKey[list[Stack]]()
 
@@ -60,6 +64,7 @@ def environment() -> Iterator[Databases]:
         os.environ |= {
             "COUNTERSIGN_DATA": str(data),
             "COUNTERSIGN_SECRET_KEY": "only for tests, " + "x" * 40,
+            "COUNTERSIGN_SEAL_KEY_FILE": str(data / "seal" / "key"),
             "COUNTERSIGN_UPSTREAM_NETWORKS": "127.0.0.0/8,::1/128",
         }
 
@@ -84,14 +89,23 @@ def is_worker() -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers get the files that take longest first, or one of them ends long after the others."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what whole directories have in common; workers get what takes longest first, or one of
+    them ends long after the others."""
     for item in items:
-        if item.path.parent.name == "faults":
+        directory = item.path.parent.name
+        if directory == "browser":
+            item.add_marker("browser")
+        if directory in ALONE:
             item.add_marker("alone")
+        if directory in LONG or item.get_closest_marker("alone"):
+            item.add_marker("long")
+    if "proof" not in config.option.markexpr:
+        by_hand = [item for item in items if item.get_closest_marker("proof")]
+        items[:] = [item for item in items if item not in by_hand]
+        config.hook.pytest_deselected(items=by_hand)
     if is_worker():
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: item.path not in slow)
+        items.sort(key=lambda item: not item.get_closest_marker("long"))
 
 
 def own_directory() -> Path:

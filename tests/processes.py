@@ -95,6 +95,7 @@ class Stack:
             "PYTHONUNBUFFERED": "1",
             # Tests empty the tables between them, and seal when they want to.
             "COUNTERSIGN_SEAL_EVERY_S": "3600",
+            "COUNTERSIGN_RETRY_AFTER_S": "0.3,3",
         }
         self.started: dict[str, Running] = {}
 

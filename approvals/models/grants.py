@@ -40,6 +40,7 @@ class LegalGrant(StrictTrigger):
         THEN
             RAISE EXCEPTION 'a grant is made by the one person who approved the call';
         ELSIF NEW.owner_id IN (SELECT x.person_id FROM approvals_excluded(NEW.call_id) x)
+            OR NEW.owner_id IN (SELECT p.person_id FROM approvals_parties(NEW.call_id) p)
             OR NOT approvals_may_decide(NEW.owner_id)
         THEN
             RAISE EXCEPTION 'this person may not decide';
@@ -92,7 +93,10 @@ class GrantQuerySet(models.QuerySet["Grant"]):
 
     def trusted(self) -> Self:
         """Their owners would still be allowed to decide such a call."""
-        return self.filter(MayDecide("owner_id")).exclude(agent__owner=models.F("owner"))
+        own = models.Q(agent__owner=models.F("owner")) | models.Q(
+            agent__created_by=models.F("owner"), agent__created_by__isnull=False
+        )
+        return self.filter(MayDecide("owner_id")).exclude(own)
 
     def not_ended(self) -> Self:
         """Suspended ones too: they hold again when the tool is as it was."""

@@ -24,6 +24,8 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
     def for_queue(self) -> Self:
         return self.select_related(
             "call__agent__owner",
+            "call__agent__created_by",
+            "call__token__created_by",
             "call__person",
             "call__server",
             "call__tool",
@@ -130,7 +132,7 @@ class LegalVote(StrictTrigger):
         ELSIF NEW.fallen_at IS NOT NULL OR NEW.fallen_why <> '' THEN
             RAISE EXCEPTION 'a vote begins by standing';
         ELSIF NEW.person_id IN (SELECT x.person_id FROM approvals_excluded(NEW.approval_id) x) THEN
-            RAISE EXCEPTION 'nobody decides on calls of their own agent, or that they edited';
+            RAISE EXCEPTION 'nobody decides on calls that they have a part in, or that they edited';
         ELSIF NOT approvals_may_decide(NEW.person_id) THEN
             RAISE EXCEPTION 'this person may not decide';
         ELSIF NOT (
@@ -143,6 +145,9 @@ class LegalVote(StrictTrigger):
         THEN
             RAISE EXCEPTION 'a vote on something else than what is held';
         END IF;
+        -- Not excluded although they have a part in it: there is nobody else.
+        NEW.single_person = NEW.person_id IN
+            (SELECT p.person_id FROM approvals_parties(NEW.approval_id) p);
         NEW.at = clock_timestamp();
         RETURN NEW;
     """
@@ -205,7 +210,7 @@ class VoteQuerySet(models.QuerySet["Vote"]):
 class Vote(models.Model):
     """One person's word on one approval, with the digest of what was seen.
 
-    It stands until it falls; whether it counts is asked of the database (approvals/standing.py).
+    It stands until it falls; whether it counts is asked of the database (approvals/eligibility.py).
     """
 
     class Fallen(models.TextChoices):
@@ -220,6 +225,8 @@ class Vote(models.Model):
     # How the person confirmed it, beyond being signed in.
     step_up = models.CharField(max_length=7, choices=StepUp, blank=True, default="", db_default="")
     proof = models.OneToOneField(Proof, models.PROTECT, null=True, related_name="vote")
+    # Of one who has a part in the call and is alone (accounts/single_person.py); the database says.
+    single_person = models.BooleanField(default=False, db_default=False, editable=False)
     at = models.DateTimeField(default=timezone.now, editable=False)
     fallen_at = models.DateTimeField(null=True)
     fallen_why = models.CharField(

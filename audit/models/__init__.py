@@ -8,7 +8,7 @@ from audit.models.entries import (
     TransactionId,
 )
 from audit.models.finding import Export, Line, LineQuerySet, SavedFilter
-from audit.models.sealing import Checkpoint, Leaf, Node, Sealing
+from audit.models.sealing import Checkpoint, Leaf, Node, Origin, Rollback, Secret, Signer
 
 __all__ = [
     "Checkpoint",
@@ -21,7 +21,10 @@ __all__ = [
     "Line",
     "LineQuerySet",
     "Node",
+    "Origin",
+    "Rollback",
     "SavedFilter",
-    "Sealing",
+    "Secret",
+    "Signer",
     "TransactionId",
 ]

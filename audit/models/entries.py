@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
+from django.db.models.expressions import DatabaseDefault
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import append_only
@@ -31,6 +33,16 @@ class ClockTime(models.Func):
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
+    def _insert(self, objs: Sequence[Any], fields: Iterable[Any], **kwargs: Any) -> Any:
+        """Leaves out what the database fills in by itself: the application's role may not name
+        an entry's id, time or transaction, not even as DEFAULT."""
+        named = [
+            field
+            for field in fields
+            if not all(isinstance(getattr(one, field.attname), DatabaseDefault) for one in objs)
+        ]
+        return super()._insert(objs, named, **kwargs)  # type: ignore[misc]
+
     def newest_first(self) -> Self:
         return self.order_by("-id")
 
@@ -83,6 +95,7 @@ class Entry(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        base_manager_name = "objects"
         verbose_name_plural = "entries"
         default_permissions = ("view",)
         permissions = [("export_entry", "Can export entries")]

@@ -12,6 +12,14 @@ from django.utils.translation import gettext_lazy as _
 
 from audit.models.entries import ClockTime, Entry
 
+# SQL: the columns of a line, and what the entry `e` says of each.
+LINE_COLUMNS = "entry_id, at, action, actor, agent, person, server, tool, definition, effect, rule"
+LINE_OF_ENTRY = """
+    e.id, e.at, e.action, CASE WHEN e.actor_kind = 'person' THEN e.actor ELSE '' END,
+    e.agent, e.person, e.server, e.tool, left(e.definition_digest, 16),
+    left(COALESCE(e.details ->> 'effect', ''), 5), left(COALESCE(e.details ->> 'rule', ''), 200)
+"""
+
 
 class LineQuerySet(models.QuerySet["Line"]):
     def newest_first(self) -> Self:
@@ -19,7 +27,7 @@ class LineQuerySet(models.QuerySet["Line"]):
 
 
 class Line(models.Model):
-    """What one may look an entry up by. The sealer writes it; it can be thrown away and remade."""
+    """What one may look an entry up by. The sealer writes it; verification compares it."""
 
     entry = models.OneToOneField(
         Entry, models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.entries import ClockTime
-from core.triggers import append_only
+from core.triggers import append_only, configuration
 
 
 class Leaf(models.Model):
@@ -45,6 +44,47 @@ class Node(models.Model):
         return f"node {self.level}/{self.index}"
 
 
+class Origin(models.Model):
+    """A stretch of the record without a restore in it, and the database that it was begun in.
+
+    A copy of the database, such as a restored backup, holds this row too, but in a table with
+    another number, or in another cluster: nobody may go on there before it is declared
+    (audit/origins.py). Only the database's owner may add one.
+    """
+
+    number = models.SmallIntegerField(primary_key=True)
+    began_at = models.DateTimeField(db_default=ClockTime())
+    # The leaf that declares it, and how many leaves before it were the earlier record's.
+    index = models.BigIntegerField(default=0)
+    kept = models.BigIntegerField(default=0)
+    system_identifier = models.CharField(max_length=20)
+    table_oid = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ["-number"]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"origin {self.number}"
+
+
+class Rollback(models.Model):
+    """Somebody noticed that the files of this database are older ones (audit/rollback.py). Holds
+    until a new origin is begun."""
+
+    origin = models.SmallIntegerField(primary_key=True)
+    noticed_at = models.DateTimeField(db_default=ClockTime())
+    reason = models.TextField()
+
+    class Meta:
+        default_permissions = ()
+        triggers = [*append_only(), *configuration()]
+
+    def __str__(self) -> str:
+        return f"rollback in origin {self.origin}"
+
+
 class Checkpoint(models.Model):
     """The root of the first `size` leaves, signed."""
 
@@ -63,20 +103,33 @@ class Checkpoint(models.Model):
         return f"checkpoint of {self.size}"
 
 
-class Sealing(models.Model):
-    """How far the sealer is: one row, which only saves it from looking at everything again."""
+class Signer(models.Model):
+    """A public key that signs checkpoints, from so many entries on until the next one does."""
 
-    size = models.BigIntegerField(default=0)
-    # Roots of the whole subtrees that `size` leaves make, largest first.
-    peaks = ArrayField(models.BinaryField(), default=list)
-    # No entry at or below this id is, or can still come to be, without its leaf.
-    settled_id = models.BigIntegerField(default=0)
-    mark_id = models.BigIntegerField(default=0)
-    mark_xid = models.DecimalField(max_digits=20, decimal_places=0, default=0)
-    mark_at = models.DateTimeField(null=True)
+    public = models.BinaryField()
+    first_size = models.BigIntegerField()
+    # Derived from the installation's secret, as all were before the sealer had a key of its own.
+    from_secret = models.BooleanField(default=False)
+    at = models.DateTimeField(db_default=ClockTime())
 
     class Meta:
         default_permissions = ()
+        triggers = append_only()
 
     def __str__(self) -> str:
-        return f"{self.size} sealed"
+        return f"signs from {self.first_size}"
+
+
+class Secret(models.Model):
+    """The fingerprint of the installation's secret that this database is used with; the newest
+    counts. Only the database's owner may add one."""
+
+    fingerprint = models.CharField(max_length=16)
+    at = models.DateTimeField(db_default=ClockTime())
+
+    class Meta:
+        default_permissions = ()
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return self.fingerprint

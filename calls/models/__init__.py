@@ -1,9 +1,7 @@
 """One tool call, from asking to result, and what is kept beside it."""
 
-from calls.models.beside import Amendment, Once, Rerun
 from calls.models.call import Call, CallQuerySet
-from calls.models.freezes import Freeze, FreezeQuerySet
-from calls.models.kept import (
+from calls.models.content import (
     Input,
     LateReply,
     Link,
@@ -13,6 +11,9 @@ from calls.models.kept import (
     Result,
     ResultPart,
 )
+from calls.models.freezes import Freeze, FreezeQuerySet
+from calls.models.pauses import Pause, PauseQuerySet
+from calls.models.requests import Amendment, Once, Rerun
 
 __all__ = [
     "Amendment",
@@ -27,6 +28,8 @@ __all__ = [
     "LogLevel",
     "LogLine",
     "Once",
+    "Pause",
+    "PauseQuerySet",
     "Rerun",
     "Result",
     "ResultPart",

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Agent, AgentToken
 from audit.models import ClockTime
 from calls.models.legal import LegalBirth, LegalMove
-from calls.states import ATTEMPTS, LIVE, Executed, State
+from calls.record.states import ATTEMPTS, LIVE, Executed, State
 from core import exact_json
 from core.triggers import Refuse
 from registry.models import Definition, Server, Tool
@@ -40,9 +40,9 @@ class CallQuerySet(models.QuerySet["Call"]):
 class Call(models.Model):
     """One use of a tool.
 
-    States, and the moves that the database allows, are in calls/states.py. Foreign keys have no
-    constraint in the database: what they point to is never removed, and the hot path saves the
-    look-ups.
+    States, and the moves that the database allows, are in calls/record/states.py. Foreign keys
+    have no constraint in the database: what they point to is never removed, and the hot path saves
+    the look-ups.
     """
 
     class Origin(models.TextChoices):
@@ -93,7 +93,7 @@ class Call(models.Model):
         db_constraint=False,
         db_index=False,
     )
-    # What a call that waits is bound to, and its digest (calls/statements.py).
+    # What a call that waits is bound to, and its digest (calls/record/statements.py).
     statement = models.TextField(blank=True, db_default="")
     call_digest = models.CharField(max_length=64, blank=True, db_default="")
     origin = models.CharField(max_length=7, choices=Origin)
@@ -140,7 +140,7 @@ class Call(models.Model):
     upstream_task = models.TextField(blank=True, db_default="", editable=False)
 
     # Did the server do it? Said only when it is certain.
-    executed = models.CharField(max_length=7, blank=True, db_default="", choices=Executed)
+    executed = models.CharField(max_length=8, blank=True, db_default="", choices=Executed)
     # One sentence on how it ended, never a stranger's bytes.
     outcome = models.TextField(blank=True, db_default="")
     result_size = models.BigIntegerField(null=True)

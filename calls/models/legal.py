@@ -5,7 +5,7 @@ from __future__ import annotations
 import pgtrigger
 from django.db import models
 
-from calls.states import FIRST, MOVES, REPEATABLE, State
+from calls.record.states import FIRST, MOVES, REPEATABLE, State
 from core.triggers import StrictTrigger
 
 # Asked, and by what: never changed after the first row.

@@ -29,6 +29,8 @@ from config.embedded.service import (
 )
 
 SUPERUSER, OWNER, APP = "postgres", "countersign", "countersign_app"
+SEAL = "countersign_seal"
+MAINTENANCE = "countersign_maintenance"
 DATABASE = "countersign"
 SETTINGS = {
     "listen_addresses": "",
@@ -41,6 +43,8 @@ SETTINGS = {
     "log_checkpoints": "off",
     "log_line_prefix": "",
 }
+# Of the application's role. An entry that is committed so late is still sealed in its time.
+LIMITS = {"idle_in_transaction_session_timeout": "10s", "transaction_timeout": "50s"}
 # A unix socket's path is at most 103 bytes on macOS and 107 on Linux.
 SOCKET_PATH_MAX = 100
 
@@ -86,12 +90,15 @@ class Postgres:
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].startswith("ready")
 
     def make_roles(self) -> None:
-        """The owner migrates, the application owns nothing; neither is a superuser."""
+        """The owner migrates, application and sealer own nothing, maintenance removes what is
+        past its time; none is a superuser."""
         with psycopg.connect(self.url(SUPERUSER, "postgres"), autocommit=True) as connection:
-            for role, may in ((APP, "LOGIN"), (OWNER, "LOGIN CREATEDB")):
+            others = [(role, "LOGIN") for role in (APP, SEAL, MAINTENANCE)]
+            for role, may in (*others, (OWNER, "LOGIN CREATEDB")):
                 _make_role(connection, role, may, password(self.data, role))
             connection.execute(f"GRANT {APP} TO {OWNER}")
-            connection.execute(f"ALTER ROLE {APP} SET idle_in_transaction_session_timeout = '10s'")
+            for limit, value in LIMITS.items():
+                connection.execute(f"ALTER ROLE {APP} SET {limit} = '{value}'")
             found = connection.execute(
                 "SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]
             ).fetchone()
@@ -104,7 +111,12 @@ class Postgres:
         return f"postgresql://{role}:{secret}@/{database}?host={host}&port={port}"
 
     def urls(self) -> dict[str, str]:
-        return {"DATABASE_URL": self.url(APP), "DATABASE_OWNER_URL": self.url(OWNER)}
+        return {
+            "DATABASE_URL": self.url(APP),
+            "DATABASE_OWNER_URL": self.url(OWNER),
+            "DATABASE_SEAL_URL": self.url(SEAL),
+            "DATABASE_MAINTENANCE_URL": self.url(MAINTENANCE),
+        }
 
     def _socket_directory(self) -> Path:
         path = self.data / "run"

@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from core import exact_json, shapes, text
+from core import exact_json, text, text_kinds
 
 register = template.Library()
 
@@ -42,11 +42,11 @@ def value(content: object, name: str = "") -> dict[str, Any]:
         shown, shape = pretty(content), "data"
         segments = text.json_segments(shown)
     else:
-        shown, shape = content, shapes.shape(content, name)
-        segments = shapes.segments(shown, shape)
+        shown, shape = content, text_kinds.shape(content, name)
+        segments = text_kinds.segments(shown, shape)
     return {
         "segments": segments,
-        "address": shapes.address(content) if isinstance(content, str) else None,
+        "address": text_kinds.address(content) if isinstance(content, str) else None,
         "shape": shape if shape != "data" else "",
         "word": WORDS.get(shape, ""),
         "is_empty": content == "",
@@ -202,6 +202,7 @@ _SAID = {
     "call.cancel_asked": gettext_lazy("Cancellation asked"),
     "call.input_asked": gettext_lazy("The server asked its agent"),
     "call.input_given": gettext_lazy("The agent answered"),
+    "call.sent_again": gettext_lazy("Sent again"),
     "call.late_reply": gettext_lazy("A reply came late"),
     "sign_in_link.made": gettext_lazy("Sign-in link made"),
 }

@@ -1,7 +1,7 @@
 import orjson
 from django.db import migrations
 
-from registry import listing
+from registry.versions import search_index
 
 
 def forwards(apps, schema_editor):
@@ -14,9 +14,9 @@ def forwards(apps, schema_editor):
     )
     for tool in tools.exclude(latest=None).select_related("latest").iterator(chunk_size=200):
         content = orjson.loads(tool.latest.body)
-        found_by = listing.words(tool.exposed_name, content)
+        found_by = search_index.words(tool.exposed_name, content)
         listings.update_or_create(tool_id=tool.pk, defaults=found_by)
-        tools.filter(pk=tool.pk).update(**listing.claims(content))
+        tools.filter(pk=tool.pk).update(**search_index.claims(content))
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,6 @@
 """Servers, what they offer, every version of it, and what agents are shown."""
 
-from registry.items import Item, ItemVersion, Subscription
+from registry.models.items import Item, ItemVersion, Subscription
 from registry.models.servers import Discovery, Server, usual_relays
 from registry.models.tools import (
     NAME,

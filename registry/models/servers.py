@@ -72,7 +72,8 @@ class Server(models.Model):
     server_info = models.JSONField(default=dict, editable=False)
     # It says that it tells of changed resources to who subscribes.
     tells_of_updates = models.BooleanField(default=False, db_default=False, editable=False)
-    # And that it tells when it lists something else: somebody listens (registry/attending.py).
+    # And that it tells when it lists something else:
+    # registry/discovery/list_change_listener.py listens.
     tells_of_lists = models.BooleanField(default=False, db_default=False, editable=False)
     health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
     health_reason = models.TextField(blank=True, editable=False)

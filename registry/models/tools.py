@@ -16,9 +16,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import Refuse, append_only, configuration
-from registry import definitions
 from registry.models.servers import Server
-from registry.versioned import Version
+from registry.models.versioned import Version
+from registry.schemas import definitions
 
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
 
@@ -94,6 +94,10 @@ class Tool(models.Model):
     is_long = models.BooleanField(default=False, editable=False)
     # An operator's word, never the server's: repeating a call does no harm.
     safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
+    # An operator's word too, where its server says that it is read-only: it changes nothing.
+    confirmed_read_only = models.BooleanField(
+        _("read-only, confirmed"), default=False, db_default=False
+    )
     # The same call of the same agent once more, where the tool is not safe to repeat.
     repeats = models.CharField(
         _("the same call again"),
@@ -140,6 +144,7 @@ class Tool(models.Model):
                 "mode",
                 "is_long",
                 "safe_to_repeat",
+                "confirmed_read_only",
                 "repeats",
                 "timeout_s",
             ),
@@ -156,7 +161,8 @@ class Tool(models.Model):
 
 
 class Listing(models.Model):
-    """The words that the catalogue finds a tool by (registry/listing.py), of its latest definition.
+    """The words that the catalogue finds a tool by, of its latest definition
+    (registry/versions/search_index.py).
 
     Apart from the tool, which many pages read and few search.
     """

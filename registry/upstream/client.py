@@ -7,26 +7,26 @@ from dataclasses import replace
 from functools import partial
 
 from core.outbound import Guard
-from registry.upstream import discovery, questions, tasks
-from registry.upstream.calling import Call
-from registry.upstream.http import HttpServer
-from registry.upstream.links import Links
-from registry.upstream.pages import Pages
-from registry.upstream.stdio import StdioServer
+from registry.upstream.session import discovery, input_requests, tasks
+from registry.upstream.session.calling import UpstreamCall
+from registry.upstream.session.http import HttpServer
+from registry.upstream.session.pending_pages import PendingPages
+from registry.upstream.session.stdio import StdioServer
+from registry.upstream.session.web import WebServer
+from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.values import (
     USUAL,
-    Discovery,
+    CallReply,
     Limits,
     NotSent,
     OnLists,
     OnUpdate,
-    Pause,
-    Reply,
+    PausedCall,
+    ServerListing,
     Target,
     TaskRef,
 )
-from registry.upstream.web import WebServer
-from registry.upstream.wire import LISTS_CHANGED, PAGE_DONE, UPDATED, Message
+from registry.upstream.wire import LISTS_CHANGED, PAGE_DONE, UPDATED, WireMessage
 
 Server = WebServer | StdioServer
 
@@ -42,21 +42,23 @@ class Upstreams:
         on_lists: OnLists | None = None,
     ) -> None:
         """`on_lists` gets the key of each target that says by itself that its lists changed."""
-        self._links = Links(Guard(networks))
+        self._links = ConnectionPool(Guard(networks))
         self._on_lists = on_lists
-        self._pages = Pages()
+        self._pages = PendingPages()
         self._stdio_allowed = stdio_allowed
         self._servers: dict[str, Server] = {}
         self._ids = itertools.count(1)
         self._closed = False
 
-    async def discover(self, target: Target, limits: Limits = USUAL) -> Discovery:
+    async def discover(self, target: Target, limits: Limits = USUAL) -> ServerListing:
         server = await self._server(target)
         found = await discovery.discover(server, limits, by_http=target.transport == "http")
         by_events = isinstance(server, WebServer) and server.by_events
         return replace(found, by_events=True) if by_events else found
 
-    async def call_tool(self, target: Target, call: Call, pause: Pause | None = None) -> Reply:
+    async def call_tool(
+        self, target: Target, call: UpstreamCall, pause: PausedCall | None = None
+    ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
         server = await self._able(target, call)
@@ -64,7 +66,7 @@ class Upstreams:
             call.rounds = itertools.count(pause.round)
         if call.on_page is not None:
             call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
-        reply = await questions.answered(server, call, pause)
+        reply = await input_requests.answered(server, call, pause)
         if call.on_task is None or (reply.kind != "task" and not call.as_task):
             return reply
         ref = tasks.made(reply, asked_for=call.as_task)
@@ -73,7 +75,7 @@ class Upstreams:
         await call.on_task(ref)
         return await tasks.follow(server, ref, call)
 
-    async def follow_task(self, target: Target, ref: TaskRef, call: Call) -> Reply:
+    async def follow_task(self, target: Target, ref: TaskRef, call: UpstreamCall) -> CallReply:
         """Take up a task that an earlier `call` became, in this process or another."""
         return await tasks.follow(await self._able(target, call), ref, call)
 
@@ -81,7 +83,7 @@ class Upstreams:
         """As long as the server tells of these resources, over a connection or process that has
         nothing else to do; `on_update` gets each URI that changed."""
 
-        def hear(message: Message) -> None:
+        def hear(message: WireMessage) -> None:
             uri = (message.params or {}).get("uri")
             if message.method == UPDATED and isinstance(uri, str):
                 on_update(uri)
@@ -112,7 +114,7 @@ class Upstreams:
         await asyncio.gather(*(self.close_target(key) for key in list(self._servers)))
         await self._links.aclose()
 
-    async def _able(self, target: Target, call: Call) -> HttpServer | StdioServer:
+    async def _able(self, target: Target, call: UpstreamCall) -> HttpServer | StdioServer:
         server = await self._server(target)
         return await server.able(call.abilities, call.limits) if call.abilities else server
 
@@ -137,7 +139,7 @@ class Upstreams:
         server.beside = partial(self._heard_beside, target.key)
         return server
 
-    def _heard_beside(self, key: str, message: Message) -> None:
+    def _heard_beside(self, key: str, message: WireMessage) -> None:
         if self._on_lists is not None and message.method in LISTS_CHANGED:
             self._on_lists(key)
         elif message.method == PAGE_DONE:

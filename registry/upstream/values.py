@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from core.abilities import Given
+from core.abilities import InputAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ USUAL = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class ServerListing:
     revision: str
     server_info: dict[str, Any]
     capabilities: dict[str, Any]
@@ -56,7 +56,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class CallReply:
     """`result` is the `result` member exactly as the server wrote it."""
 
     result: bytes
@@ -65,7 +65,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProgressReport:
     progress: float
     total: float | None
     message: str
@@ -82,7 +82,7 @@ class TaskRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PausedCall:
     """A call whose server keeps nothing of it while it waits for answers: with these, anybody of us
     goes on. `asked`: what it asked and its own state, as in the result that asked."""
 
@@ -90,26 +90,28 @@ class Pause:
     asked: dict[str, Any]
 
 
-class Asking(Protocol):
+class InputChannel(Protocol):
     """The way to whoever asked for a call, for what its server wants to know. Requests stand by
     their keys, which are new in each round; None means that there will be no answers."""
 
     async def look(self, requests: Mapping[str, Any], round_: int) -> "Answers | None": ...
 
     async def wait(
-        self, requests: Mapping[str, Any], round_: int, pause: Pause | None = None
+        self, requests: Mapping[str, Any], round_: int, pause: PausedCall | None = None
     ) -> "Answers | None": ...
 
 
 OnTask = Callable[[TaskRef], Awaitable[None]]
 OnStatus = Callable[[str], None]
-Answers = dict[str, Given]
-OnProgress = Callable[[Progress], None]
+Answers = dict[str, InputAnswer]
+OnProgress = Callable[[ProgressReport], None]
 # The URI of a resource that changed.
 OnUpdate = Callable[[str], None]
 # The key of a target.
 OnLists = Callable[[str], None]
 OnLog = Callable[[dict[str, Any]], None]
+# Why a call is sent again, and the number of this send.
+OnResend = Callable[[str, int], Awaitable[None]]
 # The name of a page that a server wants opened.
 OnPage = Callable[[str], None]
 
@@ -130,7 +132,19 @@ class NotSent(UpstreamError):
         self.detail = detail
 
 
-class Answered(UpstreamError):
+class NotGreeted(NotSent):
+    """The server turned away the request that opens a conversation, which acts on nothing."""
+
+
+class RefusedByServer(UpstreamError):
+    """The server refused by an HTTP status that says so. Whether it acted before, only it knows."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class RpcErrorReply(UpstreamError):
     """The server answered with a JSON-RPC error."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -145,11 +159,19 @@ class OutcomeUnknown(UpstreamError):
     """The call was sent, or may have been; whether it took effect is not known."""
 
 
-class Nonsense(OutcomeUnknown):
+class UnclearStatus(OutcomeUnknown):
+    """An HTTP status came that does not say whether the call was carried out."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class ProtocolError(OutcomeUnknown):
     """Something came back, but it is not MCP."""
 
 
-class TooLarge(OutcomeUnknown):
+class ResultTooLarge(OutcomeUnknown):
     pass
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from core import abilities, strict_json
-from core.abilities import Given
-from registry.upstream.values import Answered, Limits, Nonsense, Reply
+from core.abilities import InputAnswer
+from registry.upstream.values import CallReply, Limits, ProtocolError, RpcErrorReply
 
 MODERN = "2026-07-28"
 # Newest first: what we offer, and what we understand when a server counters with it.
@@ -60,7 +60,7 @@ _SPACE = b" \t\r\n"
 
 
 @dataclass(slots=True)
-class Message:
+class WireMessage:
     """One message from a server: a request or notification (`method`), a result or an error."""
 
     id: int | str | None = None
@@ -179,7 +179,7 @@ def cancelled(id_: int, reason: str) -> bytes:
     return notification("notifications/cancelled", {"requestId": id_, "reason": reason})
 
 
-def answer_to(question: Message) -> bytes:
+def answer_to(question: WireMessage) -> bytes:
     """Our own answer to a server's request, where nobody else has one: ping is all we know."""
     body: dict[str, Any] = {"jsonrpc": "2.0", "id": question.id}
     if question.method == "ping":
@@ -190,7 +190,7 @@ def answer_to(question: Message) -> bytes:
     return orjson.dumps(body)
 
 
-def answer(question: Message, given: Given) -> bytes:
+def answer(question: WireMessage, given: InputAnswer) -> bytes:
     """An agent's answer to a server's request."""
     name = "error" if given.is_error else "result"
     return orjson.dumps({"jsonrpc": "2.0", "id": question.id, name: given.value})
@@ -202,23 +202,23 @@ def best_legacy(offered: Any) -> str:
     return known[0] if known else LEGACY[0]
 
 
-def read(data: bytes) -> Message:
+def read(data: bytes) -> WireMessage:
     """Understand one message; raises Nonsense with what was wrong."""
     return _read_plain_result(data) or _read_any(data)
 
 
-def reply(message: Message) -> Reply:
+def reply(message: WireMessage) -> CallReply:
     """The result of a tools/call. Raises Answered for an error, Nonsense where it has no sense."""
     if message.error is not None:
-        raise Answered(message.error)
+        raise RpcErrorReply(message.error)
     value = message.value or {}
     kind = value.get("resultType", "complete")
     if not isinstance(kind, str):
-        raise Nonsense("The server's result has a resultType that is not text.")
-    return Reply(result=message.result, is_error=bool(value.get("isError")), kind=kind)
+        raise ProtocolError("The server's result has a resultType that is not text.")
+    return CallReply(result=message.result, is_error=bool(value.get("isError")), kind=kind)
 
 
-def _read_plain_result(data: bytes) -> Message | None:
+def _read_plain_result(data: bytes) -> WireMessage | None:
     if head := _RESULT_LAST.match(data):
         begin, end, id_ = head.end(), data.rfind(b"}"), head[1]
     elif (head := _RESULT_FIRST.match(data)) and (
@@ -236,35 +236,37 @@ def _read_plain_result(data: bytes) -> Message | None:
         return None
     if not isinstance(value, dict):
         return None
-    return Message(id=int(id_), result=result, value=value)
+    return WireMessage(id=int(id_), result=result, value=value)
 
 
-def _read_any(data: bytes) -> Message:
+def _read_any(data: bytes) -> WireMessage:
     body = _loads(data)
     if isinstance(body, list):
-        raise Nonsense("The server sent a batch of messages, where one was due.")
+        raise ProtocolError("The server sent a batch of messages, where one was due.")
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
-        raise Nonsense("The server sent JSON that is not JSON-RPC 2.0.")
+        raise ProtocolError("The server sent JSON that is not JSON-RPC 2.0.")
     if "method" in body:
         return _read_request(body)
     return _read_response(body, data)
 
 
-def _read_request(body: dict[str, Any]) -> Message:
+def _read_request(body: dict[str, Any]) -> WireMessage:
     method, params = body["method"], body.get("params")
     if not isinstance(method, str) or not method:
-        raise Nonsense("The server sent a request whose method is not text.")
-    return Message(id=_id(body), method=method, params=params if isinstance(params, dict) else None)
+        raise ProtocolError("The server sent a request whose method is not text.")
+    return WireMessage(
+        id=_id(body), method=method, params=params if isinstance(params, dict) else None
+    )
 
 
-def _read_response(body: dict[str, Any], data: bytes) -> Message:
+def _read_response(body: dict[str, Any], data: bytes) -> WireMessage:
     if ("result" in body) == ("error" in body):
-        raise Nonsense("The server's reply must have either a result or an error.")
+        raise ProtocolError("The server's reply must have either a result or an error.")
     if "error" in body:
-        return Message(id=_id(body), error=_error(body["error"]))
+        return WireMessage(id=_id(body), error=_error(body["error"]))
     if not isinstance(body["result"], dict):
-        raise Nonsense("The server's result is not an object.")
-    return Message(id=_id(body), result=_cut_out_result(data), value=body["result"])
+        raise ProtocolError("The server's result is not an object.")
+    return WireMessage(id=_id(body), result=_cut_out_result(data), value=body["result"])
 
 
 def _cut_out_result(data: bytes) -> bytes:
@@ -272,23 +274,23 @@ def _cut_out_result(data: bytes) -> bytes:
     try:
         begin, end = strict_json.spans(text)["result"]
     except RecursionError as error:
-        raise Nonsense("The server's message is nested too deeply to be read.") from error
+        raise ProtocolError("The server's message is nested too deeply to be read.") from error
     return text[begin:end].encode()
 
 
 def _id(body: dict[str, Any]) -> int | str | None:
     id_ = body.get("id")
     if isinstance(id_, bool) or not isinstance(id_, int | str | None):
-        raise Nonsense("The server sent a message whose id is neither a number nor text.")
+        raise ProtocolError("The server sent a message whose id is neither a number nor text.")
     return id_
 
 
 def _error(error: Any) -> dict[str, Any]:
     if not isinstance(error, dict):
-        raise Nonsense("The server's error is not an object.")
+        raise ProtocolError("The server's error is not an object.")
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
-        raise Nonsense("The server's error lacks a whole number as code or text as message.")
+        raise ProtocolError("The server's error lacks a whole number as code or text as message.")
     return error
 
 
@@ -308,11 +310,11 @@ def _loads_leniently(data: bytes, first: orjson.JSONDecodeError) -> Any:
     try:
         return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
     except UnicodeDecodeError as error:
-        raise Nonsense("The server's message is not UTF-8.") from error
+        raise ProtocolError("The server's message is not UTF-8.") from error
     except RecursionError as error:
-        raise Nonsense("The server's message is nested too deeply to be read.") from error
+        raise ProtocolError("The server's message is nested too deeply to be read.") from error
     except ValueError as error:
-        raise Nonsense(f"The server's message is not JSON: {first.msg}.") from error
+        raise ProtocolError(f"The server's message is not JSON: {first.msg}.") from error
 
 
 def _refuse(constant: str) -> Any:

@@ -10,6 +10,14 @@
     place.scrollIntoView({ block: "nearest" });
   }
 
+  // The server says itself what is known.
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.xhr.status !== 503 || !detail.xhr.getResponseHeader("HX-Retarget")) return;
+    detail.shouldSwap = true;
+    detail.isError = false;
+    place.scrollIntoView({ block: "nearest" });
+  });
+
   for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
     document.body.addEventListener(name, tell);
   }

@@ -11,7 +11,7 @@ from django.db import InternalError, ProgrammingError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 
-from accounts import codes, stepup
+from accounts import one_time_codes, stepup
 from accounts.attempts import OF_PERSON
 from accounts.models import CodeApp, Passkey, Proof, User
 from accounts.roles import Role
@@ -29,7 +29,7 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = 1_790_000_000.0
-        patch.setattr("accounts.codes.time.time", lambda: self.now)
+        patch.setattr("accounts.one_time_codes.time.time", lambda: self.now)
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ def test_a_code_app_is_set_up_and_removed_each_with_its_entry(
 
     row = CodeApp.objects.get()
     assert row.confirmed_at
-    assert codes.secret(row).encode() not in bytes(row.sealed_secret)
+    assert one_time_codes.secret(row).encode() not in bytes(row.sealed_secret)
     assert as_anna.get(reverse("accounts:code_picture")).status_code == 404
     assert "secret as text" not in as_anna.get(reverse("accounts:profile")).text
     at = reverse("accounts:remove_code_app")
@@ -333,11 +333,11 @@ def test_a_code_works_once_and_near_its_time(as_anna: Client, anna: User, clock:
     totp = app(as_anna, clock)
     clock.now += 300
 
-    assert codes.spend(anna, f" {totp.at(clock.now)[:3]} {totp.at(clock.now)[3:]} ")
-    assert not codes.spend(anna, totp.at(clock.now))
-    assert not codes.spend(anna, totp.at(clock.now - 30))
-    assert codes.spend(anna, totp.at(clock.now + 30))
-    assert not codes.spend(anna, totp.at(clock.now + 90))
+    assert one_time_codes.spend(anna, f" {totp.at(clock.now)[:3]} {totp.at(clock.now)[3:]} ")
+    assert not one_time_codes.spend(anna, totp.at(clock.now))
+    assert not one_time_codes.spend(anna, totp.at(clock.now - 30))
+    assert one_time_codes.spend(anna, totp.at(clock.now + 30))
+    assert not one_time_codes.spend(anna, totp.at(clock.now + 90))
 
 
 def test_codes_are_not_guessed(as_anna: Client, anna: User, clock: Clock) -> None:
@@ -367,7 +367,7 @@ def test_a_secret_opens_for_its_person_alone(as_anna: Client, alice: User, clock
     CodeApp.objects.update(person=alice)
 
     with pytest.raises(Exception, match="does not open"):
-        codes.secret(CodeApp.objects.get())
+        one_time_codes.secret(CodeApp.objects.get())
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from accounts.models import User
 from accounts.roles import Role
 from approvals import services
 from approvals.models import Approval, Comment, Grant, Vote
-from calls.claiming import claim
+from approvals.services import AlreadyDecided
 from calls.models import Amendment, Call, Freeze
-from calls.states import State
+from calls.queue.claiming import claim
+from calls.record.states import State
 from policies.thresholds import Threshold
 from tests.approvals.test_editing import change
 from tests.console import scenery
@@ -29,7 +30,11 @@ RELATIONS = (
     "none",
     "owner",
     "requester",
+    "creator",
+    "issuer",
     "editor",
+    # Let in by the agent's owner, and confirmed by nobody else.
+    "owner's guest",
     # In the group that the rule asks, and no longer; in the role, and no longer; switched off.
     "left the group",
     "lost the role",
@@ -60,7 +65,7 @@ SEE_GRANTS = {Role.ADMINISTRATOR, Role.APPROVER, Role.AUDITOR}
 FREEZE = {Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER}
 RECOVER = {Role.ADMINISTRATOR, Role.OPERATOR}
 WITHDRAW = {Role.ADMINISTRATOR, Role.OPERATOR}
-CONCERNED = ("owner", "requester", "editor")
+CONCERNED = ("owner", "requester", "creator", "issuer", "editor", "owner's guest")
 # Nobody, whatever they are.
 NEVER = {"edit and approve alone", "recover from one's own freeze", "decide by SQL"}
 
@@ -111,8 +116,8 @@ def _decided(relation: str) -> set[str]:
         case "none":
             votes = {"approve", "refuse", "vote by SQL", "take back", "be counted at the claim"}
             return votes | {"edit", "grant", "grant by SQL"}
-        case "editor":
-            # Again, for others to approve.
+        case "editor" | "owner's guest":
+            # For others to approve.
             return {"edit"}
         case "left the group":
             # Of those who decide still, though not on this.
@@ -224,7 +229,11 @@ def be_counted_at_the_claim(scene: Scene) -> bool:
     """Is the call sent on this person's word and another's?"""
     if votes(scene) == 0:
         approve(scene)
-    say(scene.held, scene.other)
+    try:
+        say(scene.held, scene.other)
+    except AlreadyDecided:
+        # For who came to own the agent: the call is superseded, and takes no vote.
+        return False
     if Call.objects.get(pk=scene.held).state != State.QUEUED:
         return False
     return claim(scene.held, owner="here") is not None

@@ -14,14 +14,14 @@ from approvals import services
 from approvals.models import Approval, Vote
 from approvals.services import DecisionRefused
 from audit.models import Entry
-from calls.claiming import claim
 from calls.models import Call
+from calls.queue.claiming import claim
+from calls.record.statements import call_digest, differences, statement
+from calls.record.states import State
 from calls.services import end_the_late
-from calls.statements import call_digest, differences, statement
-from calls.states import State
-from registry import published
 from registry import services as registry
 from registry.models import Server, Tool, Toolset
+from registry.publishing import published_catalogue
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ def approved(held: UUID, alice: User) -> UUID:
 
 
 def of(tool: Tool, **changes: Any) -> str:
-    offered = published.one(tool.pk)
+    offered = published_catalogue.one(tool.pk)
     assert offered is not None
     values: dict[str, Any] = {"agent": (1, "scout"), "person": (2, "bob"), "arguments": b"{}"}
     return statement(tool=offered, **{**values, **changes})
@@ -214,7 +214,7 @@ def test_the_card_shows_the_fingerprint_and_posts_the_digest(
 def test_the_database_takes_no_vote_of_the_agents_owner(held: UUID, scout: Agent) -> None:
     own = {"approval_id": held, "person": scout.owner, "approve": True, "seen_digest": "x" * 64}
 
-    with pytest.raises(DatabaseError, match="calls of their own agent"), transaction.atomic():
+    with pytest.raises(DatabaseError, match="that they have a part in"), transaction.atomic():
         Vote.objects.create(**own)
 
     assert not Vote.objects.exists()

@@ -18,11 +18,11 @@ from approvals.freezes import NotFrozen
 from approvals.models import Approval
 from approvals.services import DecisionRefused
 from audit.models import Entry
-from calls.claiming import claim
 from calls.models import Call, Freeze
+from calls.queue.claiming import claim
+from calls.queue.scheduling import whose_turn
+from calls.record.states import State
 from calls.services import end_the_late
-from calls.states import State
-from calls.turns import whose_turn
 from policies.models import Rule
 from registry.models import Tool
 from tests.console import scenery

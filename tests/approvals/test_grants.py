@@ -15,12 +15,12 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import grants
 from approvals.bounds import Bound
-from approvals.granting import GrantRefused, Terms, considered, make, obstacle, revoke
 from approvals.grants import Window
 from approvals.models import Grant, GrantUse
+from approvals.standing_approvals import GrantRefused, Terms, considered, make, obstacle, revoke
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies import decide
 from policies.decide import Decision, Subject
 from policies.models import Effect, Rule
@@ -74,7 +74,7 @@ ASKED = Decision(Effect.ASK, None, "", "No rule covers this call.")
 
 def matching(call: Call, decision: Decision = ASKED, **changes: Any) -> int | None:
     found = grants.load().matching(
-        subject(call), decision, orjson.dumps({**scenery.MAIL, **changes})
+        subject(call), decision, orjson.dumps({**scenery.MAIL, **changes}), frozenset()
     )
     return found.id if found else None
 
@@ -94,9 +94,9 @@ def test_it_is_for_that_agent_and_definition(approved: Call, alice: User) -> Non
     make(approved, Terms(), by=alice)
     book, document = grants.load(), orjson.dumps(scenery.MAIL)
 
-    assert book.matching(subject(approved), ASKED, document)
-    assert not book.matching(subject(approved, agent_id=99), ASKED, document)
-    assert not book.matching(subject(approved, definition_id=99), ASKED, document)
+    assert book.matching(subject(approved), ASKED, document, frozenset())
+    assert not book.matching(subject(approved, agent_id=99), ASKED, document, frozenset())
+    assert not book.matching(subject(approved, definition_id=99), ASKED, document, frozenset())
 
 
 def test_a_changed_definition_suspends_it(

@@ -2,6 +2,7 @@
 past them, as the application's own role in the database."""
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -10,19 +11,22 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, transaction
 from django.test import Client
+from django.utils import timezone
 
+from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import freezes, granting, services
-from approvals.granting import Terms
+from approvals import freezes, services, standing_approvals
 from approvals.models import Approval
 from approvals.services import DecisionRefused
+from approvals.standing_approvals import Terms
 from calls.models import Call, Freeze
-from calls.states import State
-from calls.transitions import Amending, amend_now
+from calls.record.states import State
+from calls.record.transitions import Amending, amend_now
 from registry.models import Tool
 from tests.approvals.matrix import (
     ACTIONS,
+    CONCERNED,
     NEVER,
     RELATIONS,
     ROLES,
@@ -38,6 +42,8 @@ from tests.approvals.matrix import (
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
+WEEK = timedelta(days=7)
+TWICE: dict[str, Any] = {"thresholds": (TWO,)}
 
 
 # -- The scene ------------------------------------------------------------------------------------
@@ -67,6 +73,17 @@ def relate(person: User, relation: str, scout: Agent, send_mail: Tool, held: UUI
             own = {"person_id": person.pk, "person": person.username, "thresholds": (TWO,)}
             mail = {**scenery.MAIL, "body": "Mine."}
             return scenery.call(scout, send_mail, mail, State.HELD, **own)
+        case "creator":
+            return scenery.call(
+                made_by(person, scout), send_mail, scenery.MAIL, State.HELD, **TWICE
+            )
+        case "issuer":
+            mail = {**scenery.MAIL, "body": "Issued."}
+            token = {"token_id": issued_by(person, scout)}
+            return scenery.call(scout, send_mail, mail, State.HELD, **token, **TWICE)
+        case "owner's guest":
+            guest = {"invited_by": scout.owner, "unconfirmed_until": timezone.now() + WEEK}
+            User.objects.filter(pk=person.pk).update(**guest)
         case "editor":
             call = Call.objects.get(pk=held)
             new = b'{"to":["x@example.org"],"subject":"s","body":"b"}'
@@ -74,6 +91,16 @@ def relate(person: User, relation: str, scout: Agent, send_mail: Tool, held: UUI
                 Amending(held, call.call_digest, call.statement, new, person=person.actor)
             )
     return held
+
+
+def made_by(person: User, scout: Agent) -> Agent:
+    values = {"owner": scout.owner, "created_by": person}
+    return Agent.objects.get_or_create(name="courier", defaults=values)[0]
+
+
+def issued_by(person: User, agent: Agent) -> int:
+    accounts.issue_token(agent, by=person)
+    return agent.tokens.latest("pk").pk
 
 
 def remove(person: User, relation: str) -> None:
@@ -88,22 +115,29 @@ def remove(person: User, relation: str) -> None:
 
 def approved_alone(scout: Agent, send_mail: Tool, person: User, relation: str) -> UUID:
     """In whatever relation the person has to the call now; by nobody if they may not."""
-    values = {"body": "Alone."}
-    mine = {"person_id": person.pk, "person": person.username} if relation == "requester" else {}
-    made = scenery.call(scout, send_mail, {**scenery.MAIL, **values}, State.HELD, **mine)
-    if relation == "editor":
+    agent, changes = scout, {}
+    match relation:
+        case "requester":
+            changes = {"person_id": person.pk, "person": person.username}
+        case "creator":
+            agent = made_by(person, scout)
+        case "issuer":
+            changes = {"token_id": issued_by(person, scout)}
+    mail = {**scenery.MAIL, "body": "Alone."}
+    made = scenery.call(agent, send_mail, mail, State.HELD, **changes)
+    if relation in ("editor", "owner's guest"):
         relate(person, relation, scout, send_mail, made)
     try:
         say(made, person)
     except DecisionRefused:
-        assert person.groups.filter(name=Role.APPROVER).count() == 0 or mine or relation == "editor"
+        assert person.groups.filter(name=Role.APPROVER).count() == 0 or relation in CONCERNED
     return made
 
 
 def granted_by(person: User, scout: Agent, send_mail: Tool) -> int:
     made = scenery.call(scout, send_mail, {**scenery.MAIL, "body": "Granted."}, State.HELD)
     say(made, person)
-    return granting.make(Call.objects.for_page().get(pk=made), Terms(), by=person).pk
+    return standing_approvals.make(Call.objects.for_page().get(pk=made), Terms(), by=person).pk
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -148,7 +182,7 @@ def _tried(scene: Scene, action: str) -> bool:
 
 def test_the_matrix_is_whole() -> None:
     cells = set(product(ROLES, RELATIONS, ACTIONS))
-    assert len(cells) == 6 * 7 * 23
+    assert len(cells) == 6 * 10 * 23
     told = {action for role in ROLES for what in RELATIONS for action in expected(role, what)}
     assert told | NEVER == set(ACTIONS)
     assert not told & NEVER

@@ -13,9 +13,9 @@ from approvals.models import Approval, Vote
 from approvals.services import AlreadyDecided, DecisionRefused
 from audit.models import Entry
 from audit.services import SYSTEM
-from calls.claiming import claim
 from calls.models import Call
-from calls.states import State
+from calls.queue.claiming import claim
+from calls.record.states import State
 from policies.models import Rule
 from policies.services import save_rule
 from policies.thresholds import Distinct, StepUp, Threshold

@@ -13,11 +13,11 @@ from accounts import stepup
 from accounts.models import Agent, CodeApp, Passkey, Proof, User
 from accounts.roles import Role
 from accounts.stepup import Ticket
-from approvals import services, stepping
+from approvals import services, step_up_proofs
 from approvals.models import Approval, Vote
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import StepUp, Threshold
 from registry.models import Tool
 from tests.accounts.authenticator import Device
@@ -166,7 +166,7 @@ def test_what_was_edited_meanwhile_is_not_what_was_signed(
 def test_a_code_confirms_only_where_the_rule_takes_one(
     as_alice: Client, alice: User, scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accounts.codes.spend", lambda person, code: code == "123456")
+    monkeypatch.setattr("accounts.one_time_codes.spend", lambda person, code: code == "123456")
     weak, strong = hold(scout, send, StepUp.TOTP, 1), hold(scout, send, StepUp.PASSKEY, 2)
 
     assert "No code will do" in approve(as_alice, strong, code="123456").text
@@ -252,7 +252,7 @@ def test_the_database_takes_no_confirmed_vote_without_its_proof(
     call = hold(scout, send)
     approval = Approval.objects.get(pk=call.pk)
     ticket = Ticket.new()
-    said = stepping.statement(approval, alice, ticket)
+    said = step_up_proofs.statement(approval, alice, ticket)
     offered = stepup.offer(alice, ticket, said)
     proof = stepup.prove(
         alice, said, ticket=offered["ticket"], answer=device.get(offered["publicKey"])
@@ -311,7 +311,7 @@ def test_what_was_changed_behind_our_back_is_found(
     for name, value in change.items():
         setattr(proof, name, value)
 
-    assert said in stepping.problem(proof, vote)
+    assert said in step_up_proofs.problem(proof, vote)
 
 
 def test_the_command_fails_on_a_bad_proof(

@@ -9,12 +9,12 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import talk
+from approvals import comments
+from approvals.comments import CommentRefused
 from approvals.models import Approval, Comment, Vote
-from approvals.talk import NotSaid
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
@@ -134,11 +134,11 @@ def test_a_question_waits_until_the_agent_answers(
     as_alice: Client, held: UUID, scout: Agent
 ) -> None:
     press(as_alice, "say", held, text="Why five copies?", to="agent")
-    assert talk.open_questions(held) == ["Why five copies?"]
+    assert comments.open_questions(held) == ["Why five copies?"]
 
-    talk.answer(held, agent=scout.actor, text="One for each of us.")
+    comments.answer(held, agent=scout.actor, text="One for each of us.")
 
-    assert talk.open_questions(held) == []
+    assert comments.open_questions(held) == []
     page = card(as_alice, held)
     assert page.index("Why five copies?") < page.index("One for each of us.")
     assert [c.by for c in Comment.objects.all()] == ["alice", "scout"]
@@ -166,26 +166,26 @@ def test_what_cannot_be_said(as_alice: Client, held: UUID, text: str, said: str)
 
 
 def test_an_agent_cannot_flood_those_who_decide(held: UUID, scout: Agent) -> None:
-    for n in range(talk.MOST_BY_AGENT):
-        talk.answer(held, agent=scout.actor, text=f"{n}")
+    for n in range(comments.MOST_BY_AGENT):
+        comments.answer(held, agent=scout.actor, text=f"{n}")
 
-    with pytest.raises(NotSaid, match="enough was said"):
-        talk.answer(held, agent=scout.actor, text="And another thing.")
+    with pytest.raises(CommentRefused, match="enough was said"):
+        comments.answer(held, agent=scout.actor, text="And another thing.")
 
 
 def test_another_agent_does_not_answer(held: UUID, bob: User) -> None:
     other = Agent.objects.create(name="other", owner=bob)
 
-    with pytest.raises(NotSaid, match="No call of yours"):
-        talk.answer(held, agent=other.actor, text="It is fine.")
+    with pytest.raises(CommentRefused, match="No call of yours"):
+        comments.answer(held, agent=other.actor, text="It is fine.")
 
 
 def test_nothing_is_said_once_it_is_decided(as_alice: Client, held: UUID, scout: Agent) -> None:
     press(as_alice, "refuse", held)
 
     assert "no longer waits" in press(as_alice, "say", held, text="Too late.")
-    with pytest.raises(NotSaid):
-        talk.answer(held, agent=scout.actor, text="Too late.")
+    with pytest.raises(CommentRefused):
+        comments.answer(held, agent=scout.actor, text="Too late.")
 
 
 @pytest.mark.parametrize(("who", "status"), [("mallory", 403), ("olga", 404)])
@@ -205,7 +205,7 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
     as_alice: Client, held: UUID, carol: User, alice: User
 ) -> None:
     approval = Approval.objects.for_queue().get(pk=held)
-    talk.say(approval, by=carol, text="I would not.")
+    comments.say(approval, by=carol, text="I would not.")
 
     page = as_alice.get(reverse("approvals:news"), {"shown": [str(held)]}).text
 

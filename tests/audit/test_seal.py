@@ -18,9 +18,11 @@ from audit.anchors import keep
 from audit.exporting import whole_record
 from audit.live import check_live, unsealed
 from audit.models import Checkpoint, Entry, Leaf, Line, Node
-from audit.sealing import public_key, seal, seal_all
+from audit.sealing import Inconsistent, Sealing, read_position
 from audit.services import SYSTEM, record
+from audit.signing import public_key
 from tests.database import Databases
+from tests.sealing import batch, seal, seal_all, sealer
 
 # What is settled depends on every transaction of the server, also of other workers' tests.
 pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
@@ -95,6 +97,40 @@ def test_writers_who_commit_late_are_sealed_late(databases: Databases) -> None:
     assert check_live().wrong == []
 
 
+def test_a_gap_is_looked_at_until_nobody_can_fill_it(databases: Databases) -> None:
+    insert = (
+        "INSERT INTO audit_entry (action, actor_kind, actor) VALUES ('note.late', 'system', 'x')"
+    )
+    sealing = Sealing()
+    with psycopg.connect(os.environ["DATABASE_URL"]) as slow:
+        slow.execute(insert)
+        write(3)
+        assert batch(sealing) == 3
+        slow.commit()
+    with psycopg.connect(os.environ["DATABASE_URL"]) as given_up:
+        given_up.execute(insert)
+        write(1)
+        given_up.rollback()
+    # What dawdled came by its gap, in the same sealer and in the next.
+    assert batch(sealing) == 2
+    assert [(gap.last - gap.first) for gap in read_position().gaps if gap.first > 3] == [0]
+    assert check_live().wrong == []
+
+
+def test_nothing_is_sealed_on_top_of_what_was_changed(
+    sealed: list[int], forger: psycopg.Connection[Any]
+) -> None:
+    running = Sealing()
+    batch(running)
+    forger.execute("DELETE FROM audit_leaf WHERE index = 9")
+    write(1)
+
+    for sealing in (running, Sealing()):
+        with pytest.raises(Inconsistent, match="nothing more is sealed"):
+            batch(sealing)
+    assert Leaf.objects.count() == 9
+
+
 def test_only_one_seals_at_a_time(databases: Databases) -> None:
     write(3)
     with psycopg.connect(os.environ["DATABASE_URL"]) as other:
@@ -103,12 +139,54 @@ def test_only_one_seals_at_a_time(databases: Databases) -> None:
     assert seal() == 3
 
 
-def test_what_is_settled_is_not_looked_at_again(sealed: list[int]) -> None:
+def rows_read(sealing: Sealing, most: int) -> dict[str, int]:
+    """Of each table, how many rows one batch reads, by the database's own counters."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE audit_sealing SET mark_at = mark_at - interval '1 minute'")
-        seal()
-        cursor.execute("SELECT settled_id FROM audit_sealing")
-        assert cursor.fetchone()[0] >= sealed[3]
+        before = rows_counted(cursor)
+        assert batch(sealing, most) == most
+        return {name: n - before.get(name, 0) for name, n in rows_counted(cursor).items()}
+
+
+def rows_counted(cursor: Any) -> dict[str, int]:
+    # A statement's counters reach this view when it has ended.
+    cursor.execute("SELECT pg_stat_force_next_flush()")
+    cursor.execute(COUNTED)
+    return {name: int(n) for name, n in cursor.fetchall()}
+
+
+COUNTED = """
+    SELECT t.relname, t.seq_tup_read + COALESCE(sum(i.idx_tup_read), 0)
+    FROM pg_stat_user_tables t LEFT JOIN pg_stat_user_indexes i ON i.relid = t.relid
+    WHERE t.relname LIKE 'audit_%' GROUP BY t.relname, t.seq_tup_read
+"""
+
+
+def backlog(n: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO audit_entry (action, actor_kind, actor)"
+            " SELECT 'note.made', 'system', 'countersign' FROM generate_series(1, %s)",
+            [n],
+        )
+        cursor.execute("SELECT count(nextval(pg_get_serial_sequence('audit_entry', 'id')))")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "most"), [(12_000, 1000), pytest.param(1_000_000, 2000, marks=pytest.mark.proof)]
+)
+def test_each_batch_of_a_backlog_reads_as_much_as_the_first(waiting: int, most: int) -> None:
+    # Ids that nobody uses are no reason to look again either.
+    for _ in range(3):
+        backlog(waiting // 3)
+    sealing = Sealing()
+    assert batch(sealing, 1) == 1
+
+    read = [rows_read(sealing, most) for _ in range(11)]
+
+    for table in ("audit_entry", "audit_leaf", "audit_checkpoint"):
+        later = [batch[table] for batch in read]
+        assert max(later) <= 3 * most + 2000, (table, later)
+        assert max(later[1:]) <= later[0] + most // 2, (table, later)
 
 
 CHANGED = [
@@ -189,7 +267,7 @@ def test_a_tail_cut_with_its_checkpoints_is_found_by_an_anchor(
     assert newest
     forger.execute(
         f"DELETE FROM audit_entry WHERE id >= {sealed[8]}; DELETE FROM audit_leaf WHERE index >= 8;"
-        "DELETE FROM audit_checkpoint WHERE size > 8; UPDATE audit_sealing SET size = 8"
+        "DELETE FROM audit_checkpoint WHERE size > 8"
     )
 
     assert outsider(tmp_path).returncode == 0
@@ -244,7 +322,8 @@ def test_the_commands_say_it_in_words(
     record("note.made", actor=SYSTEM)
     call_command("audit_verify")
     assert "10 entries hold" in capsys.readouterr().out
-    call_command("audit_seal")
+    with sealer():
+        call_command("audit_seal")
     assert "1 entries sealed" in capsys.readouterr().out
     call_command("audit_key")
     assert verify.Key.parse(capsys.readouterr().out) == public_key()
@@ -281,3 +360,39 @@ def test_broken_exports_are_said_to_be_broken(sealed: list[int], tmp_path: Path)
         (tmp_path / name).write_text("\n".join(content))
         done = run(tmp_path / "verify.py", tmp_path / name)
         assert (done.returncode, said in done.stderr) == (code, True), (name, done.stderr)
+
+
+def test_an_export_without_an_entry_says_which_is_gone(
+    sealed: list[int], forger: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    forger.execute(f"DELETE FROM audit_entry WHERE id = {sealed[3]}")
+
+    done = outsider(tmp_path)
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"Entry {sealed[3]} is gone: its leaf 3 is still there.\n",
+    )
+
+
+SEARCH = [
+    ("UPDATE audit_line SET actor = 'mallory' WHERE entry_id = {4}", "Entry {4} is searched for"),
+    ("UPDATE audit_line SET at = at - interval '1 s' WHERE entry_id = {4}", "Entry {4} is"),
+    ("DELETE FROM audit_line WHERE entry_id = {4}", "Entry {4} is searched for by other words"),
+    (
+        "UPDATE audit_line SET entry_id = 1000000 WHERE entry_id = {4}",
+        "There is a line of entry 1000000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forgery", "said"), SEARCH)
+def test_what_auditors_search_cannot_be_changed_unseen(
+    sealed: list[int], forger: psycopg.Connection[Any], forgery: str, said: str
+) -> None:
+    forger.execute(forgery.format(*sealed))
+
+    wrong = check_live().wrong
+
+    assert any(said.format(*sealed) in sentence for sentence in wrong), wrong
+    assert all("line" in sentence for sentence in wrong)

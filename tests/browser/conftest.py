@@ -12,7 +12,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
 from accounts.models import User
-from core.live import ring
+from core.live import notify
 from tests.browser.controls import written_down
 from tests.browser.scene import Office
 from tests.browser.scene import office as furnished
@@ -97,10 +97,12 @@ class Loads:
         self.complaints = complaints
         self.asked: dict[Request, int] = {}
         self.newest: dict[str, int] = {}
+        self.answered: set[Request] = set()
         self.given_up: list[tuple[Request, str]] = []
         # So many were asked for before it was left last.
         self.left_at = -1
         page.on("request", self.begun)
+        page.on("response", lambda response: self.answered.add(response.request))
         page.on("requestfailed", self.failed)
         page.on("framenavigated", self.left)
         page.on("close", self.left)
@@ -124,8 +126,10 @@ class Loads:
         for request, said in list(self.given_up):
             at = self.asked.get(request, -1)
             again = at < self.newest.get(_address(request), -1)
-            left = at < self.left_at and request.method == "GET"
-            # What is downloaded is no page after all; and what was sent is not left unanswered.
+            # What was sent is not left unanswered. An answer may lead to another page before its
+            # last byte is read.
+            left = at < self.left_at and (request.method == "GET" or request in self.answered)
+            # What is downloaded is no page after all.
             if again or left or request.is_navigation_request():
                 self.complaints.remove(said)
                 self.given_up.remove((request, said))
@@ -161,4 +165,4 @@ def rung(*groups: str) -> None:
     """As a gateway or worker rings; in a thread, since this one's loop is Playwright's."""
     with ThreadPoolExecutor(1) as thread:
         for group in groups:
-            thread.submit(async_to_sync(ring), group).result()
+            thread.submit(async_to_sync(notify), group).result()

@@ -7,22 +7,22 @@ from zoneinfo import ZoneInfo
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from accounts import codes
+from accounts import one_time_codes
 from accounts.models import AgentToken, User
 from accounts.roles import Role
 from accounts.services import sign_in_link
-from approvals import freezes, granting, services, talk
-from approvals.granting import Terms
+from approvals import comments, freezes, services, standing_approvals
 from approvals.models import Approval
+from approvals.standing_approvals import Terms
 from audit.exporting import begin
 from audit.filters import Filters
 from audit.models import Entry, Export
 from audit.services import save_filter
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Rule
 from policies.thresholds import Distinct, StepUp, Threshold
-from registry.models import Item, Server
+from registry.models import Item, Server, Toolset
 from registry.services import set_tags
 from tests.browser import moments
 from tests.browser.scene import SEARCH, Office
@@ -51,15 +51,15 @@ def furnish(office: Office, person: User) -> None:
     )
     approval = Approval.objects.get(pk=argued)
     services.vote(approval, by=carol, approve=True, seen_digest=approval.call.call_digest)
-    talk.say(approval, by=carol, text="Does Ana know of it?", ask_agent=True)
-    talk.answer(argued, agent=office.scout.actor, text="She asked for it.")
+    comments.say(approval, by=carol, text="Does Ana know of it?", ask_agent=True)
+    comments.answer(argued, agent=office.scout.actor, text="She asked for it.")
     see_again(office)
     shelve(office.sly.server)
-    codes.begin(person)
+    one_time_codes.begin(person)
     set_tags(office.search, ["code", "daily"], by=person)
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
     freezes.begin(by=carol, reason="The reports are being moved.", server=office.write.server)
-    granting.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
+    standing_approvals.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
     moments.happen(office, person)
 
 
@@ -81,7 +81,12 @@ def shelve(server: Server) -> None:
 
 
 def approved(office: Office, person: User) -> UUID:
-    held = scenery.call(office.scout, office.send, {**scenery.MAIL, "subject": "Done"}, State.HELD)
+    """By a toolset that fixes none of its arguments."""
+    plain, _made = Toolset.objects.get_or_create(slug="plain")
+    plain.agents.add(office.scout)
+    plain.tools.add(office.send)
+    mail = {**scenery.MAIL, "subject": "Done"}
+    held = scenery.call(office.scout, office.send, mail, State.HELD, toolset="plain")
     approval = Approval.objects.get(pk=held)
     services.vote(approval, by=person, approve=True, seen_digest=approval.call.call_digest)
     return held
@@ -172,6 +177,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "would/<tool:tool>": f"would/{searched}",
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
+        "people/roles/<int:pk>": "people/roles/1",
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
         "grants/<int:pk>": "grants/1",

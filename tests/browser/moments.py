@@ -9,20 +9,20 @@ from uuid import UUID
 import orjson
 
 from accounts.models import Agent, User
-from approvals import editing, services, talk
+from approvals import comments, editing, services
 from approvals.editing import Edit
 from approvals.models import Approval
 from audit.services import SYSTEM
-from calls.inputs import ASK, answer, message
-from calls.late import LATE
-from calls.logs import KEEP
 from calls.models import Call
+from calls.record.states import Executed, State
+from calls.record.transitions import Move, move_now
+from calls.running.input_relay import ASK, answer, message
+from calls.running.late_replies import LATE
+from calls.running.log_book import KEEP
 from calls.services import resolve
-from calls.states import Executed, State
-from calls.transitions import Move, move_now
-from core.abilities import Given
+from core.abilities import InputAnswer
 from registry.models import ShownTool, Tool, Toolset
-from registry.showing import show
+from registry.publishing.override_service import show
 from tests.browser.scene import ALLOWED, Office
 from tests.console import scenery
 
@@ -106,7 +106,7 @@ def asked_and_logged(call_id: UUID) -> None:
 def answered(call_id: UUID, key: str, response: dict[str, Any]) -> None:
     call = Call.objects.get(pk=call_id)
     question = call.inputs.get(key=key)
-    given = Given(response, is_error=False)
+    given = InputAnswer(response, is_error=False)
     assert answer(call_id, {question.pk: given}, by=call.agent.actor)
 
 
@@ -132,7 +132,7 @@ def edited(office: Office, person: User) -> None:
     other = {**asked, "to": ["ana@example.org", "board@example.org"], "options": {}}
     change = Edit(approval.call.call_digest, orjson.dumps(other), note="The board gets it too.")
     editing.edit(approval, change, by=person)
-    talk.say(approval, by=office.alice, text=COMMENT, ask_agent=False)
+    comments.say(approval, by=office.alice, text=COMMENT, ask_agent=False)
 
 
 def ended(office: Office) -> None:

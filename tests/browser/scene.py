@@ -9,15 +9,15 @@ from uuid import UUID
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
-from audit.sealing import seal_all
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Rule
 from policies.services import save_rule
 from registry import services
 from registry.models import Server, Tool
 from tests.console import scenery
+from tests.sealing import seal_all
 
 SEARCH = {
     "name": "search",

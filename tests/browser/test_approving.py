@@ -5,12 +5,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import User
 from accounts.roles import Role
-from approvals import granting
-from approvals.granting import Terms
+from approvals import standing_approvals
 from approvals.models import Approval, Comment, Grant, Vote
 from approvals.services import vote
+from approvals.standing_approvals import Terms
 from calls.models import Amendment, Call, Freeze
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import Threshold
 from tests.browser import moments
 from tests.browser.conftest import Opened
@@ -142,7 +142,7 @@ def granted(office: Office, subject: str) -> None:
     call_id = scenery.call(office.scout, office.send, arguments, State.HELD)
     approval = Approval.objects.get(pk=call_id)
     vote(approval, by=office.alice, approve=True, seen_digest=approval.call.call_digest)
-    granting.make(Call.objects.get(pk=call_id), Terms(), by=office.alice)
+    standing_approvals.make(Call.objects.get(pk=call_id), Terms(), by=office.alice)
 
 
 def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Office) -> None:

@@ -5,12 +5,12 @@ import re
 from playwright.sync_api import expect
 
 from audit.models import Entry
-from audit.sealing import seal_all
 from audit.services import record
 from tests.browser.conftest import Opened, rung
 from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.browser.test_calls import live
+from tests.sealing import seal_all
 
 
 def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:

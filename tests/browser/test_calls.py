@@ -4,7 +4,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.roles import Role
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from tests.browser import moments
 from tests.browser.conftest import Opened, rung
 from tests.browser.scene import Office

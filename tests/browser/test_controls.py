@@ -6,12 +6,14 @@ from playwright.sync_api import Page, expect
 from accounts.models import Agent, User
 from accounts.roles import Role
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Toolset
 from tests.browser.conftest import Opened
 from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.console import scenery
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from approvals.models import Approval, Grant
 from approvals.services import vote
 from audit.services import SYSTEM
 from calls.models import Amendment, Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Rule
 from policies.services import remove_rule
 from registry.models import Server
@@ -19,6 +19,8 @@ from tests.browser.conftest import Opened
 from tests.browser.hands import choose, type_time
 from tests.browser.scene import Office
 from tests.console import scenery
+
+pytestmark = pytest.mark.long
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 

@@ -4,7 +4,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
 from tests.console.scenery import PASSWORD

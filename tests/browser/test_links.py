@@ -13,6 +13,8 @@ from tests.browser.conftest import Opened
 from tests.browser.every_page import every_page, everybody, furnish, further
 from tests.browser.scene import Office
 
+pytestmark = pytest.mark.long
+
 # Those of the frame stand on every page, and those of a card on the queue's two. One that opens
 # a part of the page by script has a test of its own.
 LINKS = """() => [...document.querySelectorAll("a[href]")].map((link, n) => ({
@@ -55,7 +57,6 @@ def links(page: Page) -> Iterator[Link]:
             yield Link(one["n"], key, one["href"], one["is_file"])
 
 
-@pytest.mark.slow
 def test_every_link_leads_where_it_says(opened: Opened, office: Office) -> None:
     ada = everybody("ada")
     furnish(office, ada)

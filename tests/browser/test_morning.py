@@ -16,11 +16,13 @@ from playwright.sync_api import Locator, Page, expect
 from accounts.roles import Role
 from approvals.models import Grant
 from calls.models import Amendment, Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Tool
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
 from tests.console import scenery
+
+pytestmark = pytest.mark.long
 
 ASKED = {"rule": "Changes are read first", "reason": "A person looks at changes."}
 MINUTES = "# Minutes\n\nPresent: Ana, Ben.\nThe budget is agreed."

@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from accounts.services import create_agent
-from approvals import freezes, talk
+from approvals import comments, freezes
 from approvals.models import Approval, Comment
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import Threshold
 from tests.browser import moments
 from tests.browser.conftest import Opened, rung
@@ -94,7 +94,7 @@ def rings_again(page: Page, topic: str) -> None:
 
 
 def say(office: Office, text: str) -> None:
-    talk.say(Approval.objects.get(pk=office.held), by=office.alice, text=text)
+    comments.say(Approval.objects.get(pk=office.held), by=office.alice, text=text)
 
 
 def test_what_rings_while_the_count_is_read_is_counted(alice: Page, office: Office) -> None:

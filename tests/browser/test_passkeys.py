@@ -9,7 +9,7 @@ from playwright.sync_api import CDPSession, Page, Request, Route, expect
 from approvals import services
 from approvals.models import Approval, Vote
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import StepUp, Threshold
 from tests.browser.conftest import Opened, session_cookie
 from tests.browser.scene import Office

@@ -3,6 +3,7 @@
 import time
 
 import pyotp
+import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import CodeApp, Passkey
@@ -10,6 +11,8 @@ from tests.browser.conftest import Opened
 from tests.browser.scene import Office
 from tests.browser.test_passkeys import SLOW, Window, window
 from tests.console.scenery import PASSWORD
+
+pytestmark = pytest.mark.long
 
 __all__ = ["window"]
 NEW = "a quiet harbour at dusk"

@@ -1,7 +1,10 @@
 """What browser tests hear of a page: which controls were used, and what Chromium complains of."""
 
 import io
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,8 @@ from tests.browser.controls import Recorder
 from tests.browser.hands import choose, type_time
 from tests.browser.whole import Left, compared
 from tests.processes import Stack
+
+pytestmark = pytest.mark.long
 
 PAGE = """<!doctype html><title>Nowhere</title>
 <a href="/calls/">Calls</a> <a href="/calls/?state=held">Held</a>
@@ -144,3 +149,56 @@ def test_a_load_is_given_up_for_another_page_or_not_at_all(chromium: Browser, st
     page.goto("/sign-in/?ended=1")
     assert complaints == []
     context.close()
+
+
+@contextmanager
+def half_answering() -> Iterator[str]:
+    """A server with a page, whose answers to forms never end: at /half/ they begin, else not."""
+    enough = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._begin(0)
+
+        def do_POST(self) -> None:
+            if self.path == "/half/":
+                self._begin(100)
+            enough.wait(60)
+
+        def _begin(self, length: int) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            enough.set()
+            server.shutdown()
+            thread.join()
+
+
+def test_what_was_sent_is_left_once_its_answer_came(chromium: Browser) -> None:
+    complaints: list[str] = []
+    context = chromium.new_context()
+    page = context.new_page()
+    listen(page, complaints)
+    with half_answering() as url:
+        for path in ("/half/", "/never/"):
+            page.goto(f"{url}/form/")
+            begun = page.expect_response if path == "/half/" else page.expect_request
+            with begun(f"**{path}"):
+                page.evaluate("path => { fetch(path, {method: 'POST'}).catch(() => {}); }", path)
+
+            with page.expect_event("requestfailed"):
+                page.goto(f"{url}/next/")
+
+        assert complaints == [f"POST {url}/never/: net::ERR_ABORTED"]
+        context.close()

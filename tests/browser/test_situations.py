@@ -13,7 +13,7 @@ from accounts.roles import Role
 from approvals import freezes
 from audit.services import record
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Tool
 from tests.browser.conftest import Opened, rung
 from tests.browser.hands import choose
@@ -21,6 +21,8 @@ from tests.browser.scene import Office
 from tests.browser.test_calls import live
 from tests.browser.test_frame import sign_in
 from tests.console import scenery
+
+pytestmark = pytest.mark.long
 
 
 def cuttable(page: Page) -> Callable[[], None]:

@@ -7,6 +7,8 @@ from tests.browser.conftest import Opened
 from tests.browser.every_page import every_page, everybody, furnish, further
 from tests.browser.scene import Office
 
+pytestmark = pytest.mark.long
+
 UNFOLD = "for (const one of document.querySelectorAll('details:not([open])')) one.open = true"
 # Of radio buttons with one name the keyboard reaches one, and arrows the others.
 BEGIN = """() => {
@@ -43,7 +45,6 @@ def not_reached(page: Page) -> list[str]:
     return left
 
 
-@pytest.mark.slow
 def test_tab_reaches_every_control_of_every_page(opened: Opened, office: Office) -> None:
     ada = everybody("ada")
     furnish(office, ada)

@@ -14,6 +14,8 @@ from tests.browser.scene import office as furnished
 from tests.browser.yesterday import yesterday
 from tests.database import Databases
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def office(chromium: Browser, transactional_db: None, databases: Databases) -> Office:

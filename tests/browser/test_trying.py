@@ -15,6 +15,8 @@ from tests.browser.hands import choose, pick_file, type_time
 from tests.browser.scene import Office
 from tests.console import scenery
 
+pytestmark = pytest.mark.long
+
 ODD = {
     "name": "odd",
     "description": "Takes whatever a form can hold.",

@@ -2,11 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Server, Toolset
 from registry.services import add_server
 from tests.browser.conftest import Opened
@@ -14,6 +15,8 @@ from tests.browser.hands import choose, type_time
 from tests.browser.scene import Office
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
+
+pytestmark = pytest.mark.long
 
 
 def test_who_ran_what_is_asked_with_every_filter(alice: Page, office: Office) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.browser.whole import compared, directory, unfinished
 
+pytestmark = pytest.mark.long
+
 LONGEST_S = 600
 
 

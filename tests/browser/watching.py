@@ -88,7 +88,8 @@ def furnish(url: str, console: str) -> Desk:
     from audit.services import SYSTEM
     from policies.models import Effect, Rule
     from policies.services import save_rule
-    from registry import discovery, services
+    from registry import services
+    from registry.discovery import discovery
     from registry.models import Tool
     from tests.console import scenery
 

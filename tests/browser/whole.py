@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.outcomes import ONLY
+
 HERE = Path(__file__).parent
 DIRECTORY = "TESTS_CONTROLS"
 COMPARING = "test_whole.py"
-# For --last-failed: where the run wrote that has to be finished.
-REMEMBERED = "controls/directory"
 
 
 class Control(NamedTuple):
@@ -73,7 +73,6 @@ class Whole:
     def __init__(self, config: pytest.Config, *, is_ours: bool) -> None:
         self.config = config
         self.is_ours = is_ours
-        self.is_to_be_finished = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
@@ -84,7 +83,8 @@ class Whole:
         comparing = [item for item in items if item.path == HERE / COMPARING]
         items[:] = [item for item in items if item not in comparing]
         done = chosen | read("finished")
-        if _cache_of_last_failed(self.config) or _is_everything(there, done):
+        # What is repeated was compared before, and the others' part of it is still there.
+        if ONLY in os.environ or _is_everything(there, done):
             items += comparing
         elif comparing:
             self.config.hook.pytest_deselected(items=comparing)
@@ -92,16 +92,8 @@ class Whole:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         write("finished", nodeid)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.is_to_be_finished |= report.failed and f"/{COMPARING}::" in report.nodeid
-
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        if is_worker():
-            return
-        cache = getattr(config, "cache", None)
-        if self.is_to_be_finished and cache:
-            cache.set(REMEMBERED, str(directory()))
-        elif self.is_ours:
+        if self.is_ours and not is_worker():
             shutil.rmtree(os.environ.pop(DIRECTORY))
 
 
@@ -115,11 +107,6 @@ def _is_everything(there: set[str], done: set[str]) -> bool:
     return there <= done and files == {file.name for file in HERE.glob("test_*.py")} - {COMPARING}
 
 
-def _cache_of_last_failed(config: pytest.Config) -> pytest.Cache | None:
-    # A run with -p no:cacheprovider has neither the option nor a cache.
-    return config.cache if config.getoption("lf", default=False) else None
-
-
 def is_worker() -> bool:
     return "PYTEST_XDIST_WORKER" in os.environ
 
@@ -128,8 +115,5 @@ def pytest_configure(config: pytest.Config) -> None:
     """`manage.py test` gives the directory to its runs; any other run has its own."""
     is_ours = DIRECTORY not in os.environ
     if is_ours:
-        cache = _cache_of_last_failed(config)
-        again = cache.get(REMEMBERED, "") if cache else ""
-        is_there = again and Path(again).is_dir()
-        os.environ[DIRECTORY] = again if is_there else tempfile.mkdtemp(prefix="countersign-used-")
+        os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="countersign-used-")
     config.pluginmanager.register(Whole(config, is_ours=is_ours), "every-control")

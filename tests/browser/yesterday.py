@@ -14,7 +14,7 @@ from psycopg import sql
 from accounts.models import Agent, User
 from approvals.models import Approval
 from approvals.services import vote
-from calls.states import State
+from calls.record.states import State
 from registry.models import Tool
 from tests.browser.scene import ALLOWED, DENIED
 from tests.console import scenery

@@ -1,5 +1,7 @@
-"""The recorder, but it may break off or turn away the first calls that it gets."""
+"""The recorder, but it may break off or refuse the first calls that it gets, and be away."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +10,7 @@ from tests.upstreams.recorder import Received, Recorder
 
 @dataclass
 class Flaky(Recorder):
-    # So many of the next calls end in the middle of the answer, or are turned away unheard.
+    # So many of the next calls end in the middle of the answer, or are refused.
     breaks: int = 0
     refusals: int = 0
 
@@ -21,6 +23,15 @@ class Flaky(Recorder):
         """What the calls said to be known by."""
         metas = [call.message["params"].get("_meta", {}) for call in self.calls]
         return [meta.get("countersign/idempotencyKey") for meta in metas]
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nobody takes a connection."""
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     async def _call(self, received: Received, receive: Any, send: Any) -> None:
         if self.refusals:

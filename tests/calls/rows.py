@@ -5,16 +5,16 @@ from uuid import UUID
 import orjson
 
 from accounts.models import Agent, User
-from calls.statements import statement
-from calls.states import State
-from registry import published
+from calls.record.statements import statement
+from calls.record.states import State
 from registry.models import Tool
+from registry.publishing import published_catalogue
 from tests.console import scenery
 
 
 def queue(agent: Agent, owner: User, name: str, *, count: int = 1) -> list[UUID]:
     tool = Tool.objects.select_related("server", "latest").get(name=name)
-    offered = published.one(tool.pk)
+    offered = published_catalogue.one(tool.pk)
     assert offered is not None
     ids = []
     for n in range(count):

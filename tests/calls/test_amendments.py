@@ -12,10 +12,10 @@ from django.db import DatabaseError, connection, transaction
 from accounts.models import Agent, User
 from audit.models import Entry
 from calls.models import Amendment, Call
-from calls.opening import Opening
-from calls.statements import call_digest, statement, with_arguments
-from calls.states import State
-from calls.transitions import Amending, amend_now, move_now
+from calls.record.new_call import NewCall
+from calls.record.statements import call_digest, statement, with_arguments
+from calls.record.states import State
+from calls.record.transitions import Amending, amend_now, move_now
 from core.ids import uuid7
 from tests.calls.test_states import LEGAL, move, opened, sql
 from tests.calls.test_states import opening as an_opening
@@ -48,7 +48,7 @@ def alice(scout: Agent) -> User:
     return User.objects.create(username="alice")
 
 
-def opening(scout: Agent, state: State, **changes: Any) -> Opening:
+def opening(scout: Agent, state: State, **changes: Any) -> NewCall:
     return an_opening(scout, state, statement=BOUND, **changes)
 
 

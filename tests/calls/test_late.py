@@ -11,8 +11,8 @@ from accounts.models import Agent, User
 from audit.models import Entry
 from audit.services import SYSTEM
 from calls.models import Call, LateReply
-from calls.states import Executed, State
-from calls.transitions import Move, move_now
+from calls.record.states import Executed, State
+from calls.record.transitions import Move, move_now
 from registry.models import Toolset
 from tests.calls import rows
 from tests.calls.flaky import Flaky

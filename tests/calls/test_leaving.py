@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from accounts.models import Agent, User
 from calls.models import Call
-from calls.states import Executed, State
+from calls.record.states import Executed, State
 from registry.models import Tool, Toolset
 from tests.calls import rows
 from tests.calls.flaky import Flaky

@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from calls.logs import CHARACTERS_MAX, LINES_MAX
 from calls.models import LogLine
-from calls.states import State
+from calls.record.states import State
+from calls.running.log_book import CHARACTERS_MAX, LINES_MAX
 from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.console import scenery

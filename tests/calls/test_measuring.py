@@ -11,10 +11,10 @@ from django.urls import reverse
 from accounts.models import Agent, User
 from calls.measuring import ENOUGH, LAST
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from calls.tasks import measure_tools
-from registry import published
 from registry.models import Server, Tool
+from registry.publishing import published_catalogue
 from tests.console import scenery
 
 
@@ -40,7 +40,7 @@ def generation() -> int:
 
 
 def mode(tool: Tool) -> str:
-    found = published.load().tool(tool.pk)
+    found = published_catalogue.load().tool(tool.pk)
     assert found is not None
     return found.mode
 

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from calls.transitions import MOVE
+from calls.record.transitions import MOVE
 from core.journal import PLANS
 
 

@@ -1,6 +1,7 @@
 """A call that was lost is sent again only where an operator said that this does no harm; one that
 was certainly not sent may always try again."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from asgiref.sync import sync_to_async
 from audit.models import Entry
 from calls import services
 from calls.models import Call
-from calls.states import Executed, State
+from calls.record.states import Executed, State
 from policies.models import Effect
 from registry.models import Tool
 from tests.calls.flaky import Flaky
@@ -95,24 +96,44 @@ async def test_a_call_that_was_not_sent_tries_again_with_any_tool(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:
     await mark(mode=Tool.Mode.BACKGROUND)
-    upstream.refusals = 1
-
-    reply = await agent.call("rec.echo", {"text": "hello"})
+    with upstream.away():
+        asking = asyncio.create_task(agent.call("rec.echo", {"text": "hello"}))
+        await until(Call.objects.filter(state=State.QUEUED, fence=1).aexists)
+    reply = await asking
 
     assert reply.text == "hello"
-    assert (await the_call()).fence == 2
+    call = await the_call()
+    assert (call.state, call.executed) == (State.SUCCEEDED, Executed.YES)
+    assert len(upstream.calls) == 1
 
 
 async def test_an_agent_that_waits_hears_at_once_that_nothing_was_sent(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:
     await mark(mode=Tool.Mode.INLINE)
-    upstream.refusals = 1
-
-    await agent.call("rec.echo", {"text": "hello"})
+    with upstream.away():
+        await agent.call("rec.echo", {"text": "hello"})
 
     call = await the_call()
     assert (call.state, call.fence, call.executed) == (State.FAILED, 1, Executed.NO)
+
+
+@pytest.mark.parametrize("mode", [Tool.Mode.INLINE, Tool.Mode.BACKGROUND])
+async def test_what_its_server_refused_is_never_sent_again_by_itself(
+    agent: Agent, upstream: Flaky, mark: Mark, mode: str
+) -> None:
+    await mark(mode=mode, safe_to_repeat=True)
+    upstream.refusals = 1
+
+    reply = await agent.call("rec.echo", {"text": "hello"})
+
+    call = await ended()
+    assert (call.state, call.fence, call.executed) == (State.FAILED, 1, Executed.REPORTED)
+    assert call.outcome == "Refused by the server (HTTP 429): it asks to slow down."
+    assert call.outcome in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "reported"
+    assert reply.result["_meta"]["countersign/refusal"]["try_again"] == "later"
+    assert len(upstream.calls) == 1
 
 
 async def test_a_call_between_two_attempts_is_not_said_to_be_unsent(

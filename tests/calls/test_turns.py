@@ -11,10 +11,10 @@ from django.test import override_settings
 
 from accounts import services as accounts
 from accounts.models import Agent, User
-from calls.claiming import claim, claim_next
 from calls.models import Call
-from calls.states import State
-from calls.turns import whose_turn
+from calls.queue.claiming import claim, claim_next
+from calls.queue.scheduling import whose_turn
+from calls.record.states import State
 from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.calls import rows
@@ -107,7 +107,7 @@ def test_a_claim_counts_again_for_itself(
 ) -> None:
     """Two workers may have looked before either of them claimed."""
     first, second = queue(scout, add, 2)
-    monkeypatch.setattr("calls.claiming._other_statement", lambda call, tool: "")
+    monkeypatch.setattr("calls.basis._other_statement", lambda call, tool: "")
 
     assert claim(first, owner="one") is not None
     assert claim(second, owner="two") is None

@@ -15,8 +15,8 @@ from accounts.models import User
 from approvals.models import Approval
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.states import Executed, State
-from calls.transitions import Move, move_now
+from calls.record.states import Executed, State
+from calls.record.transitions import Move, move_now
 from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.calls.flaky import Flaky

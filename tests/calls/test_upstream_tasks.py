@@ -10,7 +10,7 @@ from audit.models import Entry
 from audit.services import Actor
 from calls import services as calls_services
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry import services
 from registry.models import Tool, Toolset
 from tests.calls import rows

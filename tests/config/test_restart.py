@@ -3,14 +3,18 @@
 import asyncio
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.rolling import roll
 from config.embedded.service import wait_until
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.config.up import ROOT, Up, bare_environment
 
 SERVING = ("config.web", "config.agents", "worker")
@@ -41,10 +45,11 @@ def test_calls_go_on_while_everything_is_restarted(folder):
     assert states["succeeded"] == seen.told.total()
 
 
+@pytest.mark.long
 def test_every_process_is_another_one_afterwards(folder):
     with Up(folder / "data") as up:
         # beat, the last of them, may be about to start.
-        assert wait_until(lambda: len(up.own()) == 6, seconds=10)
+        assert wait_until(lambda: len(up.own()) == 7, seconds=10)
         before = {process.pid for process in up.own()}
 
         done = restart(up.data)
@@ -64,6 +69,44 @@ def test_every_process_is_another_one_afterwards(folder):
         assert up.says("The new agents did not get ready, and the old one goes on.")
         assert [up.child(word).pid for word in SERVING] == serving
         assert up.is_healthy()
+
+
+@pytest.mark.long
+def test_an_open_page_of_the_console_delays_no_restart_and_is_live_again(folder):
+    with Up(folder / "data") as up, browser_page() as page:
+        page.goto(sign_in_link(up))
+        page.get_by_role("button", name="Sign in").click()
+        live = page.locator("[data-connection][data-live=on]")
+        live.wait_for(state="attached")
+
+        done = restart(up.data)
+
+        assert done.stdout == "Every process was restarted.\n", done.stderr + up.text()
+        live.wait_for(state="attached")
+        # As many again: the new web process has this page's socket when it is stopped in its turn.
+        assert restart(up.data).returncode == 0
+        live.wait_for(state="attached")
+        up.process.terminate()
+        assert up.ends() == 0
+    assert "killed" not in up.text()
+    assert "Traceback" not in up.text()
+
+
+def sign_in_link(up: Up) -> str:
+    env = bare_environment() | {"COUNTERSIGN_DATA": str(up.data)}
+    argv = [sys.executable, "manage.py", "sign_in_link"]
+    return subprocess.run(
+        argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@contextmanager
+def browser_page() -> Iterator[Page]:
+    path = CHROMIUM if CHROMIUM.exists() else None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser.new_page()
+        browser.close()
 
 
 def test_where_nothing_runs_it_says_so(folder):

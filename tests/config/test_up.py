@@ -1,6 +1,7 @@
 import json
 import os
 import pwd
+import re
 import signal
 import socket
 import stat
@@ -13,7 +14,9 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from config.embedded.postgres import APP, MAINTENANCE, OWNER, SUPERUSER
 from config.embedded.service import wait_until
 from tests.config.up import ROOT, Up, all_gone, bare_environment, status
 
@@ -33,18 +36,34 @@ def up(public_directory: Path) -> Iterator[Up]:
         yield running
 
 
-def test_it_greets_with_a_link_a_token_and_how_to_connect(up):
-    link = up.found(r"Sign in +http://127.0.0.1:\d+(/sign-in/\S+)")
-    token = up.found(r"Token +(csa_\S+)")
-
-    assert status(up.port, link) == 200
+def test_it_greets_with_how_to_connect_and_no_secret_in_a_log(up):
     assert up.found(r"(claude mcp add \S+ http countersign \S+)")
-    assert f'"Authorization: Bearer {token}"' in up.text()
+    assert "A new sign-in link: python3 manage.py sign_in_link" in up.text()
+    assert "A new token: python3 manage.py issue_token demo" in up.text()
+    assert not re.search(r"/sign-in/|csa_\w", up.text())
     assert up.is_healthy()
 
 
+def test_no_process_is_handed_the_password_of_owner_or_superuser(up):
+    passwords = json.loads((up.data / "passwords.json").read_text())
+
+    assert_nobody_has(up, passwords[OWNER], passwords[SUPERUSER], passwords[MAINTENANCE])
+    # It sees what there is to see.
+    with pytest.raises(AssertionError):
+        assert_nobody_has(up, passwords[APP])
+    assert passwords[OWNER] not in (up.data / "services.json").read_text()
+
+
+def assert_nobody_has(up: Up, *secrets: str) -> None:
+    for process in up.family():
+        about = Path(f"/proc/{process.pid}")
+        seen = (about / "environ").read_bytes() + (about / "cmdline").read_bytes()
+        for secret in secrets:
+            assert secret.encode() not in seen, process.cmdline()
+
+
 def test_what_it_shares_only_its_owner_may_read(up):
-    for name in ("services.json", "passwords.json", "secret.key"):
+    for name in ("services.json", "owner.json", "passwords.json", "secret.key"):
         assert stat.S_IMODE((up.data / name).stat().st_mode) == 0o600, name
 
 
@@ -79,7 +98,7 @@ def test_other_commands_work_beside_it(up):
     assert beside(up, "sign_in_link").startswith(f"http://127.0.0.1:{up.port}/sign-in/")
 
 
-def test_what_an_agent_does_is_sealed_by_a_worker(up):
+def test_what_an_agent_does_is_sealed_by_the_sealer(up):
     # Without the examples every tool is one that there is not: refused, and in the record.
     assert beside(up, "demo_day").count(": Refused") == 10
 
@@ -87,6 +106,28 @@ def test_what_an_agent_does_is_sealed_by_a_worker(up):
     said = beside(up, "audit_verify")
     assert "entries hold, by " in said
     assert said.startswith("0 ") is False
+
+
+def test_only_the_sealer_is_told_how_to_seal_and_sign(up):
+    sealer = up.child("config.seal").environ()
+    assert "countersign_seal:" in sealer["DATABASE_URL"]
+    assert Path(sealer["COUNTERSIGN_SEAL_KEY_FILE"]).stat().st_mode & 0o777 == 0o600
+    assert sealer["COUNTERSIGN_SECRET_KEY"] == "the sealer has no use for it"
+    for name in ("DATABASE_OWNER_URL", "REDIS_URL"):
+        assert name not in sealer
+
+    password = str(psycopg.conninfo.conninfo_to_dict(sealer["DATABASE_URL"])["password"])
+    for word in ("config.web", "config.agents", "worker", "beat"):
+        told = up.child(word).environ()
+        assert "COUNTERSIGN_SEAL_KEY_FILE" not in told, word
+        assert "DATABASE_SEAL_URL" not in told, word
+        assert password not in str(told), word
+    assert password not in (up.data / "services.json").read_text()
+    assert stat.S_IMODE((up.data / "seal").stat().st_mode) == 0o700
+
+
+def test_sealing_by_hand_works_beside_it(up):
+    assert beside(up, "audit_seal").endswith(" entries sealed.\n")
 
 
 def test_a_second_start_is_refused_with_the_address_of_the_first(up):
@@ -112,7 +153,7 @@ def test_it_starts_a_killed_child_again(up):
 
 
 def test_it_recovers_a_killed_database_with_what_was_committed(up):
-    url = json.loads((up.data / "services.json").read_text())["DATABASE_OWNER_URL"]
+    url = json.loads((up.data / "owner.json").read_text())["DATABASE_OWNER_URL"]
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
 
@@ -158,12 +199,18 @@ def test_a_port_in_use_is_named(tmp_path):
 
 
 def test_it_uses_a_database_and_a_broker_that_are_given(tmp_path, fresh_database):
-    given = {**fresh_database, "REDIS_URL": os.environ["REDIS_URL"]}
+    given = {**fresh_database, "REDIS_URL": os.environ["REDIS_URL"], "NO_COLOR": "1"}
 
-    with Up(tmp_path / "data", env=given) as up:
+    with Up(tmp_path / "data", env=given, terminal=True) as up:
         assert up.is_healthy()
         assert not [child for child in up.family() if child.name() in SERVICES]
-        assert up.found(r"Token +(csa_\S+)")
+        owner = conninfo_to_dict(fresh_database["DATABASE_OWNER_URL"])
+        assert_nobody_has(up, str(owner["password"]))
+        # A person before a terminal is shown what is shown once.
+        token = up.found(r"Token +(csa_\S+)")
+        assert f'"Authorization: Bearer {token}"' in up.text()
+        link = up.found(r"Sign in +http://127.0.0.1:\d+(/sign-in/\S+)")
+        assert status(up.port, link) == 200
 
 
 def test_a_database_that_does_not_answer_is_named_and_its_password_is_not(tmp_path):
@@ -210,6 +257,7 @@ def is_public(path: Path) -> bool:
     return path.exists() and all(one.stat().st_mode & 0o001 for one in (path, *path.parents))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", other_ways())
 def test_it_runs_as_root_and_as_an_ordinary_user(way, tmp_path, public_directory):
     user = pwd.getpwnam("nobody").pw_uid if way == "ordinary user" else None

@@ -1,14 +1,17 @@
 """`manage.py up` as tests run it: on a data directory and ports of their own."""
 
 import os
+import pty
 import re
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import psutil
 
@@ -34,12 +37,14 @@ class Up:
         env: Mapping[str, str] | None = None,
         user: int | None = None,
         examples: bool = False,
+        terminal: bool = False,
     ) -> None:
         self.data = data
         self.port, self.agent_port = free_port(), free_port()
         self.options = [*options] if examples else ["--no-examples", *options]
         self.env = bare_environment() | dict(env or {})
         self.user = user
+        self.terminal = terminal
         self.python = sys.executable
         self.log = data.parent / f"{data.name}.log"
 
@@ -66,7 +71,7 @@ class Up:
         identity: dict[str, Any] = {}
         if self.user is not None:
             identity = {"user": self.user, "group": self.user, "extra_groups": []}
-        with self.log.open("wb") as output:
+        with self._output() as output:
             self.process = subprocess.Popen(
                 # As itself: the death signal comes after the change of user.
                 leash.command([*argv, *self.options], signal=15, python=self.python),
@@ -78,6 +83,22 @@ class Up:
                 pass_fds=leash.lifelines(),
                 **identity,
             )
+
+    def _output(self) -> BinaryIO:
+        """The log, or a terminal whose screen is copied to it."""
+        self.log.write_bytes(b"")
+        if not self.terminal:
+            return self.log.open("wb")
+        screen, terminal = pty.openpty()
+        threading.Thread(target=self._copy, args=(screen,), daemon=True).start()
+        return os.fdopen(terminal, "wb")
+
+    def _copy(self, screen: int) -> None:
+        with self.log.open("wb", buffering=0) as log, suppress(OSError):
+            # Ends with the last process that has the terminal.
+            while data := os.read(screen, 4096):
+                log.write(data)
+        os.close(screen)
 
     def ends(self) -> int:
         return self.process.wait(60)

@@ -10,9 +10,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core import repeated
-from core.abilities import Given
-from registry.upstream import Call, Discovery, Limits, Pause, Target, Upstreams, param_headers
+from core import header_params
+from core.abilities import InputAnswer
+from registry.upstream import (
+    Limits,
+    PausedCall,
+    ServerListing,
+    Target,
+    UpstreamCall,
+    Upstreams,
+    param_headers,
+)
 
 EXAMPLES: dict[str, Any] = {
     "string": "text",
@@ -34,11 +42,11 @@ async def main(url: str) -> None:
             schema = next(tool["inputSchema"] for tool in found.tools if tool["name"] == name)
             await upstreams.call_tool(
                 target,
-                Call(
+                UpstreamCall(
                     name=name,
                     arguments=json.dumps(arguments).encode(),
                     limits=Limits(total_s=20),
-                    param_headers=param_headers(repeated.declared(schema), arguments),
+                    param_headers=param_headers(header_params.declared(schema), arguments),
                     asking=User(),
                     abilities=("form",),
                 ),
@@ -50,12 +58,12 @@ async def main(url: str) -> None:
 class User:
     """Takes every form as it is proposed."""
 
-    async def look(self, requests: Mapping[str, Any], round_: int) -> dict[str, Given]:
-        return {key: Given(self._accepted(request)) for key, request in requests.items()}
+    async def look(self, requests: Mapping[str, Any], round_: int) -> dict[str, InputAnswer]:
+        return {key: InputAnswer(self._accepted(request)) for key, request in requests.items()}
 
     async def wait(
-        self, requests: Mapping[str, Any], round_: int, pause: Pause | None = None
-    ) -> dict[str, Given]:
+        self, requests: Mapping[str, Any], round_: int, pause: PausedCall | None = None
+    ) -> dict[str, InputAnswer]:
         return await self.look(requests, round_)
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +72,7 @@ class User:
         return {"action": "accept", "content": content}
 
 
-def wanted(found: Discovery) -> Iterator[tuple[str, dict[str, Any]]]:
+def wanted(found: ServerListing) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the scenario asks for, or each tool once."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     schemas = {tool["name"]: tool["inputSchema"] for tool in found.tools}

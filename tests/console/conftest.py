@@ -7,7 +7,7 @@ from django.test import Client
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from calls.states import State
+from calls.record.states import State
 from registry.models import Server, Tool
 from tests.console import scenery
 

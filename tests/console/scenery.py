@@ -14,18 +14,21 @@ from accounts.roles import Role
 from approvals.services import ASK, asking
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.opening import Opening
-from calls.statements import statement
-from calls.states import Executed, State
-from calls.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
+from calls.record.new_call import NewCall
+from calls.record.statements import statement
+from calls.record.states import Executed, State
+from calls.record.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
 from core.ids import uuid7
 from core.journal import Statement
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DEFAULT, Threshold
-from registry import definitions, keeping, published, services, versions
+from registry import services
 from registry.models import Item, Server, Tool, Toolset
-from registry.versioned import Sighting
+from registry.models.versioned import Sighting
+from registry.publishing import published_catalogue
+from registry.schemas import definitions
+from registry.versions import item_versions, tool_versions
 
 PASSWORD = "correct horse battery staple"
 TOOLSET = "office"
@@ -110,7 +113,7 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
         defaults={"exposed_name": f"{offering.slug}.{content['name']}"},
     )
     digest = definitions.digest(services.identity_of(offering), content)
-    versions.see_all([Sighting(tool, digest, definitions.body(content))], by=SYSTEM)
+    tool_versions.see_all([Sighting(tool, digest, definitions.body(content))], by=SYSTEM)
     tool.refresh_from_db()
     return tool
 
@@ -118,7 +121,7 @@ def see(offering: Server, content: dict[str, Any]) -> Tool:
 def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish: bool) -> None:
     """What discovery does with what a server lists beside its tools."""
     with transaction.atomic():
-        shelf = keeping.Shelf(offering, kind, services.identity_of(offering))
+        shelf = item_versions.ItemSync(offering, kind, services.identity_of(offering))
         for content in contents:
             shelf.take(content)
         shelf.see(by=SYSTEM)
@@ -161,16 +164,19 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "state": state,
         "statement": _statement(agent, tool, orjson.dumps(arguments)),
     }
-    opening = Opening(**{**values, **changes})
+    opening = NewCall(**{**values, **changes})
     write(OPEN, opening.line())
     if state == State.HELD:
+        if "toolset" not in changes:
+            # Else no vote could let it be sent.
+            offered(agent, tool)
         asked = Decision(Effect.ASK, None, "", opening.reason, thresholds=thresholds)
         write(ASK, asking(opening.id, asked))
     return opening.id
 
 
 def _statement(agent: Agent, tool: Tool, arguments: bytes) -> str:
-    offered = published.one(tool.pk)
+    offered = published_catalogue.one(tool.pk)
     if offered is None:
         return ""
     owner = (agent.owner.pk, agent.owner.username)

@@ -12,10 +12,10 @@ from accounts.models import Agent, User
 from approvals import services
 from approvals.models import Approval
 from audit.models import Entry
-from audit.sealing import seal_all
 from audit.services import record
 from calls.models import Call
 from registry.models import Tool
+from tests.sealing import seal_all
 
 
 @pytest.fixture

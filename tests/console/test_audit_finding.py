@@ -24,13 +24,14 @@ from accounts.roles import Role
 from approvals import services
 from approvals.models import Approval
 from audit.models import Entry, Export, SavedFilter
-from audit.sealing import public_key, seal_all
 from audit.services import record
+from audit.signing import public_key
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
+from tests.sealing import seal_all, sealer
 
 
 @pytest.fixture
@@ -440,7 +441,31 @@ def test_another_look_another_day_is_another_entry(
     client.force_login(alice)
     client.get(reverse("calls:detail", args=[held]))
     later = timezone.now() + timedelta(hours=1)
-    monkeypatch.setattr("calls.payloads.timezone.now", lambda: later)
+    monkeypatch.setattr("calls.content.payloads.timezone.now", lambda: later)
     client.get(reverse("calls:detail", args=[held]))
 
     assert looks(held) == ["alice", "alice"]
+
+
+def test_a_page_and_an_export_say_when_the_index_disagrees(as_ines: Client, scout: Agent) -> None:
+    entry = record("note.made", actor=scout.actor, agent=(scout.pk, "scout"))
+    with sealer(), connection.cursor() as cursor:
+        # What the sealer's role may add; nobody's may change one.
+        cursor.execute(
+            "INSERT INTO audit_line SELECT id, at, action, '', 'other', '', '', '', '', '', ''"
+            " FROM audit_entry WHERE id = %s",
+            [entry.pk],
+        )
+    seal_all()
+
+    said = "The search index was changed"
+    for address in (
+        reverse("audit:list"),
+        reverse("audit:list") + "?agent=other",
+        reverse("audit:detail", args=[entry.pk]),
+    ):
+        assert said in as_ines.get(address).text
+    assert said not in as_ines.get(reverse("audit:list"), {"action": "agent.created"}).text
+    made, _content = export(as_ines, "jsonl")
+    written = Entry.objects.get(action="audit.export_written", details__export=made.pk)
+    assert written.details["disagreeing"] == 1

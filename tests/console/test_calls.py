@@ -15,9 +15,9 @@ from django.urls import reverse
 from accounts.models import Agent, User
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.related import as_curl
-from calls.states import State
-from calls.transitions import Move, move_now
+from calls.record.states import State
+from calls.record.transitions import Move, move_now
+from calls.views.related import as_curl
 from core.ids import uuid7
 from registry.models import Tool
 from tests.browser.scene import png

@@ -13,7 +13,7 @@ from accounts.models import Agent, User
 from audit.models import Entry
 from calls.measuring import measure
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Server, Tag, Tool
 from tests.console import scenery
 

@@ -6,8 +6,8 @@ from django.test import Client
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals.granting import Terms, make
 from approvals.models import Grant
+from approvals.standing_approvals import Terms, make
 from calls.models import Call
 from registry.models import Tool
 from tests.approvals.test_grants import approve

@@ -13,6 +13,8 @@ from django.test import Client
 from benchmarks import crowd, pages
 from tests.database import Cleaner
 
+pytestmark = pytest.mark.long
+
 TIMES = 50
 DENSER = """
     UPDATE pg_class SET reltuples = reltuples * %s

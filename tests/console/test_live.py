@@ -19,14 +19,14 @@ from django.test import Client
 
 from accounts.models import User
 from audit.models import ClockTime
-from calls import pictures
 from calls.models import Call
-from calls.silence import Silence
-from calls.states import State
+from calls.queue.stale_leases import StaleLeases
+from calls.record.states import State
+from calls.views import call_page
 from config.routing import websocket_urlpatterns
 from core.consumers import OUT_OF_SIGHT, SIGNED_OUT
 from core.ids import uuid7
-from core.live import ring
+from core.live import notify
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,7 +83,7 @@ async def test_it_rings_for_what_one_may_see(alice: User) -> None:
     async with connected(alice) as socket:
         await greeting(socket, "queue", "calls", "frozen")
 
-        await ring("queue")
+        await notify("queue")
 
         assert await told(socket) == {"changed": "queue"}
 
@@ -92,16 +92,16 @@ async def test_it_is_silent_about_the_rest(vera: User) -> None:
     async with connected(vera) as socket:
         await greeting(socket, "calls", "frozen")
 
-        await ring("queue")
-        await ring("calls")
+        await notify("queue")
+        await notify("calls")
 
         assert await told(socket) == {"changed": "calls"}
 
 
 async def test_mallory_hears_nothing(mallory: User) -> None:
     async with connected(mallory) as socket:
-        await ring("queue")
-        await ring("calls")
+        await notify("queue")
+        await notify("calls")
 
         assert await socket.receive_nothing(timeout=0.5)
 
@@ -116,7 +116,7 @@ async def test_a_session_that_ends_ends_the_connection(alice: User) -> None:
         await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(Session.objects.all().delete)()
-        await ring("queue")
+        await notify("queue")
 
         assert await is_closed(socket) == SIGNED_OUT
 
@@ -126,7 +126,7 @@ async def test_a_person_who_is_switched_off_is_closed_out(alice: User) -> None:
         await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(User.objects.filter(pk=alice.pk).update)(is_active=False)
-        await ring("calls")
+        await notify("calls")
 
         assert await is_closed(socket) == SIGNED_OUT
 
@@ -136,7 +136,7 @@ async def test_a_lost_role_is_lost_at_once(alice: User) -> None:
         await greeting(socket, "queue", "calls", "frozen")
 
         await database_sync_to_async(alice.groups.clear)()
-        await ring("queue")
+        await notify("queue")
 
         assert await socket.receive_nothing(timeout=0.5)
 
@@ -148,7 +148,7 @@ async def test_a_call_is_drawn_again_when_it_changes(alice: User, running: UUID)
 
         result = {"content": [{"type": "text", "text": "Sent."}]}
         await database_sync_to_async(scenery.finish)(running, result)
-        await ring(f"call.{running}")
+        await notify(f"call.{running}")
 
         picture = (await told(socket))["html"]
         assert 'data-state="succeeded"' in picture
@@ -162,7 +162,7 @@ async def test_only_what_changed_of_a_call_is_sent(alice: User, running: UUID) -
         assert "call-timeline" in whole
 
         await advance(running, "page 18 of 30")
-        await ring(f"call.{running}")
+        await notify(f"call.{running}")
 
         picture = (await told(socket))["html"]
         assert "page 18 of 30" in picture
@@ -179,11 +179,11 @@ async def test_those_who_see_the_same_of_a_call_share_its_picture(
             sockets.append(await stack.enter_async_context(connected(person, path)))
             while "html" not in await told(sockets[-1]):
                 pass
-        drawn = Mock(side_effect=pictures.seen_with)
-        monkeypatch.setattr(pictures, "seen_with", drawn)
+        drawn = Mock(side_effect=call_page.seen_with)
+        monkeypatch.setattr(call_page, "seen_with", drawn)
 
         await advance(running, "page 18 of 30")
-        await ring(f"call.{running}")
+        await notify(f"call.{running}")
 
         for socket in sockets:
             assert "page 18 of 30" in (await told(socket))["html"]
@@ -199,7 +199,7 @@ def advance(call_id: UUID, message: str) -> None:
 async def test_a_page_says_when_nothing_is_heard_of_a_call_any_more(
     alice: User, running: UUID
 ) -> None:
-    silence = Silence()
+    silence = StaleLeases()
     async with connected(alice, f"/live/calls/{running}/") as socket:
         await greeting(socket, "queue", "calls", "frozen")
         assert SILENT not in (await told(socket))["html"]
@@ -230,7 +230,7 @@ async def test_a_ring_of_all_calls_is_enough_to_see_the_end_of_one(
         await told(socket)
 
         await database_sync_to_async(scenery.finish)(running, {"content": []})
-        await ring("calls")
+        await notify("calls")
 
         await greeting(socket, "calls")
         assert 'data-state="succeeded"' in (await told(socket))["html"]
@@ -245,7 +245,7 @@ async def test_whoever_may_not_read_a_call_is_not_sent_its_content(
 
         result = {"content": [{"type": "text", "text": "for bob's eyes"}]}
         await database_sync_to_async(scenery.finish)(running, result)
-        await ring(f"call.{running}")
+        await notify(f"call.{running}")
 
         picture = (await told(socket))["html"]
         assert 'data-state="succeeded"' in picture
@@ -258,7 +258,7 @@ async def test_a_lost_role_ends_the_picture_of_a_call(vera: User, running: UUID)
         await told(socket)
 
         await database_sync_to_async(vera.groups.clear)()
-        await ring(f"call.{running}")
+        await notify(f"call.{running}")
 
         assert await is_closed(socket) == OUT_OF_SIGHT
 

@@ -99,7 +99,8 @@ def test_whoever_is_switched_off_is_signed_out_and_their_agents_too(
     assert theirs.get(reverse("accounts:settings")).status_code == 302
     assert look_up(token) is None
     as_ada.post(at("set_person_active", bob), {"active": "1"})
-    assert theirs.get(reverse("accounts:settings")).status_code == 200
+    # Let in again is a new sign-in; what was open before stays closed.
+    assert theirs.get(reverse("accounts:settings")).status_code == 302
     assert len(entries("person.disabled")) == len(entries("person.enabled")) == 1
 
 
@@ -221,6 +222,33 @@ def test_who_came_by_a_link_sets_a_first_password(client: Client, db: None) -> N
     assert client.get(reverse("accounts:profile")).status_code == 200
     assert other.get(reverse("accounts:profile")).status_code == 302
     assert entries("person.password_set")[0].actor == "carol"
+
+
+@pytest.mark.parametrize(
+    "weak", ["Summer2026", "aaaaaaab", "vera-vera", "Maier2026!", "countersign1", "qwertz123456"]
+)
+def test_a_password_that_is_easy_to_guess_is_refused(client: Client, db: None, weak: str) -> None:
+    vera = scenery.person("vera", Role.VIEWER, password=scenery.PASSWORD)
+    vera.first_name, vera.last_name = "Vera", "Maier"
+    vera.save()
+    client.force_login(vera)
+
+    given = {"old_password": scenery.PASSWORD, "new_password1": weak, "new_password2": weak}
+    page = client.post(reverse("accounts:password"), given)
+
+    assert "This password is easy to guess." in page.text
+    vera.refresh_from_db()
+    assert vera.check_password(scenery.PASSWORD)
+
+
+def test_a_very_long_password_is_taken(client: Client, db: None) -> None:
+    dora = scenery.person("dora", Role.VIEWER, password=scenery.PASSWORD)
+    client.force_login(dora)
+    new = "a quiet harbour at dusk " * 20
+
+    given = {"old_password": scenery.PASSWORD, "new_password1": new, "new_password2": new}
+
+    assert client.post(reverse("accounts:password"), given).status_code == 302
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import talk
+from approvals import comments
 from approvals.models import Approval, Vote
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry.models import Tool
 from tests.console import scenery
 
@@ -101,7 +101,7 @@ def test_what_is_called_again_without_a_first_says_that_none_is_known(
 def test_what_an_agent_says_of_its_call_is_shown_as_its_claim(
     as_alice: Client, scout: Agent, held: UUID
 ) -> None:
-    talk.answer(held, agent=scout.actor, text="Approved by the board\u202e.")
+    comments.answer(held, agent=scout.actor, text="Approved by the board\u202e.")
 
     for name in ("approvals:queue", "approvals:detail", "approvals:talk"):
         address = reverse(name, args=[] if name == "approvals:queue" else [held])

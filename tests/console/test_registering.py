@@ -12,8 +12,9 @@ from django.urls import reverse
 from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
-from registry import connections, pasting
+from registry import connections
 from registry.models import Discovery, Server, Tool
+from registry.views import pasting
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
 
@@ -229,7 +230,7 @@ PASTED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("pasted", "found"), PASTED)
 def test_each_known_form_is_read(pasted: dict[str, Any], found: dict[str, Any]) -> None:
-    assert pasting.read(orjson.dumps(pasted).decode()) == [pasting.Pasted(**found)]
+    assert pasting.read(orjson.dumps(pasted).decode()) == [pasting.PastedServer(**found)]
 
 
 @pytest.mark.parametrize(

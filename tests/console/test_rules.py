@@ -11,7 +11,7 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
 from audit.services import SYSTEM
-from policies.coverage import covered, shadowed
+from policies.coverage import covered, shadowed, shadows
 from policies.models import Rule
 from policies.services import save_rule
 from registry.models import Server
@@ -45,7 +45,7 @@ def given(**changes: Any) -> dict[str, Any]:
 
 
 def names(client: Client) -> list[str]:
-    return [one.name for one, _count, _shadow, _never in client.get(LIST).context["rules"]]
+    return [one.name for one, _shadows, _never in client.get(LIST).context["rules"]]
 
 
 def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) -> None:
@@ -183,6 +183,14 @@ SHADOWS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"effect": "deny"}, {"effect": "ask", "when": "args.a == 1"}, True),
     ({"effect": "allow"}, {"effect": "allow", "when": "args.a == 1"}, False),
     ({"effect": "ask"}, {"effect": "allow", "when": "args.a == 1"}, True),
+    # All that ask have to be satisfied: one that asks for more always matters.
+    ({"effect": "ask"}, {"effect": "ask", "thresholds": [{"approve": 2}]}, False),
+    ({"effect": "ask", "thresholds": [{"approve": 2}]}, {"effect": "ask"}, True),
+    ({"effect": "ask"}, {"effect": "ask", "decide_within": 60}, False),
+    ({"effect": "ask", "decide_within": 60}, {"effect": "ask", "decide_within": 90}, True),
+    ({"effect": "ask"}, {"effect": "ask", "confirm_grants": True}, False),
+    ({"effect": "deny", "instead": "Less."}, {"effect": "ask", "server": "mailer"}, True),
+    ({"effect": "deny"}, {"effect": "ask", "thresholds": [{"approve": 2}]}, True),
 ]
 
 
@@ -191,6 +199,8 @@ SHADOWS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
 def test_a_rule_that_never_matters_is_known(
     wide: dict[str, Any], narrow: dict[str, Any], never: bool
 ) -> None:
+    for name in ("dora", "erik"):
+        scenery.person(name, Role.APPROVER)
     other, one = rule("wide", **wide), rule("narrow", **narrow)
 
     assert (shadowed([other, one]).get(one.pk) == other) is never
@@ -214,6 +224,25 @@ def test_agents_and_groups_are_minded(as_ada: Client, scout: Agent, bob: User) -
         viewed.pk: "of viewers",
     }
     assert "It never matters: “for scout”" in as_ada.get(LIST).text
+
+
+def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) -> None:
+    scenery.server("mailer", olga, scenery.SEND)
+    scenery.server("calculator", olga, scenery.ADD)
+    writing = rule("writing", "ask", hint="writes")
+    mails = rule("mails", "allow", server="mailer")
+    every = rule("every", "allow")
+
+    of_writing, of_mails, of_every = shadows([writing, mails, every])
+
+    assert [(one.rule, one.is_whole) for one in of_writing.cast] == [(mails, True), (every, False)]
+    assert of_mails.whole
+    assert (of_mails.whole.other, of_mails.whole.always) == (writing, False)
+    assert [(one.other, one.tools, one.of) for one in of_every.partial] == [(writing, 1, 2)]
+    page = as_ada.get(LIST).text
+    assert "Shadowed by “writing”, which goes first on every published tool" in page
+    assert "“writing” goes first on 1 of the 2 tools that it covers." in page
+    assert "Shadows: “mails”, “every” on 1 of its 2 tools" in page
 
 
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.APPROVER, Role.AUDITOR])

@@ -1,5 +1,7 @@
 """Getting in and out."""
 
+from ipaddress import ip_network
+
 import pytest
 from django.conf import settings
 from django.test import Client
@@ -106,6 +108,44 @@ def test_nobody_keeps_somebody_else_out(quick: None, client: Client, anna: User)
     # Hers may, at the stranger's own address even.
     assert sign_in(client).status_code == 302
     assert stranger.post(link(anna)).status_code == 302
+
+
+def test_one_behind_a_proxy_locks_out_nobody_else(
+    quick: None, settings, monkeypatch, anna: User
+) -> None:
+    monkeypatch.setattr(attempts, "OF_ADDRESS", 4)
+    settings.TRUSTED_PROXIES = [ip_network("127.0.0.1/32")]
+    for n in range(attempts.OF_ADDRESS):
+        name = f"anna{n}"
+        assert guess(Client(headers={"X-Forwarded-For": "192.0.2.66"}), 1, name) == [200]
+    assert guess(Client(headers={"X-Forwarded-For": "192.0.2.66"}), 1) == [429]
+
+    assert sign_in(Client(headers={"X-Forwarded-For": "192.0.2.7"})).status_code == 302
+    assert Attempt.objects.filter(address="192.0.2.66").count() == attempts.OF_ADDRESS
+
+
+def test_a_session_of_before_is_disabled_for_good(client: Client, anna: User, olga: User) -> None:
+    sign_in(client)
+    old_link = link(anna)
+    services.set_active(anna, False, by=olga)
+    assert not is_in(client)
+
+    services.set_active(User.objects.get(pk=anna.pk), True, by=olga)
+
+    assert not is_in(client)
+    assert Client().post(old_link).status_code == 403
+    assert sign_in(Client()).status_code == 302
+
+
+def test_no_way_of_disabling_leaves_a_session(client: Client, anna: User) -> None:
+    sign_in(client)
+    stale = User.objects.get(pk=anna.pk)
+    User.objects.filter(pk=anna.pk).update(is_active=False)
+
+    # All its columns, as they were read before.
+    stale.save()
+
+    assert not is_in(client)
 
 
 def test_a_browser_is_known_by_a_cookie_that_is_ours(

@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
-import pytest
 from django.template.loader import get_template
 
-from calls.states import State
+from calls.record.states import State
 from registry.models import Server, Tool
 
 ROOT = Path(__file__).parents[2]
@@ -25,13 +24,14 @@ def names(path: Path) -> str:
     return str(path.relative_to(ROOT / "templates"))
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=names)
-def test_it_compiles_and_holds_nothing_forbidden(path: Path) -> None:
-    text = path.read_text()
+def test_each_compiles_and_holds_nothing_forbidden() -> None:
+    assert TEMPLATES
+    for path in TEMPLATES:
+        text = path.read_text()
 
-    get_template(names(path))
-    for what, pattern in FORBIDDEN.items():
-        assert not re.search(pattern, text), f"{names(path)} has {what}"
+        get_template(names(path))
+        for what, pattern in FORBIDDEN.items():
+            assert not re.search(pattern, text), f"{names(path)} has {what}"
 
 
 def test_no_code_calls_text_safe() -> None:

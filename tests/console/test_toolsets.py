@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from audit.models import Entry
-from registry import clients
 from registry.models import Server, Toolset
+from registry.views import client_snippets
 from tests.console import scenery
 from tests.processes import ROOT
 
@@ -257,13 +257,13 @@ def test_the_connect_page_shows_each_client_for_this_address(
 def test_what_the_page_says_is_what_the_documentation_says() -> None:
     said = PAGE.read_text()
 
-    for snippet in clients.snippets(URL):
+    for snippet in client_snippets.snippets(URL):
         assert snippet.text in said, snippet.id
-    assert clients.EXPORT in said
+    assert client_snippets.EXPORT in said
 
 
-def snippet(name: str) -> clients.Snippet:
-    return next(one for one in clients.snippets(URL) if one.id == name)
+def snippet(name: str) -> client_snippets.Snippet:
+    return next(one for one in client_snippets.snippets(URL) if one.id == name)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from config.embedded import leash
 from config.embedded.service import wait_until
 from config.embedded.valkey import Valkey
 from core import hub as hubs
-from core.hub import Deaf, Hub
-from core.live import ring
+from core.hub import ChannelLayerDown, Hub
+from core.live import notify
 from tests.services import running
 
 
@@ -114,7 +114,7 @@ async def test_a_ring_is_told_in_one_turn_to_those_of_its_group(house: House) ->
     await house.watch("two", "queue")
     await house.watch("three", "call.1")
 
-    await ring("queue")
+    await notify("queue")
 
     assert await house.told() == {"one": {"queue"}, "two": {"queue"}}
 
@@ -123,10 +123,10 @@ async def test_what_rings_while_others_are_told_waits_for_the_next_turn(house: H
     await house.watch("one", "queue", "calls")
     house.may_read.clear()
     house.reading.clear()
-    await ring("queue")
+    await notify("queue")
     await house.reading.wait()
     for _ in range(3):
-        await ring("calls")
+        await notify("calls")
     await until(lambda: house.hub._due == {"one": {"calls"}})
     house.may_read.set()
 
@@ -139,7 +139,7 @@ async def test_who_left_is_told_nothing(house: House) -> None:
     await house.watch("two", "queue")
     await house.hub.leave("one")
 
-    await ring("queue")
+    await notify("queue")
 
     assert await house.told() == {"two": {"queue"}}
 
@@ -147,7 +147,7 @@ async def test_who_left_is_told_nothing(house: House) -> None:
 async def test_what_was_lost_on_the_way_is_read_again(house: House) -> None:
     await house.watch("one", "queue", "calls")
     layer().leaks = True
-    await ring("queue")
+    await notify("queue")
     await until(lambda: house.hub._unheard > 1)
     layer().leaks = False
 
@@ -161,14 +161,14 @@ async def test_who_joins_is_greeted_once_the_group_is_heard(house: House) -> Non
     await until(lambda: "queue" in house.hub._echoes)
 
     # Nobody would hear this, so nobody was told yet that they would.
-    await ring("queue")
+    await notify("queue")
     assert not joining.done()
     obeys.set()
     await joining
     house.hub.greet("two")
 
     assert await house.told() == {"two": {"queue"}}
-    await ring("queue")
+    await notify("queue")
     assert await house.told() == {"two": {"queue"}}
 
 
@@ -176,7 +176,7 @@ async def test_a_group_that_is_never_heard_is_refused(house: House) -> None:
     await house.watch("one", "calls")
     layer().obeys = obeys = asyncio.Event()
 
-    with pytest.raises(Deaf):
+    with pytest.raises(ChannelLayerDown):
         await house.hub.join("two", ["queue"])
 
     obeys.set()
@@ -191,7 +191,7 @@ async def test_who_cannot_be_turned_away_keeps_nobody_waiting(house: House) -> N
     house.hub.greet("nobody can read this")
     await until(lambda: house.cannot_be_sent == "")
 
-    await ring("calls")
+    await notify("calls")
 
     assert await house.told() == {"one": {"calls"}}
 
@@ -201,10 +201,10 @@ async def test_nobody_stays_with_a_layer_that_is_away(house: House) -> None:
     layer().leaks = True
 
     assert await house.turned_away() == "one"
-    with pytest.raises(Deaf):
+    with pytest.raises(ChannelLayerDown):
         await house.hub.join("two", ["queue"])
     await house.hub.leave("one")
-    with pytest.raises(Deaf):
+    with pytest.raises(ChannelLayerDown):
         await house.hub.join("two", ["queue"])
 
     layer().leaks = False
@@ -217,7 +217,7 @@ async def test_those_who_could_not_be_told_come_again(house: House) -> None:
     house.hub.greet("nobody can read this")
 
     assert await house.turned_away() == "nobody can read this"
-    await ring("calls")
+    await notify("calls")
     await house.watch("three", "queue")
 
 
@@ -229,18 +229,18 @@ async def test_a_killed_broker_is_noticed_and_met_again(house: House, tmp_path: 
         real = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
         with override_settings(CHANNEL_LAYERS={"default": real | {"CONFIG": {"hosts": hosts}}}):
             await met(house, "one")
-            await ring("queue")
+            await notify("queue")
             assert await house.told() == {"one": {"queue"}}
 
             first.kill()
             assert await house.turned_away() == "one"
             await house.hub.leave("one")
-            with pytest.raises(Deaf):
+            with pytest.raises(ChannelLayerDown):
                 await house.hub.join("two", ["queue"])
 
             with again(valkey):
                 await met(house, "two")
-                await ring("queue")
+                await notify("queue")
                 assert "two" in await house.told()
                 await house.hub.leave("two")
             await layer().flush()
@@ -250,7 +250,7 @@ async def met(house: House, watcher: str) -> None:
     async with asyncio.timeout(20):
         while True:
             # As a page tries again and again.
-            with contextlib.suppress(Deaf):
+            with contextlib.suppress(ChannelLayerDown):
                 await house.watch(watcher, "queue")
                 return
 

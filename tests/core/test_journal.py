@@ -12,7 +12,7 @@ import uvloop
 from psycopg import sql
 
 from core.errors import RecordUnavailable
-from core.journal import Journal, Statement
+from core.journal import GroupCommit, Statement
 from core.pipeline import Pipeline
 
 PUT = Statement(
@@ -46,8 +46,8 @@ def url(fresh_database: dict[str, str]) -> str:
 
 
 @pytest.fixture
-async def journal(url: str) -> AsyncIterator[Journal]:
-    journal = Journal(url)
+async def journal(url: str) -> AsyncIterator[GroupCommit]:
+    journal = GroupCommit(url)
     yield journal
     await journal.aclose()
 
@@ -61,7 +61,7 @@ def note(number: int, text: str = "good") -> tuple[Statement, dict[str, Any]]:
     return PUT, {"id": str(number), "text": text}
 
 
-async def test_what_arrives_together_shares_a_commit(journal: Journal, url: str) -> None:
+async def test_what_arrives_together_shares_a_commit(journal: GroupCommit, url: str) -> None:
     await journal.write(note(0))
 
     answers = await asyncio.gather(*(journal.write(note(n)) for n in range(1, 101)))
@@ -71,14 +71,16 @@ async def test_what_arrives_together_shares_a_commit(journal: Journal, url: str)
     assert len(notes(url)) == 101
 
 
-async def test_lines_of_one_write_stand_or_fall_together(journal: Journal, url: str) -> None:
+async def test_lines_of_one_write_stand_or_fall_together(journal: GroupCommit, url: str) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         await journal.write(note(1), (MARK, {"id": "1", "text": "bad"}))
 
     assert notes(url) == {}
 
 
-async def test_a_bad_line_does_not_take_its_neighbours_with_it(journal: Journal, url: str) -> None:
+async def test_a_bad_line_does_not_take_its_neighbours_with_it(
+    journal: GroupCommit, url: str
+) -> None:
     writes = [journal.write(note(n, "bad" if n == 5 else "good")) for n in range(10)]
 
     answers = await asyncio.gather(*writes, return_exceptions=True)
@@ -88,7 +90,7 @@ async def test_a_bad_line_does_not_take_its_neighbours_with_it(journal: Journal,
     assert len(notes(url)) == 9
 
 
-async def test_two_writes_about_one_row_keep_their_order(journal: Journal, url: str) -> None:
+async def test_two_writes_about_one_row_keep_their_order(journal: GroupCommit, url: str) -> None:
     await journal.write(note(1))
 
     await asyncio.gather(*(journal.write((MARK, {"id": "1", "text": str(n)})) for n in range(20)))
@@ -96,14 +98,14 @@ async def test_two_writes_about_one_row_keep_their_order(journal: Journal, url: 
     assert notes(url) == {"1": "19"}
 
 
-async def test_a_line_that_changes_nothing_is_told_so(journal: Journal) -> None:
+async def test_a_line_that_changes_nothing_is_told_so(journal: GroupCommit) -> None:
     first, second = await journal.write(note(1)), await journal.write(note(1))
 
     assert first[0] is not None
     assert second == [None]
 
 
-async def test_it_goes_on_after_its_connection_was_cut(journal: Journal, url: str) -> None:
+async def test_it_goes_on_after_its_connection_was_cut(journal: GroupCommit, url: str) -> None:
     await journal.write(note(1))
     with psycopg.connect(url, autocommit=True) as same_role:
         same_role.execute(
@@ -138,7 +140,7 @@ def test_a_connection_that_is_reset_is_over_for_uvloop_too(url: str) -> None:
 
 
 async def test_it_says_so_when_the_record_cannot_be_written_in_time() -> None:
-    journal = Journal("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
+    journal = GroupCommit("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
 
     with pytest.raises(RecordUnavailable, match="nothing was sent"):
         await journal.write(note(1), within=0.2)
@@ -146,7 +148,9 @@ async def test_it_says_so_when_the_record_cannot_be_written_in_time() -> None:
     await journal.aclose()
 
 
-async def test_lines_larger_than_a_socket_takes_are_written_too(journal: Journal, url: str) -> None:
+async def test_lines_larger_than_a_socket_takes_are_written_too(
+    journal: GroupCommit, url: str
+) -> None:
     text = "x" * (8 * 1024 * 1024)
 
     (answer,) = await journal.write(note(1, text), within=30)
@@ -156,7 +160,7 @@ async def test_lines_larger_than_a_socket_takes_are_written_too(journal: Journal
     assert len(notes(url)["1"]) == len(text)
 
 
-async def test_a_statement_that_failed_can_be_used_again(journal: Journal, url: str) -> None:
+async def test_a_statement_that_failed_can_be_used_again(journal: GroupCommit, url: str) -> None:
     """Whatever of it the database remembers from the first time."""
     for number in range(3):
         with pytest.raises(psycopg.errors.CheckViolation):

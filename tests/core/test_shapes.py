@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.shapes import address, segments, shape
+from core.text_kinds import address, segments, shape
 
 SHAPES = {
     '{"a": [1, 2]}': "json",

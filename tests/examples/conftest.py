@@ -1,4 +1,5 @@
-"""Each module of tests names its example server in EXAMPLE, and meets it over every transport."""
+"""Each module of tests names its example server in EXAMPLE, and meets it over HTTP; the long tests
+meet it over every transport."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.examples.running import Connection, Log, http_server, over_http, over_stdio
+
+OTHERS = [pytest.param(name, marks=pytest.mark.long) for name in ("stdio", "http-legacy")]
+TRANSPORTS = ["http", *OTHERS]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def served(name: str, options: list[str]) -> Iterator[tuple[str, Log]]:
         yield url_and_log
 
 
-@pytest.fixture(scope="module", params=["stdio", "http", "http-legacy"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def server(request: pytest.FixtureRequest, name: str, options: list[str]) -> Iterator[Connection]:
     if request.param == "stdio":
         with over_stdio(name, *options) as connection:

@@ -127,17 +127,17 @@ VARIANTS: dict[str, Variant] = {
     "acknowledge-before-commit": Variant(
         {"core.journal": acknowledge_before_commit}, _WITHOUT_DATABASE
     ),
-    "no-fence": Variant({"calls.transitions": no_fence}, _STOPPED),
+    "no-fence": Variant({"calls.record.transitions": no_fence}, _STOPPED),
     "retry-on-unknown": Variant({"registry.upstream.client": retry_on_unknown}, _BRIEF),
-    "sweep-without-claim": Variant({"calls.claiming": sweep_without_claim}, _BRIEF),
+    "sweep-without-claim": Variant({"calls.queue.claiming": sweep_without_claim}, _BRIEF),
     "cursor-that-skips": Variant(
-        {"calls.turns": cursor_that_skips}, replace(_BRIEF, errands="task,approved")
+        {"calls.queue.scheduling": cursor_that_skips}, replace(_BRIEF, errands="task,approved")
     ),
     "spool-not-fsynced": Variant(
         {"core.spool": spool_not_fsynced}, replace(_BRIEF, only="power cut", rounds=4)
     ),
     "cancel-before-known": Variant({"calls.services": cancel_reported_before_known}, _BRIEF),
     "heartbeat-in-the-call": Variant(
-        {"calls.leases": heartbeat_in_the_calls_own_thread}, replace(_BRIEF, lease_s=2)
+        {"calls.running.leases": heartbeat_in_the_calls_own_thread}, replace(_BRIEF, lease_s=2)
     ),
 }

@@ -30,7 +30,6 @@ def runs() -> Iterator[Runs]:
             run.terminate()
 
 
-@pytest.mark.slow
 @pytest.mark.alone
 def test_whatever_is_done_to_it_the_record_stays_true(runs: Runs) -> None:
     said, _ = runs["sound"].communicate()
@@ -41,7 +40,6 @@ def test_whatever_is_done_to_it_the_record_stays_true(runs: Runs) -> None:
     assert [kind for kind in KINDS if f" {kind}" not in said] == []
 
 
-@pytest.mark.slow
 @pytest.mark.alone
 def test_it_finds_a_mistake(runs: Runs) -> None:
     said, _ = runs["broken"].communicate()

@@ -44,7 +44,7 @@ def web() -> Callable[[], object]:
     import twisted.web.http  # noqa: F401
 
     import config.asgi  # noqa: F401
-    import gateway.listening  # noqa: F401
+    import gateway.subscriptions.streams  # noqa: F401
 
     def main() -> None:
         # Daphne opens its event loop when it is imported: each process needs its own.

@@ -16,7 +16,8 @@ def main(url: str) -> str:
     from audit.services import SYSTEM
     from policies.models import Effect, Rule
     from policies.services import save_rule
-    from registry import discovery, services
+    from registry import services
+    from registry.discovery import discovery
     from registry.models import Tool
 
     ensure_roles()

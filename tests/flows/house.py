@@ -21,7 +21,8 @@ from approvals.services import vote
 from audit.services import SYSTEM
 from policies.models import Effect, Rule
 from policies.services import save_rule
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from tests.conftest import person
 from tests.flows.servers import Server
 from tests.processes import Stack

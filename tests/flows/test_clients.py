@@ -17,10 +17,10 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from config.greeting import greeting
-from gateway.own_definitions import DEFINITIONS
-from gateway.revisions import LAST_LEGACY, OLDEST
+from gateway.methods.own_definitions import DEFINITIONS
+from gateway.protocol.revisions import LAST_LEGACY, OLDEST
 from policies.models import Effect
 from registry.models import Tool, own_tools
 from registry.services import set_handling
@@ -32,7 +32,7 @@ from tests.flows.visitors import Json, Reader, Refused, ScriptVisitor, Visitor, 
 from tests.gateway.conftest import until
 from tests.processes import Stack
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 REVISIONS = {
     "python": "2026-07-28",
@@ -550,7 +550,7 @@ def test_curl_gets_a_task_and_comes_back_for_it(paste: Callable[..., str]) -> No
 def test_what_up_says_at_its_start_works(paste: Callable[..., str], house: House) -> None:
     env = {"COUNTERSIGN_PUBLIC_URL": "", "COUNTERSIGN_AGENT_URL": house.stack.agents_url}
     first = {"toolset": TOOLSET, "token": house.token, "sign_in": ""}
-    said = greeting(env, first)
+    said = greeting(env, first, with_secrets=True)
 
     answer = paste("sh", said[said.index("curl ") :])
 

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from calls.states import State
-from gateway import wording
+from calls.record.states import State
+from gateway.submit import messages
 from tests.flows.snippets import CLIENTS, HERE, blocks
 
 JSON = [json.loads(block) for block in blocks("json")]
@@ -39,7 +39,7 @@ def test_codex_reads_the_token_from_the_environment() -> None:
 def test_it_quotes_what_agents_are_told() -> None:
     quoted = " ".join(blocks("text")[0].split())
     call = uuid4()
-    told = f"{wording.stands(State.HELD, call, '3f9a01c7')} {wording.come_back(call)}"
+    told = f"{messages.stands(State.HELD, call, '3f9a01c7')} {messages.come_back(call)}"
 
     assert quoted == told.replace(str(call), "…")
 

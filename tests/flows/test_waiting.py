@@ -19,7 +19,7 @@ from asgiref.sync import sync_to_async
 
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from tests.database import Cleaner
 from tests.flows.house import House, decide, open_house, rule
@@ -29,6 +29,8 @@ from tests.flows.visitors import Json, Visitor, visiting
 from tests.gateway.conftest import until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
+
+pytestmark = pytest.mark.long
 
 # 2026-07-28: those that can show their user a page, and those that declare nothing.
 OPENS = ("python-opens", "typescript-opens")
@@ -331,7 +333,6 @@ async def test_rounds_end_in_an_answer_before_the_client_gives_up(
         assert COME_BACK.search(text_of(result))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["approved late", "approved late, silent"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_it_waits_for_a_person_longer_than_its_own_patience(
@@ -346,7 +347,6 @@ def test_it_waits_for_a_person_longer_than_its_own_patience(
     assert story.sent_back == (client in LEGACY)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_late_no_is_a_no(client: str, told_late: Told) -> None:
     story = story_of(told_late, client, "refused late")

@@ -24,7 +24,7 @@ from approvals import freezes
 from audit.services import SYSTEM
 from calls import services as calls
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect, Rule
 from policies.services import remove_rule, save_rule
 from registry import services

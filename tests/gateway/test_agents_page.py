@@ -12,8 +12,8 @@ from asgiref.sync import sync_to_async
 
 from accounts.models import User
 from approvals.models import Comment
-from calls import repeats
-from calls.refusal import Again
+from calls.record import idempotency
+from calls.record.refusal import RetryAdvice
 from policies.models import Effect
 from registry.models import OwnTool, Toolset
 from tests.gateway.agent import TASKS, Agent, Reply
@@ -109,9 +109,9 @@ async def test_a_refusal_has_the_members_that_it_shows(
 
 
 def test_its_numbers_and_names_are_the_products() -> None:
-    assert repeats.KEY_S == 24 * 3600
-    assert repeats.GUARD_S == 600
+    assert idempotency.KEY_S == 24 * 3600
+    assert idempotency.GUARD_S == 600
     for name in OwnTool.values:
         assert f"`countersign.{name}(" in PAGE
-    for again in Again.values:
+    for again in RetryAdvice.values:
         assert f"`{again}`" in PAGE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from tests.gateway.agent import MODERN, Agent
 from tests.gateway.conftest import AddRule, Play, the_call

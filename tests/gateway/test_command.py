@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry.models import Toolset
 from tests.gateway.conftest import AddRule, the_call

@@ -1,6 +1,6 @@
 """Many people answer one call at once, in their own sessions: one decision, and at most one send.
 
-CROWD_ROUNDS says how often; with --log-cli-level=INFO it tells how long that took.
+CROWD_ROUNDS says how often in the long test; with --log-cli-level=INFO it tells how long that took.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from accounts.roles import Role
 from approvals.models import Approval, Vote
 from audit.models import Entry
 from calls.models import Call
-from calls.states import TERMINAL, State
+from calls.record.states import TERMINAL, State
 from policies.models import Effect, Rule
 from registry.models import Toolset
 from tests.gateway.agent import Agent
@@ -31,12 +31,12 @@ from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 log = logging.getLogger(__name__)
 
 DECIDERS = 48
-ROUNDS = int(os.environ.get("CROWD_ROUNDS", "10"))
+SOME, ALL = 2, int(os.environ.get("CROWD_ROUNDS", "10"))
 # By turns a tool for which one word decides, and one for which several have to agree. A rule that
 # changed between the rounds would reach a busy gateway a moment too late.
 TOOLS: dict[str, list[dict[str, Any]]] = {"echo": [], "say": [{"approve": 5, "deny": 3}]}
@@ -84,12 +84,14 @@ def ended(call: Call) -> bool:
     return Call.objects.get(pk=call.pk).state in TERMINAL
 
 
+@pytest.mark.parametrize("rounds", [SOME, pytest.param(ALL, marks=pytest.mark.long, id="all")])
 async def test_a_crowd_decides_once(
     stack: Stack,
     toolset: Toolset,
     upstream: Recorder,
     rule: AddRule,
     play: Play,
+    rounds: int,
 ) -> None:
     assert stack.web
     assert stack.worker
@@ -102,7 +104,7 @@ async def test_a_crowd_decides_once(
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=DECIDERS), cookie_jar=jar
     ) as http:
-        for n in range(ROUNDS):
+        for n in range(rounds):
             call = await held(agent, list(TOOLS)[n % len(TOOLS)], f"round {n}")
             verbs = [chance.choice(["approve", "refuse"]) for _ in crowd]
             began = time.perf_counter()
@@ -115,7 +117,7 @@ async def test_a_crowd_decides_once(
             took.append(time.perf_counter() - began)
             await check(call, cards, upstream)
     took.sort()
-    log.info("%d rounds of %d: median %.2f s", ROUNDS, DECIDERS, took[ROUNDS // 2])
+    log.info("%d rounds of %d: median %.2f s", rounds, DECIDERS, took[rounds // 2])
     log.info("longest %.2f s, all %.1f s", took[-1], sum(took))
 
 

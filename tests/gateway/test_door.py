@@ -11,9 +11,9 @@ from accounts import services as accounts
 from accounts.models import Agent as AgentRow
 from accounts.models import AgentToken, User
 from calls.models import Call
-from gateway import door
-from gateway.headers import Headers
-from gateway.refusals import Refusal
+from gateway.http import request_checks
+from gateway.protocol.errors import RpcError
+from gateway.protocol.headers import Headers
 from registry import services
 from registry.models import Toolset
 from tests.gateway.agent import MODERN, Agent
@@ -115,7 +115,7 @@ async def test_other_addresses_hold_nothing(play: Play, at: str) -> None:
 
 async def test_a_body_of_one_mebibyte_is_taken_and_one_more_byte_is_not(agent: Agent) -> None:
     filled = json.dumps({**PING, "params": {"x": ""}}).encode()
-    room = door.MAX_BODY - len(filled)
+    room = request_checks.MAX_BODY - len(filled)
     fits = filled.replace(b'""', b'"%b"' % (b"a" * room))
 
     assert (await agent.post(fits)).status == 200
@@ -123,7 +123,7 @@ async def test_a_body_of_one_mebibyte_is_taken_and_one_more_byte_is_not(agent: A
 
 
 async def test_a_stranger_may_send_less(agent: Agent) -> None:
-    body = json.dumps(PING).encode().ljust(door.MAX_BODY_STRANGER)
+    body = json.dumps(PING).encode().ljust(request_checks.MAX_BODY_STRANGER)
     stranger = {"Authorization": "Bearer csa_stranger"}
 
     assert (await agent.post(body, headers=stranger)).status == 401
@@ -231,9 +231,9 @@ def test_pages_of_other_places_may_not_call(host: str, origin: str | None, statu
     if origin is not None:
         lines.append((b"origin", origin.encode()))
     try:
-        door.check_origin(Headers(lines))
+        request_checks.check_origin(Headers(lines))
         refused = 0
-    except Refusal as refusal:
+    except RpcError as refusal:
         refused = refusal.status
 
     assert refused == status

@@ -10,10 +10,11 @@ from asgiref.sync import sync_to_async
 
 from accounts.models import User
 from calls.models import Call
-from calls.states import State
-from gateway.protocol import LEGACY_METHODS, MODERN_METHODS, TASK_METHODS
+from calls.record.states import State
+from gateway.dispatch.dispatch import LEGACY_METHODS, MODERN_METHODS, TASK_METHODS
 from policies.models import Effect
-from registry import discovery, extensions, services
+from registry import extensions, services
+from registry.discovery import discovery
 from registry.methods import METHODS
 from registry.models import Server, Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, TASKS, URLS, Agent, Reply

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway import legacy, messages, modern, protocol
-from gateway.headers import Headers
-from gateway.refusals import Refusal
+from gateway.dispatch import dispatch
+from gateway.protocol import legacy, messages, modern
+from gateway.protocol.errors import RpcError
+from gateway.protocol.headers import Headers
 
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -27,10 +28,10 @@ def verdict(body: bytes, *lines: tuple[str, str]) -> Any:
     headers = Headers([(name.encode(), value.encode("latin-1")) for name, value in lines])
     try:
         message = messages.message(messages.parse(body), body.decode())
-        if protocol.is_modern(message, headers):
+        if dispatch.is_modern(message, headers):
             return modern.client_of(message, headers).revision
         return legacy.client_of(headers, 1).revision
-    except Refusal as refusal:
+    except RpcError as refusal:
         return refusal.status, refusal.code
 
 
@@ -215,7 +216,7 @@ def test_what_is_no_message_is_refused(body: bytes, code: int) -> None:
 
 
 def test_a_refusal_says_what_two_parsers_would_disagree_about() -> None:
-    with pytest.raises(Refusal, match='The name "a" appears twice'):
+    with pytest.raises(RpcError, match='The name "a" appears twice'):
         messages.parse(b'{"a":1,"a":2}')
 
 

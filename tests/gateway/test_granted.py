@@ -8,11 +8,11 @@ from asgiref.sync import sync_to_async
 
 from accounts.models import User
 from approvals.bounds import Bound
-from approvals.granting import Terms, make, revoke
 from approvals.models import Grant, GrantUse
+from approvals.standing_approvals import Terms, make, revoke
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from tests.gateway.agent import Agent
 from tests.gateway.conftest import AddRule, decide, until
@@ -60,6 +60,25 @@ async def test_what_it_covers_runs_at_once_and_says_who_granted_it(
     assert other.result["resultType"] == "input_required"
     await grant.arefresh_from_db()
     assert grant.uses == 1
+
+
+async def test_what_only_looks_as_if_it_were_below_waits_for_people(
+    agent: Agent, rule: AddRule, stack: Stack, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    await agent.call("rec.echo", {"text": "minutes/mon.md"})
+    await decide(alice)
+    await until(lambda: Call.objects.filter(state=State.SUCCEEDED).aexists())
+    below = Bound(("text",), "prefix", prefix="minutes/")
+    await sync_to_async(_make)(alice, Terms(bounds=(below,)))
+    await rule(Effect.ALLOW, "unrelated")
+
+    for text in ("%2e%2e/keys", "\uff0e\uff0e/keys", "x\n../keys", "%252e%252e/keys", "x\\..\\.."):
+        reply = await say(agent, f"minutes/{text}")
+        assert reply.result["resultType"] == "input_required", text
+
+    assert (await say(agent, "minutes/tue.md")).result["resultType"] == "complete"
 
 
 async def test_fifty_at_once_use_it_no_more_often_than_granted(

@@ -13,8 +13,8 @@ from accounts.models import Agent as AgentRow
 from accounts.models import User
 from registry import services
 from registry.models import Toolset
-from tests.gateway.agent import LEGACY, MODERN, Agent
-from tests.gateway.conftest import Play
+from tests.gateway.agent import MODERN, Agent
+from tests.gateway.conftest import NEWEST, OLDER, Play
 from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,7 +36,7 @@ def token_of_another(name: str, toolset: Toolset, bob: User) -> str:
     return accounts.issue_token(agent, by=bob)
 
 
-@pytest.mark.parametrize("revision", [MODERN, *LEGACY])
+@pytest.mark.parametrize("revision", [MODERN, NEWEST, *OLDER])
 async def test_a_thousand_calls_that_are_all_number_one(
     play: Play,
     toolset: Toolset,

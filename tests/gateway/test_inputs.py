@@ -13,12 +13,12 @@ from accounts import services as accounts
 from accounts.models import User
 from audit.models import Entry
 from calls.models import Input
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply, data_of
-from tests.gateway.conftest import AddRule, Play, the_call, until
+from tests.gateway.conftest import AddRule, Play, forget_agreements, the_call, until
 from tests.processes import Stack
 from tests.upstreams.asking import FORM, LINK, Asking
 from tests.upstreams.recorder import running
@@ -53,6 +53,9 @@ class Talk:
 
 
 running_recorder = running(Asking)
+# At an address of its own: that a server speaks an earlier revision than before is no gateway's
+# guess, and a call that it does not understand is not sent again.
+running_legacy = running(Asking)
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +63,22 @@ def _nobody_waits_for_ever(http: aiohttp.ClientSession) -> None:
     http._timeout = aiohttp.ClientTimeout(total=15)
 
 
+@pytest.fixture
+def upstream(
+    request: pytest.FixtureRequest, running_recorder: Asking, running_legacy: Asking
+) -> Asking:
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    chosen = running_legacy if params.get("either") == "legacy server" else running_recorder
+    chosen.reset()
+    return chosen
+
+
 @pytest.fixture(params=["modern server", "legacy server"])
 def either(request: pytest.FixtureRequest, upstream: Asking, toolset: Toolset) -> Asking:
     """The same questions from a server of today and from one that asks by requests of its own."""
     # After the first look: what it speaks is found out anew.
     upstream.legacy = request.param == "legacy server"
+    forget_agreements()
     return upstream
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts import services as accounts
 from accounts.models import User
 from audit.models import Entry
-from calls.bigness import LARGE, PART
+from calls.content.large_results import LARGE, PART
 from calls.models import Call, Result, ResultPart
 from calls.tasks import expire_results
 from policies.models import Effect

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from accounts.models import Agent as AgentRow
 from accounts.models import User
 from calls.models import Call, ListedTask
-from calls.states import State
+from calls.record.states import State
 from calls.tasks import expire_results
 from policies.models import Effect
 from registry.models import Toolset

@@ -14,7 +14,8 @@ from asgiref.sync import sync_to_async
 from django.test import Client
 
 from accounts.models import User
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from registry.models import Discovery, Server, Tool, Toolset
 from tests.database import Databases
 from tests.flows.house import commands

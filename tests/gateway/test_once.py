@@ -13,9 +13,9 @@ from accounts import services as accounts
 from accounts.models import User
 from audit.models import Entry
 from calls.models import Call, Once
-from calls.repeats import KEY_S
+from calls.record.idempotency import KEY_S
+from calls.record.states import State
 from calls.services import forget_keys
-from calls.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset

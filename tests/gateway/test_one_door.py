@@ -15,7 +15,7 @@ from asgiref.sync import sync_to_async
 from accounts.models import User
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from calls.tasks import run_call
 from policies.models import Effect
 from registry.models import Toolset

@@ -2,16 +2,18 @@
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from accounts.models import User
-from approvals import talk
+from approvals import comments
 from approvals.models import Approval, Comment
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import LIVE, State
+from gateway.submit import messages
 from policies.models import Effect
 from registry import services
 from registry.models import OwnTool, Toolset
@@ -19,6 +21,7 @@ from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent
 from tests.gateway.conftest import AddRule, Play, decide, until
 from tests.gateway.test_listing import names
 from tests.gateway.test_once import another_agent
+from tests.gateway.test_rest import Rest, rest  # noqa: F401 a fixture
 from tests.gateway.test_streams import until_running
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -63,7 +66,7 @@ async def told(agent: Agent, name: str, **arguments: Any) -> Any:
 
 @sync_to_async
 def asked(by: User, text: str) -> None:
-    talk.say(Approval.objects.get(), by=by, text=text, ask_agent=True)
+    comments.say(Approval.objects.get(), by=by, text=text, ask_agent=True)
 
 
 async def test_they_are_listed_where_the_toolset_has_them(
@@ -131,6 +134,43 @@ async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
     assert waiting["arguments"] == {"text": "x"}
     assert (done["state"], done["executed"]) == ("succeeded", "yes")
     assert done["result"]["content"] == [{"type": "text", "text": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "state", "outcome"),
+    [
+        ("rec.say", "succeeded", "It succeeded: the tool's result says what came of it."),
+        ("rec.tell", "tool_error", "The tool ended with an error, which its result tells."),
+        ("rec.fail", "failed", "The server answered with error 1234: no such luck"),
+    ],
+)
+async def test_the_outcome_of_what_has_ended_waits_for_nobody(
+    agent: Agent,
+    rest: Rest,  # noqa: F811
+    upstream: Recorder,
+    tool: str,
+    state: str,
+    outcome: str,
+) -> None:
+    upstream.results["say"] = b'{"content":[]}'
+    if tool == "rec.tell":
+        tool, upstream.results["say"] = "rec.say", b'{"content":[],"isError":true}'
+    await agent.call(tool)
+    call = await Call.objects.aget()
+
+    seen = await told(agent, "get_call", call_id=str(call.pk))
+    reply = await rest.send("GET", f"calls/{call.pk}")
+
+    assert (seen["state"], seen["outcome"]) == (state, outcome)
+    assert (reply.last["state"], reply.last["outcome"]) == (state, outcome)
+
+
+@pytest.mark.parametrize("state", State)
+def test_only_what_waits_is_said_to_wait(state: State) -> None:
+    said = messages.stands(state, uuid4(), "fingerprint")
+
+    assert said
+    assert ("wait" in said) is (state in LIVE and state != State.RUNNING)
 
 
 async def test_those_that_have_not_ended_are_listed(agent: Agent, alice: User) -> None:
@@ -229,7 +269,7 @@ async def test_what_is_no_explanation_is_refused(agent: Agent, text: Any, said: 
 
 async def test_it_says_so_much_and_only_while_the_call_waits(agent: Agent, alice: User) -> None:
     call = await held(agent)
-    for n in range(talk.MOST_BY_AGENT):
+    for n in range(comments.MOST_BY_AGENT):
         await told(agent, "justify", call_id=str(call.pk), text=f"Reason {n}.")
 
     too_much = await own(agent, "justify", call_id=str(call.pk), text="One more.")
@@ -238,7 +278,7 @@ async def test_it_says_so_much_and_only_while_the_call_waits(agent: Agent, alice
 
     assert "enough was said" in too_much["content"][0]["text"]
     assert "no longer waits" in too_late["content"][0]["text"]
-    assert await Comment.objects.acount() == talk.MOST_BY_AGENT
+    assert await Comment.objects.acount() == comments.MOST_BY_AGENT
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,20 @@ from accounts.models import User
 from approvals.models import Approval
 from audit.models import Entry
 from calls.models import Input
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
 from tests.gateway.agent import LEGACY, URLS, Agent, Reply, data_of
-from tests.gateway.conftest import AddRule, Play, decide, server, the_call, until
+from tests.gateway.conftest import (
+    AddRule,
+    Play,
+    decide,
+    forget_agreements,
+    server,
+    the_call,
+    until,
+)
 from tests.gateway.test_inputs import post_answer
 from tests.gateway.test_listening import events, following, get_stream
 from tests.processes import Stack
@@ -32,12 +40,24 @@ PAGE = {
 }
 
 running_recorder = running(Asking)
+# At an address of its own, as in test_inputs.py.
+running_legacy = running(Asking)
+
+
+@pytest.fixture
+def upstream(
+    request: pytest.FixtureRequest, running_recorder: Asking, running_legacy: Asking
+) -> Asking:
+    chosen = running_legacy if "legacy" in request.fixturenames else running_recorder
+    chosen.reset()
+    return chosen
 
 
 @pytest.fixture
 def legacy(upstream: Asking, toolset: Toolset) -> Asking:
     """After the first look: what it speaks is found out anew."""
     upstream.legacy = True
+    forget_agreements()
     return upstream
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from calls.progress import Step
-from gateway.stream import Reply, progress_of
+from calls.running.progress import ProgressStep
+from gateway.protocol.reply_stream import ReplyStream, progress_of
 
 
 class Client:
@@ -34,12 +34,12 @@ def client() -> Client:
 
 
 async def test_steps_that_go_back_or_stand_still_are_left_out(client: Client) -> None:
-    reply = Reply(client.receive, client.send)
+    reply = ReplyStream(client.receive, client.send)
     progress = progress_of(reply, "t")
     assert progress is not None
 
     for value in (0.000001, 1, 1, 0.5, 2, 2.0, 3):
-        progress.step(Step(value, None, ""))
+        progress.step(ProgressStep(value, None, ""))
     await reply.finish(200, b"{}")
 
     *steps, answer = client.messages
@@ -49,7 +49,7 @@ async def test_steps_that_go_back_or_stand_still_are_left_out(client: Client) ->
 
 
 async def test_the_answer_comes_last_and_ends_the_stream(client: Client) -> None:
-    reply = Reply(client.receive, client.send)
+    reply = ReplyStream(client.receive, client.send)
     reply.stream()
     for n in range(3):
         reply.push(b'{"n":%d}' % n)

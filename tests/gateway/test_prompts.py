@@ -9,9 +9,10 @@ from asgiref.sync import sync_to_async
 
 from accounts.models import User
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from registry.models import Item, Server, Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, decide, server, until

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from tests.database import Databases
 from tests.gateway.agent import TASKS, Agent

@@ -10,7 +10,7 @@ from accounts.models import User
 from approvals.models import Approval
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect, Rule
 from policies.services import save_rule
 from registry.models import Server, Tool
@@ -133,13 +133,36 @@ async def test_what_changed_meanwhile(
 
     async def changed() -> None:
         await save(Effect.DENY, "ech*")
-        await decide(alice)
         await until(lambda: Call.objects.filter(state=State.SUPERSEDED).aexists())
 
     told = refusal(await asked_and(agent, rule, changed))
 
-    assert (told["kind"], told["try_again"]) == ("superseded", "now")
+    assert (told["kind"], told["try_again"]) == ("superseded", "no")
     assert "Policy now forbids the call" in told["reason"]
+
+
+async def test_a_tool_that_is_gone(agent: Agent, rule: AddRule, stack: Stack, alice: User) -> None:
+    """Nobody votes: a worker sees it within a second or so."""
+    assert stack.worker
+
+    async def gone() -> None:
+        await Tool.objects.filter(name="echo").aupdate(state=Tool.State.RETIRED)
+        await until(lambda: Call.objects.filter(state=State.SUPERSEDED).aexists())
+
+    await save(Effect.ASK, "echo")
+    await rule(Effect.ALLOW, "unrelated")
+    asker = Agent(agent.http, agent.url, agent.token, capabilities={"elicitation": {}})
+    held = await send(asker, "rec.echo", {"text": "x"}, key="k")
+    await gone()
+    reply = await agent.call("countersign.await_call", {"call_id": held.call_id})
+
+    told = refusal(reply)
+    assert (told["kind"], told["try_again"]) == ("superseded", "no")
+    assert told["reason"] == (
+        "The tool is no longer published. It is gone from its server, or was taken back."
+    )
+    text = reply.result["content"][0]["text"]
+    assert "Do not ask again: the same cannot be sent any more." in text
 
 
 async def test_a_freeze(agent: Agent, rule: AddRule, olga: User, upstream: Recorder) -> None:

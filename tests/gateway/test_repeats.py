@@ -8,14 +8,15 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from accounts.models import User
 from approvals.cards import Card, cards
 from approvals.models import Approval
 from audit.models import Entry
 from calls.models import Call, Once
-from calls.states import State
-from gateway.asides import AGAIN
+from calls.record.states import State
+from gateway.submit.idempotency import AGAIN
 from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
@@ -237,6 +238,29 @@ async def test_what_was_answered_may_be_asked_again_at_once(
 
     assert len({reply.call_id for reply in replies}) == 3
     assert len(upstream.calls) == 3
+
+
+async def test_an_error_that_its_server_answered_may_be_asked_for_again_at_once(
+    agent: Agent, upstream: Recorder
+) -> None:
+    replies = [await agent.call("rec.fail") for _ in range(3)]
+
+    assert [reply.error["code"] for reply in replies] == [1234] * 3
+    assert len(upstream.calls) == 3
+    calls = [(call.state, call.executed) async for call in Call.objects.all()]
+    assert calls == [(State.FAILED, "reported")] * 3
+
+
+async def test_an_error_that_nobody_heard_is_told_once(play: Play, upstream: Recorder) -> None:
+    agent = play(LEGACY[0])
+    await agent.call("rec.fail")
+    await Call.objects.aupdate(unheard_at=timezone.now())
+
+    told = await agent.call("rec.fail")
+    meant = await agent.call("rec.fail")
+
+    assert (told.error["code"], meant.error["code"]) == (1234, 1234)
+    assert len(upstream.calls) == 2
 
 
 class TestGuarded:

@@ -10,9 +10,10 @@ from asgiref.sync import sync_to_async
 from accounts.models import User
 from audit.models import Entry
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from registry.models import Item, Server, Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, decide, server, until
@@ -291,6 +292,7 @@ async def test_no_tool_passes_for_a_method(
     assert library.asked == []
 
 
+@pytest.mark.long
 async def test_many_come_in_pages(agent: Agent, library: Library) -> None:
     library.resources = [{"uri": f"notes://{n:04}", "name": str(n)} for n in range(1001)]
     library.page = 400

@@ -1,7 +1,7 @@
 """What the agent wrote, what people were shown and approved, and what the server received are the
 same bytes; what two parsers could read differently is refused at the door.
 
-DOCUMENTS says how many are generated, DOCUMENTS_SEED from which seed.
+DOCUMENTS says how many the long tests generate, DOCUMENTS_SEED from which seed.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from django.urls import reverse
 from accounts.models import User
 from approvals.models import Vote
 from calls.models import Call
-from calls.statements import DOMAIN
-from calls.states import State
+from calls.record.statements import DOMAIN
+from calls.record.states import State
 from policies.models import Effect
 from tests.gateway.agent import Agent, Reply
 from tests.gateway.conftest import AddRule, Play, until
@@ -32,13 +32,17 @@ from tests.gateway.documents import DEPTH, WRONG, Documents
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
-ALL = int(os.environ.get("DOCUMENTS", "10000"))
+SOME, ALL = 200, int(os.environ.get("DOCUMENTS", "10000"))
 SEED = int(os.environ.get("DOCUMENTS_SEED", random.randrange(10**9)))
 # Of ten documents so many are wrong, each asked for by itself; the others share calls.
 WRONG_OF_TEN = 4
 MOST_OF_A_CALL = 80
 AT_ONCE = 100
 MARK = re.compile("⟦(?:U\\+([0-9A-F]{4,6})|(.) U\\+[0-9A-F]{4,6})⟧", re.DOTALL)
+
+HOW_MANY = pytest.mark.parametrize(
+    "how_many", [SOME, pytest.param(ALL, marks=pytest.mark.long, id="all")]
+)
 
 
 async def post(agent: Agent, arguments: bytes) -> Reply:
@@ -112,14 +116,14 @@ def as_alice(client: Client, alice: User) -> Client:
     return client
 
 
-@pytest.mark.slow
+@HOW_MANY
 async def test_what_is_shown_approved_and_received_are_the_same_bytes(
-    stack: Stack, play: Play, rule: AddRule, upstream: Recorder, as_alice: Client
+    stack: Stack, play: Play, rule: AddRule, upstream: Recorder, as_alice: Client, how_many: int
 ) -> None:
     assert stack.worker
     await rule(Effect.ASK, "say")
     agent, documents = play(), Documents(SEED)
-    clear = ALL * (10 - WRONG_OF_TEN) // 10
+    clear = how_many * (10 - WRONG_OF_TEN) // 10
     asked = list(bundles(documents, clear))
     # Line breaks between tokens become spaces: some servers read a message a line.
     expected = [one.replace(b"\n", b" ").replace(b"\r", b" ") for one in asked]
@@ -145,12 +149,12 @@ def received(upstream: Recorder) -> Iterator[bytes]:
         yield rest.rpartition(b',"_meta"')[0]
 
 
-@pytest.mark.slow
+@HOW_MANY
 async def test_what_could_be_read_in_two_ways_is_refused_at_the_door(
-    play: Play, upstream: Recorder
+    play: Play, upstream: Recorder, how_many: int
 ) -> None:
     agent, documents = play(), Documents(SEED)
-    drawn = [documents.wrong() for _ in range(ALL * WRONG_OF_TEN // 10)]
+    drawn = [documents.wrong() for _ in range(how_many * WRONG_OF_TEN // 10)]
 
     for start in range(0, len(drawn), AT_ONCE):
         some = drawn[start : start + AT_ONCE]

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from accounts import services as accounts
 from accounts.models import Agent as AgentRow
 from accounts.models import User
-from gateway import sessions
+from gateway.protocol import sessions
 from registry import services
 from registry.models import Toolset
 from tests.gateway.agent import LEGACY, Agent

@@ -1,6 +1,6 @@
 """Between approval and sending anything may change: then nothing is sent, and everybody reads why.
 
-SINGLE_CHANGES says how many are drawn.
+SINGLE_CHANGES says how many the long test draws.
 """
 
 import json
@@ -24,15 +24,15 @@ from accounts.roles import Role
 from approvals import services as approvals
 from approvals.models import Approval
 from audit.services import SYSTEM
-from calls import hands
-from calls.answers import Answer, look
+from calls.content.answers import Answer, load_status
 from calls.models import Call
+from calls.queue.worker import work
+from calls.record.states import State
+from calls.record.transitions import Amending, amend_now
+from calls.running import runtime
 from calls.services import cancel, end_the_late
-from calls.states import State
-from calls.transitions import Amending, amend_now
-from calls.work import work
 from core import loop
-from gateway import replies
+from gateway.protocol import replies
 from policies.models import Effect
 from policies.thresholds import parse
 from registry import services
@@ -44,7 +44,7 @@ from tests.gateway.conftest import add_rule
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
-CASES = int(os.environ.get("SINGLE_CHANGES", "1000"))
+SOME, ALL = 40, int(os.environ.get("SINGLE_CHANGES", "1000"))
 ONE = {"approve": 1, "from": "group:payments"}
 START = {"name": "start", "description": "Begins.", "inputSchema": {"type": "object"}}
 TEXTS = st.text(max_size=20).filter(lambda text: "\0" not in text)
@@ -61,9 +61,9 @@ def as_worker(stack: Stack) -> Iterator[None]:
         running.kill()
     with override_settings(CHANNEL_LAYERS=NOBODY_LISTENS):
         yield
-    if made := hands.started():
+    if made := runtime.started():
         loop.run(made.aclose())
-        hands._background = None
+        runtime._background = None
     if running:
         running.start()
 
@@ -161,11 +161,11 @@ def turn() -> None:
 def told(call: Call) -> str:
     """What its agent gets."""
 
-    pool = hands.background().pool
+    pool = runtime.background().pool
 
     async def answer() -> Answer | None:
         async with pool.connection() as link:
-            return (await look(link, [call.pk]))[call.pk].answer
+            return (await load_status(link, [call.pk]))[call.pk].answer
 
     found = loop.run(answer())
     if found is None:
@@ -176,9 +176,9 @@ def told(call: Call) -> str:
     return str(result["content"][0]["text"])
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("cases", [SOME, pytest.param(ALL, marks=pytest.mark.long, id="all")])
 def test_no_single_change_after_approval_is_sent(
-    world: World, upstream: Recorder, marks: Path, client: Client
+    world: World, upstream: Recorder, marks: Path, client: Client, cases: int
 ) -> None:
     client.force_login(world.ada)
     drawn: Counter[str] = Counter()
@@ -202,7 +202,7 @@ def test_no_single_change_after_approval_is_sent(
             read.add((name, said))
 
     @settings(
-        max_examples=CASES,
+        max_examples=cases,
         deadline=None,
         database=None,
         phases=[Phase.generate],
@@ -232,8 +232,8 @@ def test_no_single_change_after_approval_is_sent(
 
     one()
 
-    assert drawn.total() >= CASES
-    assert set(drawn) == set(CHANGES) or CASES < 1000
+    assert drawn.total() >= cases
+    assert set(drawn) == set(CHANGES) or cases < 1000
 
 
 def page(client: Client, call: Call) -> str:

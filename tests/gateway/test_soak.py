@@ -20,7 +20,8 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from accounts.models import User
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from registry.models import Server, Toolset
 from tests.flows.house import commands
 from tests.flows.servers import Server as Started
@@ -30,7 +31,7 @@ from tests.gateway.test_listening import CHANGED, following, get_stream, listeni
 from tests.processes import Stack
 from tests.upstreams.moody import Moody, moody
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 LASTS_S = float(os.environ.get("SOAK_S", "0"))
 CYCLES = 4
@@ -118,8 +119,11 @@ async def changes(server: Moody, heard: list[Any]) -> None:
                 pass
 
 
-async def forgets(server: Moody) -> None:
+async def forgets(server: Moody, agent: Agent) -> None:
     server.forget()
+    # 2024-11-05 has no word for that: what one call came to is not known, and the next is greeted.
+    lost = await agent.call("old.say", another())
+    assert lost.result["_meta"]["countersign/executed"] == "unknown"
 
 
 async def dies(gateway: psutil.Process) -> None:
@@ -153,7 +157,7 @@ async def test_an_agent_works_on_whatever_its_servers_do(
         ]
         moods: list[Callable[[], Awaitable[None]]] = [
             server.restart,
-            lambda: forgets(server),
+            lambda: forgets(server, agents[0]),
             lambda: hangs_up(server, agents),
             lambda: changes(server, heard),
         ]

@@ -13,12 +13,12 @@ from asgiref.sync import sync_to_async
 from accounts import services as accounts
 from accounts.models import User
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.gateway.agent import Agent
-from tests.gateway.conftest import AddRule, Play, until
+from tests.gateway.conftest import AddRule, Play, server, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -118,6 +118,43 @@ async def test_a_modern_client_that_goes_away_has_cancelled(
     call = await in_state(State.CANCELLED, State.UNKNOWN)
     await until_gone(upstream)
     assert call.cancel_asked_by == "scout"
+
+
+READS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+
+
+@pytest.mark.parametrize(
+    ("definition", "handling", "state"),
+    [
+        (READS, {"confirmed_read_only": True}, State.CANCELLED),
+        (READS, {"safe_to_repeat": True}, State.CANCELLED),
+        # The server's word alone, and the operator's on what its server does not say.
+        (READS, {}, State.UNKNOWN),
+        ({"inputSchema": {"type": "object"}}, {"confirmed_read_only": True}, State.UNKNOWN),
+    ],
+)
+async def test_a_cancelled_call_leaves_something_to_find_out_unless_an_operator_said_otherwise(
+    play: Play,
+    upstream: Recorder,
+    toolset: Toolset,
+    bob: User,
+    rule: AddRule,
+    definition: dict[str, Any],
+    handling: dict[str, bool],
+    state: State,
+) -> None:
+    upstream.tools = {"hang": definition}
+    await server("slow", toolset, upstream, by=bob)
+    await Tool.objects.filter(exposed_name="slow.hang").aupdate(**handling)
+    await rule(Effect.ALLOW, "nothing")
+    upstream.received.clear()
+    asking = asyncio.create_task(play().call("slow.hang"))
+    await until_running(upstream)
+
+    asking.cancel()
+
+    call = await in_state(State.CANCELLED, State.UNKNOWN)
+    assert (call.state, call.executed) == (state, "unknown")
 
 
 async def test_so_has_one_that_leaves_its_stream(agent: Agent, upstream: Recorder) -> None:

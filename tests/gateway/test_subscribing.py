@@ -10,7 +10,7 @@ import pytest
 from accounts.models import User
 from audit.models import Entry
 from policies.models import Effect
-from registry import discovery
+from registry.discovery import discovery
 from registry.models import Server, Toolset
 from tests.database import APP, Databases
 from tests.gateway.agent import LEGACY, Agent

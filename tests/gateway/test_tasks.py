@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
 from accounts.models import User
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from accounts.models import User
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from tests.gateway.agent import LEGACY, TASKS, Agent
 from tests.gateway.conftest import AddRule, Play, decide, the_call, until

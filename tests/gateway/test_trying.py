@@ -15,10 +15,10 @@ from accounts import services as accounts
 from accounts.models import User
 from accounts.roles import Role
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from policies.models import Effect
 from registry.models import Tool, Toolset
-from registry.showing import show
+from registry.publishing.override_service import show
 from tests.conftest import person
 from tests.forms import submitted
 from tests.gateway.conftest import AddRule

@@ -11,8 +11,8 @@ from accounts import services as accounts
 from accounts.models import User
 from approvals.models import Approval
 from calls.models import Call
-from calls.states import State
-from gateway import handles
+from calls.record.states import State
+from gateway.protocol import handles
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
@@ -324,7 +324,7 @@ async def test_an_expired_state_is_refused(agent: Agent) -> None:
     call = await the_call(first.call_id)
     digest = handles.asked("desk", "rec.echo", b'{"text": "x"}')
     past = int(time.time()) - 1
-    state = handles.seal_state(handles.State(call.pk, digest, 1, past), call.agent_id)
+    state = handles.seal_state(handles.RequestState(call.pk, digest, 1, past), call.agent_id)
 
     reply = await agent.call("rec.echo", {"text": "x"}, requestState=state)
 

@@ -16,17 +16,17 @@ from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry, Export
-from audit.sealing import seal_all
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from core.logs import OneLine
 from core.text import hidden_count, revealed
-from gateway import replies
+from gateway.protocol import replies
 from registry import services
 from registry.models import Tool
 from tests.console import scenery
 from tests.hostile.corpus import MEGABYTE, Hostile, corpus, load
 from tests.hostile.pages import Page, flat
+from tests.sealing import seal_all
 
 ALL = load()
 SHORT = [one for one in ALL if one.family != "long"]

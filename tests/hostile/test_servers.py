@@ -15,7 +15,7 @@ from accounts.roles import Role
 from approvals.models import Approval
 from approvals.services import vote
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from registry import services
 from registry.models import Server, Tool, Toolset
 from tests.console import scenery

@@ -9,12 +9,12 @@ from django.db import connection
 from accounts.models import Agent, User
 from approvals import services
 from approvals.models import Approval
-from calls.states import State
+from calls.record.states import State
 from policies import decide, history
 from policies.decide import Subject
 from policies.history import NEVER, History
 from policies.models import Effect, Rule
-from policies.supposing import suppose
+from policies.simulate import suppose
 from registry.models import Tool
 from registry.services import set_tags
 from tests.console import scenery

@@ -9,7 +9,7 @@ from accounts.models import User
 from accounts.roles import Role
 from policies.coverage import shadowed
 from policies.models import Effect, Rule
-from policies.never import why_never
+from policies.unsatisfiable import why_never
 from tests.console import scenery
 
 OPTIONS: Any = scenery.SEND["inputSchema"]

@@ -9,7 +9,8 @@ import pytest
 
 from accounts.models import User
 from core import loop
-from registry import discovery, services
+from registry import services
+from registry.discovery import discovery
 from registry.models import Discovery, Server
 from tests.registry.offering import ADD, Offering, serving
 
@@ -39,7 +40,7 @@ def look() -> Callable[[Server], Discovery]:
     """One look at a server through the real client, as the worker takes it."""
 
     def look(server: Server) -> Discovery:
-        (row,) = loop.run(discovery.look_at([server.pk]), timeout=60)
+        (row,) = loop.discovery.run(discovery.look_at([server.pk]), timeout=60)
         return row
 
     return look

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import User
-from registry import definitions, schemas, services
+from registry import services
 from registry.models import Discovery, Server, Tool
-from registry.violations import violations
+from registry.schemas import compiled, definitions
+from registry.schemas.violations import violations
 from tests.registry.offering import ADD, Offering, serving
 
 Schema = dict[str, Any]
@@ -155,7 +156,7 @@ HONEST: dict[str, Schema] = {
 @pytest.mark.parametrize("schema", HONEST.values(), ids=HONEST)
 def test_an_honest_schema_passes(schema: Schema) -> None:
     assert definitions.problems({**ADD, "inputSchema": schema}) == []
-    assert schemas.compiled(schema).is_valid({})
+    assert compiled.compiled(schema).is_valid({})
 
 
 SLOW = [
@@ -179,7 +180,7 @@ SLOW = [
 def test_no_pattern_stalls(pattern: str, text: str) -> None:
     schema = _object(a={"type": "string", "pattern": pattern})
     assert definitions.problems({**ADD, "inputSchema": schema}) == []
-    validator = schemas.compiled(schema)
+    validator = compiled.compiled(schema)
     began = time.thread_time()
 
     violations(validator, {"a": text}, subschemas=2)
@@ -200,7 +201,7 @@ def test_a_pattern_that_only_backtracking_could_run_is_named_and_not_enforced(
     }
     tool = {**ADD, "inputSchema": schema}
 
-    validator = schemas.compiled(schema)
+    validator = compiled.compiled(schema)
 
     assert definitions.problems(tool) == []
     assert [pattern in note for note in definitions.notes(tool)] == [True]

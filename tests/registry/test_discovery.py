@@ -16,10 +16,14 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from audit.models import Entry
-from registry import definitions, discovery, published, services
+from config.embedded.service import wait_until
+from registry import services
+from registry.discovery import discovery
 from registry.models import Definition, Discovery, Publication, Server, Tool
+from registry.publishing import published_catalogue
+from registry.schemas import definitions
 from registry.tasks import discover_all, discover_server
-from registry.upstream import Discovery as Found
+from registry.upstream import ServerListing as Found
 from tests.registry.offering import ADD, Offering
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,7 +41,7 @@ def _publish(tool: Tool, by: User) -> None:
 
 def _served() -> list[str]:
     """What agents get of the toolset, in order."""
-    toolset = published.load().toolset("all")
+    toolset = published_catalogue.load().toolset("all")
     assert toolset is not None
     return list(toolset.by_exposed)
 
@@ -516,10 +520,12 @@ def test_an_answer_from_an_address_of_before_is_not_taken_down(
 def test_the_worker_looks_at_one_and_at_all(known: Server, offering: Offering, olga: User) -> None:
     offering.tools = [ADD, {**ADD, "name": "multiply"}]
     discover_server(known.pk)
+    assert wait_until(lambda: known.discoveries.count() == 2, seconds=20)
     assert _tool("multiply").state == Tool.State.NEW
 
     offering.tools = [ADD]
     discover_all()
+    assert wait_until(lambda: known.discoveries.count() == 3, seconds=20)
     assert _tool("multiply").state == Tool.State.RETIRED
 
 
@@ -589,6 +595,7 @@ def test_a_look_that_fails_here_keeps_no_other_server_from_being_asked(
 
     discover_all()
 
+    assert wait_until(lambda: Discovery.objects.count() == 2, seconds=20)
     assert Tool.objects.filter(exposed_name="other.add").exists()
     (row,) = calculator.discoveries.all()
     assert (row.succeeded, row.summary) == (False, "This look failed: see the log.")

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import exact_json
-from registry import forms
-from registry.forms import SchemaForm, filled, posted
-from registry.published import Shape
+from registry.forms import schema_form
+from registry.forms.schema_form import SchemaForm, filled, posted
+from registry.publishing.published_catalogue import ParsedDefinition
 from tests.forms import submitted
 
 EVERYTHING: dict[str, Any] = {
@@ -187,7 +187,9 @@ def test_the_last_item_removed_leaves_an_empty_list_if_that_is_chosen() -> None:
 
 def test_violations_stand_at_their_fields() -> None:
     form = filled(EVERYTHING, b'{"amount": 11, "options": {}, "lines": [{"n": 1.5}], "new": 1}')
-    shape = Shape('{"inputSchema": ' + exact_json.dumps(exact_json.exact(EVERYTHING)) + "}")
+    shape = ParsedDefinition(
+        '{"inputSchema": ' + exact_json.dumps(exact_json.exact(EVERYTHING)) + "}"
+    )
 
     form.show(shape.violations(form.value))
 
@@ -293,7 +295,7 @@ def test_the_form_knows_what_everybody_else_will_read() -> None:
     form = sent(filled(EVERYTHING, b'{"amount": 1.10}'))
 
     assert form.value == {"amount": 1.1}
-    assert form.mode == forms.FORM
+    assert form.mode == schema_form.FORM
 
 
 TARGET: dict[str, Any] = {

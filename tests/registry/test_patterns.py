@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from registry import definitions, patterns, schemas
-from registry.published import Shape
-from registry.violations import Violation
+from registry.publishing.published_catalogue import ParsedDefinition
+from registry.schemas import compiled, definitions, patterns
+from registry.schemas.violations import Violation
 
 LETTERS = "".join(random.Random(1).choices("ab", k=1_000_000))
 SLOW = ["a[ab]{500}c", "[ab]*a[ab]{1000}c", "(a[ab]{500}){2}c", "[ab]*a[ab]{30}c"]
 
 
-def shape(**part: Any) -> Shape:
+def shape(**part: Any) -> ParsedDefinition:
     schema = {"type": "object", "properties": {"x": {"type": "string", **part}}}
-    return Shape(definitions.body({"name": "t", "inputSchema": schema}))
+    return ParsedDefinition(definitions.body({"name": "t", "inputSchema": schema}))
 
 
 @pytest.mark.parametrize("pattern", SLOW)
@@ -90,8 +90,8 @@ def test_ordinary_patterns_are_checked_as_before() -> None:
 def test_names_that_count_far_are_refused_with_the_reason() -> None:
     schema = {"type": "object", "patternProperties": {"a[ab]{500}c": True}}
 
-    assert "the pattern a[ab]{500}c of names counts too far" in schemas.problem(schema)
-    assert schemas.problem({"type": "object", "patternProperties": {"^x-[a-z]+$": True}}) == ""
+    assert "the pattern a[ab]{500}c of names counts too far" in compiled.problem(schema)
+    assert compiled.problem({"type": "object", "patternProperties": {"^x-[a-z]+$": True}}) == ""
 
 
 def test_who_publishes_is_told_of_the_bound() -> None:

@@ -11,9 +11,11 @@ from django.db.models import OuterRef, Subquery
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
-from registry import definitions, published, schemas, services
+from registry import services
 from registry.models import Definition, Server, Tool
-from registry.violations import MAX_VIOLATIONS, Violation, violations
+from registry.publishing import published_catalogue
+from registry.schemas import compiled, definitions
+from registry.schemas.violations import MAX_VIOLATIONS, Violation, violations
 
 Schema = dict[str, Any]
 
@@ -64,7 +66,7 @@ def test_it_knows_everything_that_a_call_needs(offer: Offer) -> None:
     content = {**_content("do"), "annotations": {"readOnlyHint": False, "title": "Do"}, "x": [1]}
     (tool,) = offer(content)
 
-    known = published.load().tool(tool.pk)
+    known = published_catalogue.load().tool(tool.pk)
 
     assert known is not None
     assert known.content == content
@@ -72,14 +74,14 @@ def test_it_knows_everything_that_a_call_needs(offer: Offer) -> None:
     assert (known.server_slug, known.name, known.exposed_name) == ("many", "do", "many.do")
     assert known.digest == tool.latest.digest  # type: ignore[union-attr]
     assert known.connection.url == "http://127.0.0.1:9/"
-    assert known == published.one(tool.pk)
+    assert known == published_catalogue.one(tool.pk)
 
 
 def test_lists_come_out_alike_in_every_process(offer: Offer) -> None:
     names = ["b", "a.z", "a", "C", "a-b", "_", "10", "9"]
     offer(*map(_content, names))
 
-    toolset = published.load().toolset("all")
+    toolset = published_catalogue.load().toolset("all")
 
     assert toolset is not None
     assert list(toolset.by_exposed) == sorted(f"many.{name}" for name in names)
@@ -87,22 +89,22 @@ def test_lists_come_out_alike_in_every_process(offer: Offer) -> None:
 
 
 def test_what_is_not_there_is_not_there(offer: Offer) -> None:
-    catalogue = published.load()
+    catalogue = published_catalogue.load()
 
     assert catalogue.toolset("nothing") is None
     assert catalogue.tool(0) is None
-    assert published.one(0) is None
+    assert published_catalogue.one(0) is None
 
 
 def test_a_later_load_reads_only_what_it_has_not_seen(offer: Offer) -> None:
     (first,) = offer(_content("first"))
-    before = published.load().tool(first.pk)
+    before = published_catalogue.load().tool(first.pk)
     offer(_content("second"))
 
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        after = published.load().tool(first.pk)
+        after = published_catalogue.load().tool(first.pk)
 
     assert before is not None
     assert after is not None
@@ -113,22 +115,23 @@ def test_a_later_load_reads_only_what_it_has_not_seen(offer: Offer) -> None:
 
 def test_what_is_not_offered_any_more_is_not_kept_in_memory(offer: Offer, olga: User) -> None:
     (tool,) = offer(_content("first"))
-    published.load()
+    published_catalogue.load()
     key = (tool.latest_id, tool.latest.digest)  # type: ignore[union-attr]
-    assert key in published._shapes
+    assert key in published_catalogue._shapes
 
     services.retire(tool, by=olga)
-    published.load()
+    published_catalogue.load()
 
-    assert key not in published._shapes
+    assert key not in published_catalogue._shapes
 
 
+@pytest.mark.long
 def test_ten_thousand_tools_are_read_again_in_a_moment(offer: Offer) -> None:
     offer(*(_content(f"tool{n}") for n in range(10_000)))
-    published.load()
+    published_catalogue.load()
     began = time.thread_time()
 
-    toolset = published.load().toolset("all")
+    toolset = published_catalogue.load().toolset("all")
 
     assert toolset is not None
     assert len(toolset.by_exposed) == 10_000
@@ -139,7 +142,7 @@ def test_ten_thousand_tools_are_read_again_in_a_moment(offer: Offer) -> None:
 def test_a_schema_that_is_no_longer_accepted_accepts_nothing(offer: Offer) -> None:
     (tool,) = offer(_content("old", properties={"a": {"$ref": "http://127.0.0.1:1/x"}}))
 
-    known = published.one(tool.pk)
+    known = published_catalogue.one(tool.pk)
 
     assert known is not None
     assert [str(v) for v in known.violations({})] == [
@@ -225,14 +228,14 @@ WRONG: dict[str, tuple[Schema, list[str]]] = {
 def test_every_violation_says_where_and_what_would_be_right(
     arguments: Schema, expected: list[str]
 ) -> None:
-    found = violations(schemas.compiled(SCHEMA), arguments, subschemas=20)
+    found = violations(compiled.compiled(SCHEMA), arguments, subschemas=20)
 
     assert sorted(map(str, found)) == sorted(expected)
 
 
 def test_what_fits_has_no_violations(offer: Offer) -> None:
     (tool,) = offer(_content("do", properties=SCHEMA["properties"], required=["name"]))
-    known = published.one(tool.pk)
+    known = published_catalogue.one(tool.pk)
 
     assert known is not None
     assert known.violations({"name": "ann", "age": 5, "tags": ["a"], "odd name": None}) == []
@@ -242,7 +245,7 @@ def test_it_never_repeats_what_was_given() -> None:
     secret = "s3cret"
     given = dict.fromkeys(SCHEMA["properties"], secret)
 
-    found = violations(schemas.compiled(SCHEMA), given, subschemas=20)
+    found = violations(compiled.compiled(SCHEMA), given, subschemas=20)
 
     assert len(found) > 5
     assert secret not in str(found)
@@ -251,7 +254,7 @@ def test_it_never_repeats_what_was_given() -> None:
 def test_it_names_twenty_at_most() -> None:
     schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 
-    found = violations(schemas.compiled(schema), {f"p{n}": "x" for n in range(100)}, subschemas=2)
+    found = violations(compiled.compiled(schema), {f"p{n}": "x" for n in range(100)}, subschemas=2)
 
     assert len(found) == MAX_VIOLATIONS
 
@@ -266,7 +269,7 @@ def test_it_names_twenty_at_most() -> None:
 )
 def test_a_million_mistakes_hold_up_nobody(schema: Schema) -> None:
     arguments = orjson.loads(orjson.dumps(["x"] * 250_000))
-    validator = schemas.compiled(schema)
+    validator = compiled.compiled(schema)
     began = time.thread_time()
 
     found = violations(validator, arguments, subschemas=52)

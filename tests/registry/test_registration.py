@@ -15,10 +15,13 @@ from audit.models import Entry
 from core import seal
 from core.errors import CountersignError
 from registry import connections as reached
-from registry import definitions, names, published, services, versions
+from registry import names, services
 from registry.connections import Commands, Unreachable
 from registry.models import Server, Tool, Toolset
-from registry.versioned import Sighting
+from registry.models.versioned import Sighting
+from registry.publishing import published_catalogue
+from registry.schemas import definitions
+from registry.versions import tool_versions
 from tests.conftest import person
 from tests.registry.offering import ADD
 
@@ -287,13 +290,13 @@ def test_a_server_whose_secret_does_not_open_offers_nothing(
 ) -> None:
     server = register(credential="s3cret")
     tool = _published(server, olga)
-    assert published.one(tool.pk) is not None
+    assert published_catalogue.one(tool.pk) is not None
 
     settings.SECRET_KEY = "another one, after a backup was restored without its key"
     seal.key.cache_clear()
     try:
-        assert published.one(tool.pk) is None
-        assert published.load().tool(tool.pk) is None
+        assert published_catalogue.one(tool.pk) is None
+        assert published_catalogue.load().tool(tool.pk) is None
     finally:
         seal.key.cache_clear()
 
@@ -301,7 +304,7 @@ def test_a_server_whose_secret_does_not_open_offers_nothing(
 def _published(server: Server, by: User) -> Tool:
     tool = Tool.objects.create(server=server, name="add", exposed_name=f"{server.slug}.add")
     digest = definitions.digest(services.identity_of(server), ADD)
-    versions.see_all([Sighting(tool, digest, definitions.body(ADD))], by=by.actor)
+    tool_versions.see_all([Sighting(tool, digest, definitions.body(ADD))], by=by.actor)
     services.publish(tool, digest=digest, by=by)
     return tool
 
@@ -316,7 +319,7 @@ def test_a_moved_server_takes_no_credential_along(register: Register, olga: User
     after = reached.connection(Server.objects.get(), Commands())
     assert after.headers == {}
     assert after.key != before.key
-    assert published.one(tool.pk) is None
+    assert published_catalogue.one(tool.pk) is None
     tool.refresh_from_db()
     assert tool.state == Tool.State.CHANGED
 
@@ -328,7 +331,7 @@ def test_new_secrets_make_new_connections_and_hold_nothing(register: Register, o
 
     services.set_connection(server, url=URL, credential="two", by=olga)
 
-    known = published.one(tool.pk)
+    known = published_catalogue.one(tool.pk)
     assert known is not None
     assert known.connection.headers == {"Authorization": "Bearer two"}
     assert known.connection.key != before.key
@@ -341,7 +344,7 @@ def test_a_disabled_server_offers_nothing(register: Register, olga: User) -> Non
     services.set_enabled(server, False, by=olga)
     services.set_enabled(server, False, by=olga)
 
-    assert published.one(tool.pk) is None
+    assert published_catalogue.one(tool.pk) is None
     assert Entry.objects.filter(action="server.disabled").count() == 1
 
 
@@ -351,7 +354,7 @@ def test_how_its_calls_are_run_is_an_operators_word(register: Register, olga: Us
     for _again in range(2):
         services.set_handling(tool, mode="background", timeout_s=600, safe_to_repeat=True, by=olga)
 
-    known = published.one(tool.pk)
+    known = published_catalogue.one(tool.pk)
     assert known is not None
     assert (known.mode, known.timeout_s, known.safe_to_repeat) == ("background", 600, True)
     assert Entry.objects.filter(action="tool.handling_set").count() == 1
@@ -381,7 +384,7 @@ def test_a_toolset_holds_servers_and_single_tools_for_its_agents(
         services.add_tool(toolset, one, by=olga)
         services.assign(toolset, scout, by=olga)
 
-    known = published.load().toolset("code")
+    known = published_catalogue.load().toolset("code")
     assert known is not None
     assert list(known.by_exposed) == ["github.add", "gitlab.add"]
     assert {slug: list(tools) for slug, tools in known.by_server.items()} == {
@@ -395,7 +398,7 @@ def test_a_toolset_holds_servers_and_single_tools_for_its_agents(
     services.remove_tool(toolset, one, by=olga)
     services.unassign(toolset, scout, by=olga)
 
-    known = published.load().toolset("code")
+    known = published_catalogue.load().toolset("code")
     assert known is not None
     assert (list(known.by_exposed), known.agents) == ([], frozenset())
     assert Entry.objects.filter(action="toolset.removed").count() == 3
@@ -439,7 +442,7 @@ def test_the_database_itself_refuses(register: Register, olga: User, statement: 
     ):
         cursor.execute(statement)
 
-    assert published.load().tool(Tool.objects.first().pk) is not None  # type: ignore[union-attr]
+    assert published_catalogue.load().tool(Tool.objects.first().pk) is not None  # type: ignore[union-attr]
 
 
 def test_two_servers_cannot_have_one_name_even_in_the_database(
@@ -500,7 +503,7 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
 
     own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\n"
     assert output.getvalue() == f"servers: github\ntools: gitlab.add\nagents: scout\n{own}"
-    known = published.load().toolset("code")
+    known = published_catalogue.load().toolset("code")
     assert known is not None
     assert (list(known.by_exposed), known.agents) == (
         ["github.add", "gitlab.add"],
@@ -545,7 +548,7 @@ def test_the_command_line_takes_up_a_changed_command(
     commands(clock={"argv": ["/usr/bin/clock"]})
     tool = _published(register("clock", transport="stdio", command="clock"), olga)
     commands(clock={"argv": ["/usr/bin/clock", "--utc"]})
-    assert published.one(tool.pk) is None
+    assert published_catalogue.one(tool.pk) is None
     output = StringIO()
 
     call_command("update_server", "clock", stdout=output)

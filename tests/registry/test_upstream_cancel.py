@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from registry.upstream import (
-    Call,
+    CallReply,
     CancelledUpstream,
     Limits,
     NotSent,
-    Reply,
     Target,
     TimedOut,
+    UpstreamCall,
     Upstreams,
 )
 from tests.upstreams.local import local_upstreams
@@ -51,8 +51,8 @@ async def eventually(holds: Callable[[], object]) -> None:
 
 def start(
     upstreams: Upstreams, target: Target, cancel: asyncio.Event | None, name: str = "t"
-) -> asyncio.Task[Reply]:
-    call = upstreams.call_tool(target, Call(name, b"{}", limits=SOON, cancel=cancel))
+) -> asyncio.Task[CallReply]:
+    call = upstreams.call_tool(target, UpstreamCall(name, b"{}", limits=SOON, cancel=cancel))
     return asyncio.create_task(call)
 
 
@@ -205,7 +205,9 @@ async def test_a_cancelled_task_tells_an_older_server(upstreams: Upstreams) -> N
 async def test_a_call_that_took_too_long_is_called_back(upstreams: Upstreams) -> None:
     async with serving(legacy(Slow())) as server:
         with pytest.raises(TimedOut):
-            await upstreams.call_tool(server.target(), Call("t", b"{}", limits=Limits(total_s=0.3)))
+            await upstreams.call_tool(
+                server.target(), UpstreamCall("t", b"{}", limits=Limits(total_s=0.3))
+            )
         await sent(server, "notifications/cancelled")
 
 
@@ -215,7 +217,7 @@ def on_stdio(era: str) -> Target:
 
 async def begun(upstreams: Upstreams, era: str) -> None:
     """Until the server has taken the call before: it reads one line after the other."""
-    await upstreams.call_tool(on_stdio(era), Call("pid", b"{}"))
+    await upstreams.call_tool(on_stdio(era), UpstreamCall("pid", b"{}"))
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

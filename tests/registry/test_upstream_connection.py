@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from registry.upstream import Call, Limits, Lost, Nonsense, TimedOut, Upstreams
+from registry.upstream import Limits, Lost, ProtocolError, TimedOut, UpstreamCall, Upstreams
 from tests.upstreams.local import local_upstreams
 from tests.upstreams.raw import MODERN, Handler, Request, modern, reply, respond, serving
 
@@ -41,7 +41,7 @@ async def ask_twice(upstreams: Upstreams, handler: Handler) -> int:
     async with serving(modern(handler)) as server:
         target = server.target(revision=MODERN)
         for _ in range(2):
-            answer = await upstreams.call_tool(target, Call("t", b"{}"))
+            answer = await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
             assert answer.result == b'{"content":[]}'
         assert len(server.sent("tools/call")) == 2
         return server.connections
@@ -101,9 +101,9 @@ async def test_what_two_could_read_differently_is_not_read(
     upstreams: Upstreams, data: bytes
 ) -> None:
     async with serving(modern(writing(data))) as server:
-        with pytest.raises(Nonsense):
+        with pytest.raises(ProtocolError):
             await upstreams.call_tool(
-                server.target(revision=MODERN), Call("t", b"{}", limits=SHORT)
+                server.target(revision=MODERN), UpstreamCall("t", b"{}", limits=SHORT)
             )
         assert len(server.sent("tools/call")) == 1
 
@@ -122,9 +122,9 @@ async def test_a_kept_connection_that_breaks_is_not_asked_again(upstreams: Upstr
 
     async with serving(modern(call)) as server:
         target = server.target(revision=MODERN)
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         with pytest.raises(Lost):
-            await upstreams.call_tool(target, Call("t", b"{}"))
+            await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
 
         assert server.connections == 1
         assert len(server.sent("tools/call")) == 2
@@ -142,10 +142,10 @@ async def test_each_request_has_its_own_patience(upstreams: Upstreams) -> None:
 
     async with serving(modern(call)) as server:
         target = server.target(revision=MODERN)
-        await upstreams.call_tool(target, Call("t", b"{}", limits=Limits()))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}", limits=Limits()))
         async with asyncio.timeout(5):
             with pytest.raises(TimedOut) as caught:
-                await upstreams.call_tool(target, Call("t", b"{}", limits=SHORT))
+                await upstreams.call_tool(target, UpstreamCall("t", b"{}", limits=SHORT))
 
         assert caught.value.which == "idle"
 
@@ -159,6 +159,6 @@ async def test_a_reply_faster_than_its_reader_is_held_back(upstreams: Upstreams)
     async with serving(modern(call)) as server:
         target = server.target(revision=MODERN)
         for _ in range(2):
-            answer = await upstreams.call_tool(target, Call("t", b"{}"))
+            answer = await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
             assert len(answer.result) > size
         assert server.connections == 1

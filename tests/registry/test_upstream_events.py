@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 
 from registry.upstream import (
-    Answered,
-    Call,
     CancelledUpstream,
     Limits,
     Lost,
     NotSent,
-    Progress,
+    OutcomeUnknown,
+    ProgressReport,
+    RefusedByServer,
+    ResultTooLarge,
+    RpcErrorReply,
     TimedOut,
-    TooLarge,
+    UpstreamCall,
     Upstreams,
 )
-from registry.upstream import events as streams
+from registry.upstream.session import http_sse as streams
 from tests.upstreams.local import local_upstreams
 from tests.upstreams.raw import (
     Request,
@@ -47,6 +49,7 @@ class Old:
     """Of 2024-11-05: one stream, one session, and what a test says about a call."""
 
     refuses: int = 405
+    forgets: int = 404
     endpoint: str = "/messages?session={n}"
     revision: str = "2024-11-05"
     streams: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -62,7 +65,7 @@ class Old:
         elif not request.path.startswith("/messages"):
             respond(out, b"Cannot POST", status=self.refuses, kind="text/html")
         elif (session := request.path.rpartition("=")[2]) in self.forgotten:
-            respond(out, b"no such session", status=404, kind="text/plain")
+            respond(out, b"no such session", status=self.forgets, kind="text/plain")
         else:
             respond(out, b"Accepted", status=202, kind="text/plain")
             await out.drain()
@@ -105,7 +108,7 @@ async def test_it_is_found_after_a_refused_greeting(
     async with serving(old) as server:
         target = server.target(headers={"Authorization": "Bearer theirs"})
         found = await upstreams.discover(target)
-        reply = await upstreams.call_tool(target, Call("t", b'{ "a" : 1.0}'))
+        reply = await upstreams.call_tool(target, UpstreamCall("t", b'{ "a" : 1.0}'))
 
     assert (found.revision, found.by_events) == (revision, True)
     assert (found.server_info["name"], found.tools) == ("old", [TOOL])
@@ -140,7 +143,7 @@ async def test_where_nothing_opens_the_first_refusal_is_told(upstreams: Upstream
 async def test_one_known_to_be_older_is_asked_for_its_stream_at_once(upstreams: Upstreams) -> None:
     old = Old()
     async with serving(old) as server:
-        await upstreams.call_tool(server.target(by_events=True), Call("t", b"{}"))
+        await upstreams.call_tool(server.target(by_events=True), UpstreamCall("t", b"{}"))
 
     assert server.requests[0].verb == "GET"
 
@@ -154,7 +157,7 @@ async def test_one_that_has_become_newer_is_spoken_to_as_that(upstreams: Upstrea
 
     async with serving(modern(call)) as server:
         target = server.target(by_events=True)
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         found = await upstreams.discover(target)
 
     assert not found.by_events
@@ -176,7 +179,7 @@ async def test_our_credential_goes_nowhere_else(upstreams: Upstreams, endpoint: 
     async with serving(old) as server:
         old.endpoint = endpoint.replace("{h}", f"127.0.0.1:{server.port}")
         with pytest.raises(NotSent, match=r"spoken to elsewhere|no address to post to"):
-            await upstreams.call_tool(server.target(by_events=True), Call("t", b"{}"))
+            await upstreams.call_tool(server.target(by_events=True), UpstreamCall("t", b"{}"))
 
     assert [request.verb for request in server.requests] == ["GET"]
 
@@ -196,11 +199,11 @@ async def test_answers_come_to_whoever_asked_and_progress_with_them(upstreams: U
                     text = {"type": "text", "text": late.json["params"]["arguments"]["n"]}
                     say(out, late, {"content": [text]})
 
-    heard: dict[str, list[Progress]] = {str(n): [] for n in range(5)}
+    heard: dict[str, list[ProgressReport]] = {str(n): [] for n in range(5)}
 
     async def ask(n: str) -> str:
         reply = await upstreams.call_tool(
-            target, Call("t", json.dumps({"n": n}).encode(), on_progress=heard[n].append)
+            target, UpstreamCall("t", json.dumps({"n": n}).encode(), on_progress=heard[n].append)
         )
         return str(json.loads(reply.result)["content"][0]["text"])
 
@@ -212,18 +215,36 @@ async def test_answers_come_to_whoever_asked_and_progress_with_them(upstreams: U
     assert {n: [p.message for p in ps] for n, ps in heard.items()} == {n: [n] for n in heard}
 
 
-async def test_a_session_that_ended_is_opened_again_and_the_call_sent_once(
-    upstreams: Upstreams,
-) -> None:
+async def test_what_a_post_was_answered_with_proves_nothing(upstreams: Upstreams) -> None:
+    """2024-11-05 has no word for a session that ended: the next call opens another."""
+    for status in (302, 400, 404, 405, 410, 500, 502):
+        old = Old()
+        async with serving(old) as server:
+            target = server.target(key=f"{status}")
+            await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
+            old.forgotten.add("0")
+            old.forgets = status
+            with pytest.raises(OutcomeUnknown, match=str(status)):
+                await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
+            old.forgotten.clear()
+            await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
+
+        assert len(server.sent("tools/call")) == 3, status
+        assert len(old.streams) == (2 if status in streams.FORGOTTEN else 1)
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 503])
+async def test_a_post_that_is_refused_is_a_refusal(upstreams: Upstreams, status: int) -> None:
     old = Old()
     async with serving(old) as server:
         target = server.target()
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         old.forgotten.add("0")
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        old.forgets = status
+        with pytest.raises(RefusedByServer, match=str(status)):
+            await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
 
-    assert old.methods().count("tools/call") == 2
-    assert old.methods().count("initialize") == len(old.streams) == 2
+    assert len(server.sent("tools/call")) == 2
 
 
 async def test_a_stream_that_broke_is_opened_again(upstreams: Upstreams) -> None:
@@ -231,7 +252,7 @@ async def test_a_stream_that_broke_is_opened_again(upstreams: Upstreams) -> None
     async with serving(old) as server:
         target = server.target()
         for _again in range(3):
-            await upstreams.call_tool(target, Call("t", b"{}"))
+            await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
             end_events(old.streams[-1])
             await old.streams[-1].drain()
             old.streams[-1].close()
@@ -253,7 +274,7 @@ async def test_a_stream_that_breaks_before_the_reply_leaves_it_unknown(
     old = Breaking()
     async with serving(old) as server:
         with pytest.raises(Lost):
-            await upstreams.call_tool(server.target(), Call("t", b"{}"))
+            await upstreams.call_tool(server.target(), UpstreamCall("t", b"{}"))
 
     assert old.methods().count("tools/call") == 1
 
@@ -271,15 +292,15 @@ async def test_silence_size_errors_and_cancelling(upstreams: Upstreams) -> None:
     small = Limits(idle_s=0.2, max_bytes=100_000, cancel_grace_s=0.1)
     async with serving(old) as server:
         target = server.target()
-        with pytest.raises(Answered, match="no such luck"):
-            await upstreams.call_tool(target, Call("error", b"{}", limits=small))
+        with pytest.raises(RpcErrorReply, match="no such luck"):
+            await upstreams.call_tool(target, UpstreamCall("error", b"{}", limits=small))
         with pytest.raises(TimedOut):
-            await upstreams.call_tool(target, Call("silent", b"{}", limits=small))
-        with pytest.raises(TooLarge):
-            await upstreams.call_tool(target, Call("large", b"{}", limits=small))
+            await upstreams.call_tool(target, UpstreamCall("silent", b"{}", limits=small))
+        with pytest.raises(ResultTooLarge):
+            await upstreams.call_tool(target, UpstreamCall("large", b"{}", limits=small))
         cancel = asyncio.Event()
         call = upstreams.call_tool(
-            target, Call("silent", b"{}", cancel=cancel, limits=Limits(cancel_grace_s=0.1))
+            target, UpstreamCall("silent", b"{}", cancel=cancel, limits=Limits(cancel_grace_s=0.1))
         )
         waiting = asyncio.create_task(call)
         while old.methods().count("tools/call") < 4:
@@ -295,7 +316,7 @@ async def test_nothing_is_left_behind(upstreams: Upstreams) -> None:
     before = asyncio.all_tasks()
     async with serving(Old()) as server:
         target = server.target()
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         await upstreams.close_target(target.key)
 
     assert {t for t in asyncio.all_tasks() - before if not t.done()} == set()
@@ -309,11 +330,11 @@ async def test_a_stream_that_nobody_uses_is_closed(
     old = Old()
     async with serving(old) as server:
         target = server.target()
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         older = upstreams._servers["raw"]._older  # type: ignore[union-attr]
         assert older
         while older._running():
             await asyncio.sleep(0.01)
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
 
     assert len(old.streams) == 2

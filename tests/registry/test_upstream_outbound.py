@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.outbound import Guard, Refused
-from registry.upstream import Call, NotSent, Target, Upstreams
-from tests.upstreams.raw import MODERN, RawServer, Request, reply, respond, serving
+from core.outbound import AddressRefused, Guard
+from registry.upstream import NotSent, Target, UpstreamCall, Upstreams
+from tests.upstreams.raw import MODERN, RawServer, Request, modern, reply, respond, serving
 
 PUBLIC = ["93.184.216.34", "8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001:81b::200e"]
 
@@ -51,7 +51,7 @@ def test_a_public_address_is_allowed(address: str) -> None:
 
 @pytest.mark.parametrize("address", HIDDEN)
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
-    with pytest.raises(Refused, match="not public"):
+    with pytest.raises(AddressRefused, match="not public"):
         Guard().check_address(address)
 
 
@@ -95,7 +95,7 @@ def test_a_public_network_contains_no_hidden_one() -> None:
     ],
 )
 def test_a_url_that_may_not_be_called_is_refused(url: str, said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(AddressRefused, match=said):
         Guard().check_url(url)
 
 
@@ -121,7 +121,7 @@ async def test_no_spelling_of_this_machine_is_reached(
     target = Target(key="k", transport="http", url=url, revision=hint)
 
     with pytest.raises(NotSent):
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
     with pytest.raises(NotSent):
         await upstreams.discover(target)
     await upstreams.aclose()
@@ -166,7 +166,7 @@ async def test_one_hidden_address_refuses_the_name(
     canary: RawServer, names: Any, addresses: list[str]
 ) -> None:
     names(addresses)
-    with pytest.raises(Refused, match="not public"):
+    with pytest.raises(AddressRefused, match="not public"):
         await Guard().resolve("innocent.example", canary.port)
 
     upstreams = Upstreams()
@@ -174,19 +174,19 @@ async def test_one_hidden_address_refuses_the_name(
 
     with pytest.raises(NotSent, match="not public"):
         await upstreams.call_tool(
-            Target(key="k", transport="http", url=url, revision=MODERN), Call("t", b"{}")
+            Target(key="k", transport="http", url=url, revision=MODERN), UpstreamCall("t", b"{}")
         )
     await upstreams.aclose()
 
 
 async def test_a_name_that_changes_its_mind_is_not_asked_twice(names: Any) -> None:
     """Rebinding: what was looked at is what is connected to."""
-    async with serving(answer) as server, serving(answer) as other:
+    async with serving(modern(answer)) as server, serving(answer) as other:
         asked = names(["127.0.0.1"], ["127.0.0.2"])
         upstreams = Upstreams(networks=["127.0.0.1/32"])
         url = f"http://rebinding.example:{server.port}/mcp"
         target = Target(key="k", transport="http", url=url, revision=MODERN)
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         await upstreams.aclose()
 
     assert asked.asked == 1
@@ -196,7 +196,7 @@ async def test_a_name_that_changes_its_mind_is_not_asked_twice(names: Any) -> No
 
 
 async def test_a_socket_is_only_made_for_an_allowed_address() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         Guard().open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80)))
 
     made = Guard().open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 80)))
@@ -212,5 +212,5 @@ async def test_a_name_that_is_not_there_is_certain(names: Any) -> None:
     target = Target(key="k", transport="http", url="https://no.example/mcp")
 
     with pytest.raises(NotSent, match=r"no\.example was not found"):
-        await upstreams.call_tool(target, Call("t", b"{}"))
+        await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
     await upstreams.aclose()

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from registry.upstream import (
-    Call,
+    CallReply,
     CancelledUpstream,
-    Discovery,
     Limits,
     NotSent,
-    Progress,
-    Reply,
+    ProgressReport,
+    ServerListing,
     Target,
     TaskRef,
+    UpstreamCall,
     Upstreams,
 )
 from tests.upstreams.local import local_upstreams
@@ -101,13 +101,13 @@ def stdio(*argv: str, **fields: Any) -> Target:
 
 async def called(
     upstreams: Upstreams, target: Target, name: str, arguments: dict[str, Any], **more: Any
-) -> Reply:
+) -> CallReply:
     data = json.dumps(arguments).encode()
     limits = more.pop("limits", PATIENT)
-    return await upstreams.call_tool(target, Call(name, data, limits=limits, **more))
+    return await upstreams.call_tool(target, UpstreamCall(name, data, limits=limits, **more))
 
 
-def names(found: Discovery) -> set[str]:
+def names(found: ServerListing) -> set[str]:
     return {tool["name"] for tool in found.tools}
 
 
@@ -119,7 +119,7 @@ async def test_the_python_sdk_in_each_revision(
     upstreams: Upstreams, reports: str, revision: str
 ) -> None:
     target = http(reports, revision=revision)
-    heard: list[Progress] = []
+    heard: list[ProgressReport] = []
 
     reply = await called(
         upstreams, target, "write_report", {"seconds": 1}, on_progress=heard.append
@@ -148,7 +148,7 @@ async def test_the_python_sdk_stops_when_told(
     cancel = asyncio.Event()
     before = (logs / "reports.log").read_text().count("report cancelled")
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: ProgressReport) -> None:
         cancel.set()
 
     with pytest.raises(CancelledUpstream):
@@ -168,7 +168,7 @@ async def test_the_python_sdk_stops_when_told(
 
 async def test_the_typescript_sdk_over_http(upstreams: Upstreams, everything: str) -> None:
     target = http(everything)
-    heard: list[Progress] = []
+    heard: list[ProgressReport] = []
 
     found = await upstreams.discover(target)
     echo = await called(upstreams, target, "echo", {"message": "grüße"})

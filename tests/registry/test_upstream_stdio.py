@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from registry.upstream import (
-    Answered,
-    Call,
+    CallReply,
     Limits,
     Lost,
-    Nonsense,
     NotSent,
-    Progress,
-    Reply,
+    ProgressReport,
+    ProtocolError,
+    ResultTooLarge,
+    RpcErrorReply,
     Target,
     TimedOut,
-    TooLarge,
+    UpstreamCall,
     Upstreams,
 )
-from registry.upstream.child import Child, Tail
+from registry.upstream.transport.process import ServerProcess, Tail
 from tests.upstreams.local import local_upstreams
 
 SERVER = str(Path(__file__).parent.parent / "upstreams" / "on_stdio.py")
@@ -43,12 +43,14 @@ def target(era: str = "modern", **fields: Any) -> Target:
     return Target(key="k", transport="stdio", argv=(sys.executable, SERVER, era), **fields)
 
 
-async def called(upstreams: Upstreams, name: str, arguments: bytes = b"{}", **more: Any) -> Reply:
+async def called(
+    upstreams: Upstreams, name: str, arguments: bytes = b"{}", **more: Any
+) -> CallReply:
     where = more.pop("target", target())
-    return await upstreams.call_tool(where, Call(name, arguments, **more))
+    return await upstreams.call_tool(where, UpstreamCall(name, arguments, **more))
 
 
-def said(reply: Reply) -> str:
+def said(reply: CallReply) -> str:
     text: str = json.loads(reply.result)["content"][0]["text"]
     return text
 
@@ -79,7 +81,7 @@ async def test_it_says_that_a_page_is_done_with_to_whoever_it_told_of_it(
     upstreams: Upstreams,
 ) -> None:
     heard: list[str] = []
-    with pytest.raises(Answered):
+    with pytest.raises(RpcErrorReply):
         await called(upstreams, "gate", target=target("legacy"), on_page=heard.append)
 
     # In the middle of another call, by which it has nothing to do with it.
@@ -130,7 +132,7 @@ async def test_one_process_serves_many_calls_at_once(upstreams: Upstreams) -> No
 
 
 async def test_it_passes_on_progress_and_log(upstreams: Upstreams) -> None:
-    heard: list[Progress] = []
+    heard: list[ProgressReport] = []
     logged: list[object] = []
     await called(upstreams, "progress", on_progress=heard.append, on_log=logged.append)
 
@@ -151,7 +153,7 @@ async def test_noise_on_the_output_is_overheard(upstreams: Upstreams) -> None:
 
 
 async def test_a_spoilt_reply_is_nonsense(upstreams: Upstreams) -> None:
-    with pytest.raises(Nonsense, match="not JSON"):
+    with pytest.raises(ProtocolError, match="not JSON"):
         await called(upstreams, "spoilt")
 
 
@@ -159,7 +161,7 @@ async def test_a_spoilt_reply_is_nonsense(upstreams: Upstreams) -> None:
 async def test_a_reply_over_the_limit_harms_no_other_call(upstreams: Upstreams, name: str) -> None:
     other = asyncio.create_task(called(upstreams, "nap", b'{"seconds":0.5}'))
     await called(upstreams, "pid")
-    with pytest.raises(TooLarge, match="100000 bytes"):
+    with pytest.raises(ResultTooLarge, match="100000 bytes"):
         await called(upstreams, name, limits=Limits(max_bytes=100_000))
 
     assert said(await other) == "rested"
@@ -167,7 +169,7 @@ async def test_a_reply_over_the_limit_harms_no_other_call(upstreams: Upstreams, 
 
 async def test_a_line_without_end_ends_the_process(upstreams: Upstreams) -> None:
     pid = int(said(await called(upstreams, "pid")))
-    with pytest.raises((TooLarge, Lost)):
+    with pytest.raises((ResultTooLarge, Lost)):
         await called(upstreams, "endless")
 
     await eventually(lambda: not alive(pid))
@@ -249,14 +251,14 @@ async def test_a_process_that_keeps_ending_is_left_alone(upstreams: Upstreams) -
 async def test_a_process_that_ends_before_it_is_greeted_did_not_start(
     upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = Child.start
+    start = ServerProcess.start
 
-    async def start_late(where: Target, stderr: Tail) -> Child:
+    async def start_late(where: Target, stderr: Tail) -> ServerProcess:
         child = await start(where, stderr)
         await asyncio.wait([child._gone])
         return child
 
-    monkeypatch.setattr(Child, "start", start_late)
+    monkeypatch.setattr(ServerProcess, "start", start_late)
     for _ in range(2):
         with pytest.raises(NotSent, match="did not start") as caught:
             await called(upstreams, "pid", target=target("dead"))
@@ -311,7 +313,7 @@ async def test_the_total_ends_the_call(upstreams: Upstreams) -> None:
 
 async def test_an_error_of_the_server_is_an_answer(upstreams: Upstreams) -> None:
     await upstreams.discover(target("legacy"))
-    with pytest.raises(Answered) as caught:
+    with pytest.raises(RpcErrorReply) as caught:
         await upstreams._servers["k"].ask("resources/list", b"", Limits())
 
     assert caught.value.code == -32602
@@ -359,10 +361,10 @@ async def test_a_changed_command_takes_the_place_of_the_old(upstreams: Upstreams
 def test_a_process_ends_with_the_one_that_asked_for_it(tmp_path: Path) -> None:
     program = f"""
 import asyncio, sys
-from registry.upstream import Call, Target, Upstreams
+from registry.upstream import Target, UpstreamCall, Upstreams
 async def main():
     target = Target(key="k", transport="stdio", argv=(sys.executable, {SERVER!r}, "stubborn"))
-    reply = await Upstreams().call_tool(target, Call("pid", b"{{}}"))
+    reply = await Upstreams().call_tool(target, UpstreamCall("pid", b"{{}}"))
     print(reply.result.decode(), flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from registry.upstream import Call, NotSent, Upstreams, links
+from registry.upstream import NotSent, UpstreamCall, Upstreams
+from registry.upstream.transport import connection_pool
 from tests.upstreams.local import local_upstreams
 from tests.upstreams.papers import Authority
 from tests.upstreams.raw import MODERN, RawServer, Request, modern, reply, respond, serving
@@ -27,15 +28,15 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
 @pytest.fixture
 async def upstreams() -> AsyncIterator[Upstreams]:
     # What a process trusts is read once.
-    links._tls.cache_clear()
+    connection_pool._tls.cache_clear()
     async with local_upstreams() as made:
         yield made
-    links._tls.cache_clear()
+    connection_pool._tls.cache_clear()
 
 
 async def call(upstreams: Upstreams, server: RawServer, host: str = "localhost") -> bytes:
     target = server.target(url=f"https://{host}:{server.port}/mcp", revision=MODERN)
-    return (await upstreams.call_tool(target, Call("t", b"{}"))).result
+    return (await upstreams.call_tool(target, UpstreamCall("t", b"{}"))).result
 
 
 async def test_one_connection_serves_call_after_call(

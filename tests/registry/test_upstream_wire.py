@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import repeated
+from core import header_params
 from registry.upstream import param_headers, wire
-from registry.upstream.eventstream import EventStream
-from registry.upstream.lines import Lines, Overlong
-from registry.upstream.values import TooLarge
+from registry.upstream.transport.event_stream import EventStream
+from registry.upstream.transport.line_reader import LineReader, Overlong
+from registry.upstream.values import ResultTooLarge
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -71,7 +71,7 @@ def test_an_event_without_its_end_is_none() -> None:
 def test_the_limit_counts_comments_too() -> None:
     events = EventStream(limit=100)
     events.feed(b": " + b"x" * 90)
-    with pytest.raises(TooLarge):
+    with pytest.raises(ResultTooLarge):
         events.feed(b": xxxxxxxx\n")
 
 
@@ -84,7 +84,7 @@ def test_other_events_carry_no_message() -> None:
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line)), st.integers(1, 9))
 def test_lines_are_the_same_however_they_are_cut(written: list[bytes], size: int) -> None:
     stream = b"".join(line + b"\n" for line in written)
-    lines = Lines(limit=100)
+    lines = LineReader(limit=100)
 
     got = [
         line
@@ -96,7 +96,7 @@ def test_lines_are_the_same_however_they_are_cut(written: list[bytes], size: int
 
 
 def test_of_a_line_that_is_too_long_both_ends_are_kept() -> None:
-    lines = Lines(limit=1000)
+    lines = LineReader(limit=1000)
     got = lines.feed(b"HEAD" + b"x" * 1500)
     got += lines.feed(b"y" * 1500 + b"TAIL\nnext\n")
 
@@ -110,10 +110,10 @@ def test_of_a_line_that_is_too_long_both_ends_are_kept() -> None:
 
 
 def test_a_line_that_does_not_end_is_given_up() -> None:
-    lines = Lines(limit=1000)
+    lines = LineReader(limit=1000)
     for _ in range(8):
         lines.feed(b"x" * 1000)
-    with pytest.raises(TooLarge):
+    with pytest.raises(ResultTooLarge):
         lines.feed(b"x")
 
 
@@ -131,7 +131,7 @@ NESTED = {
 
 
 def test_parameters_become_headers() -> None:
-    declared = repeated.declared(NESTED)
+    declared = header_params.declared(NESTED)
     arguments = {"region": "zürich", "dry": True, "page": {"size": 3}}
 
     assert param_headers(declared, arguments) == {
@@ -142,7 +142,7 @@ def test_parameters_become_headers() -> None:
 
 
 def test_parameters_that_are_not_there_are_left_out() -> None:
-    declared = repeated.declared(NESTED)
+    declared = header_params.declared(NESTED)
 
     several: list[dict[str, Any]] = [{}, {"page": 1, "region": None}, {"page": {}}, {"dry": [True]}]
     for arguments in several:
@@ -172,11 +172,11 @@ def test_parameters_that_are_not_there_are_left_out() -> None:
     ],
 )
 def test_an_annotation_that_cannot_be_followed_is_invalid(schema: dict[str, Any]) -> None:
-    with pytest.raises(repeated.InvalidAnnotation):
-        repeated.declared(schema)
+    with pytest.raises(header_params.InvalidAnnotation):
+        header_params.declared(schema)
 
 
 def test_data_that_looks_like_an_annotation_is_none() -> None:
     schema = {"properties": {"a": {"type": "string", "default": {"x-mcp-header": "A"}}}}
 
-    assert repeated.declared(schema) == {}
+    assert header_params.declared(schema) == {}

@@ -69,6 +69,8 @@ class Recorder:
     discovered: bytes = b""
     # How many callers of "hang" went away before they were answered.
     gone: int = 0
+    # The same one again when it is started again.
+    port: int = 0
 
     def __post_init__(self) -> None:
         self.discovered = DISCOVERED
@@ -76,15 +78,15 @@ class Recorder:
     def __enter__(self) -> Self:
         self._released = threading.Event()
         config = uvicorn.Config(
-            self.app, port=0, lifespan="off", interface="asgi3", log_level="error"
+            self.app, port=self.port, lifespan="off", interface="asgi3", log_level="error"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:
             self._thread.join(0.01)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/mcp"
+        self.port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
         return self
 
     def __exit__(self, *error: object) -> None:

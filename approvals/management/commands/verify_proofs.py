@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Proof
-from approvals import stepping
+from approvals import step_up_proofs
 
 
 class Command(BaseCommand):
@@ -18,7 +18,7 @@ class Command(BaseCommand):
         kept = Proof.objects.select_related("passkey", "person", "vote").order_by("pk")
         for proof in kept.iterator(chunk_size=1000):
             counted[proof.method] += 1
-            why = stepping.problem(proof, getattr(proof, "vote", None))
+            why = step_up_proofs.problem(proof, getattr(proof, "vote", None))
             if why:
                 bad += 1
                 self.stderr.write(f"{proof.at:%Y-%m-%d %H:%M} {proof.person}: {why}")

@@ -2,12 +2,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from audit.sealing import public_key
+from audit.signing import keys
 
 
 class Command(BaseCommand):
-    help = "Print the key that signs checkpoints: give it to whoever is to check the record."
+    help = "Print the keys that signed checkpoints: give them to whoever is to check the record."
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
-        self.stdout.write(str(public_key()))
+        for key in keys():
+            self.stdout.write(str(key))

@@ -9,11 +9,11 @@ from accounts import services as accounts
 from accounts.models import Agent
 from accounts.tokens import Bearer
 from calls.models import Call
-from config.first_run import TOOLSET, agent_owner
+from config.first_run import TOOLSET
 from core.errors import CountersignError
-from gateway import asking
-from gateway.asking import Question
-from gateway.bearers import speaking_for
+from gateway.submit import sync
+from gateway.submit.bearers import speaking_for
+from gateway.submit.sync import SyncCallRequest
 from registry import services
 from registry.models import Toolset
 
@@ -56,7 +56,7 @@ def _made() -> Agent:
     if toolset is None:
         raise CommandError("There are no examples yet: start Countersign with `manage.py up`.")
     agent = Agent.objects.filter(name=AGENT).first()
-    agent = agent or accounts.create_agent(AGENT, owner=agent_owner(), by=None)
+    agent = agent or accounts.create_agent(AGENT, owner=accounts.first_administrator(), by=None)
     services.assign(toolset, agent, by=None)
     return agent
 
@@ -70,7 +70,7 @@ def _scout() -> Bearer:
 
 def _asked(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
     text = json.dumps(arguments).replace("{today}", date.today().isoformat())
-    question = Question(
+    question = SyncCallRequest(
         bearer=bearer,
         toolset=TOOLSET,
         tool=tool,
@@ -80,7 +80,7 @@ def _asked(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
         background=True,
     )
     try:
-        submitted = asking.ask(question, seconds=0)
+        submitted = sync.ask(question, seconds=0)
     except CountersignError as error:
         raise CommandError(str(error)) from error
     state: str = Call.objects.get(pk=submitted.call_id).get_state_display()

@@ -4,14 +4,18 @@ import json
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 from psycopg import sql
 
+from accounts import single_person
 from accounts.models import AgentToken
+from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
+from config.secret_check import check_secret
 
 
 class Command(BaseCommand):
@@ -26,11 +30,16 @@ class Command(BaseCommand):
 
     def handle(self, *, examples: bool, only_migrate: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
+        if wrong := check_secret(settings.DATABASE_OWNER_URL, settings.SECRET_KEY):
+            raise CommandError(wrong)
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
         call_command("ensure_roles", stdout=sys.stderr)
+        adopt_old_key()
+        note_secret()
         if only_migrate:
             return
+        single_person.end_if_refused()
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
         self.stdout.write(json.dumps(shown))

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from config import renewal
+from config import rolling_restart
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,10 +31,10 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         data: Path = options["data"].resolve()
-        pid, before = running(data), renewal.read(data)["times"]
-        os.kill(pid, renewal.RENEW)
+        pid, before = running(data), rolling_restart.read(data)["times"]
+        os.kill(pid, rolling_restart.RENEW)
         until = time.monotonic() + options["within"]
-        while (note := renewal.read(data))["times"] == before:
+        while (note := rolling_restart.read(data))["times"] == before:
             if time.monotonic() > until:
                 raise CommandError("It takes longer than that: see what `up` says.")
             time.sleep(0.1)

@@ -41,6 +41,11 @@ class Command(BaseCommand):
             action="store_false",
             help="do not register the example servers",
         )
+        parser.add_argument(
+            "--paused",
+            action="store_true",
+            help="send nothing until `manage.py resume`",
+        )
 
     def handle(self, **options: Any) -> None:
         plan = Plan(
@@ -49,6 +54,7 @@ class Command(BaseCommand):
             agent_port=options["agent_port"],
             data=options["data"].resolve(),
             examples=options["examples"],
+            paused=options["paused"],
         )
         try:
             asyncio.run(Installation(plan).run())

@@ -1,17 +1,26 @@
-"""Gives the application's database role what it needs and no more; run after every migrate."""
+"""Gives each database role what it needs and no more; run after every migrate.
+
+docs/security.md says what each can do all the same.
+"""
 
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from psycopg import sql
 
+from core.triggers import FIX_SEARCH_PATHS
+
+# What the sealer alone writes, each row once.
+SEALED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_signer", "audit_line")
 APPEND_ONLY = (
     "audit_entry",
-    "audit_leaf",
-    "audit_node",
-    "audit_checkpoint",
+    *SEALED,
+    "audit_origin",
+    "audit_rollback",
+    "audit_secret",
+    "calls_pause",
     "registry_definition",
     "approvals_vote",
     "calls_amendment",
@@ -19,6 +28,7 @@ APPEND_ONLY = (
     "calls_logline",
     "calls_link",
     "accounts_proof",
+    "accounts_usedname",
     "approvals_comment",
 )
 # Of rows that are otherwise never changed.
@@ -33,6 +43,22 @@ NEVER_REMOVED = (
     "approvals_grant",
 )
 
+# Of the database itself: not copied with a template, nor restored with a dump. Nobody but the owner
+# makes anything that a function could take for one of our tables.
+DATABASE_RIGHTS = """
+REVOKE TEMPORARY, CREATE ON DATABASE {database} FROM PUBLIC, {role};
+REVOKE CREATE ON SCHEMA public FROM PUBLIC, {role};
+"""
+# What the database fills in: whoever writes an entry cannot give it another place or time.
+FILLED_IN = ("id", "at", "transaction")
+SEAL_GRANTS = """
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {seal};
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {seal};
+REVOKE TEMPORARY, CREATE ON DATABASE {database} FROM {seal};
+GRANT USAGE ON SCHEMA public TO {seal};
+GRANT SELECT ON audit_entry, audit_origin, audit_rollback TO {seal};
+GRANT SELECT, INSERT ON {sealed} TO {seal};
+"""
 GRANTS = """
 GRANT USAGE ON SCHEMA public TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
@@ -40,29 +66,97 @@ GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role};
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {role};
 REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role};
 REVOKE INSERT, DELETE ON core_generation FROM {role};
+REVOKE INSERT ON audit_origin, audit_secret FROM {role};
 """
+# What `manage.py maintain` does: removes results that are past their time, unread, and writes so.
+MAINTENANCE_GRANTS = """
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role};
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role};
+GRANT USAGE ON SCHEMA public TO {role};
+GRANT SELECT (call_id, kept_until) ON calls_result TO {role};
+GRANT SELECT (call_id), DELETE ON calls_resultpart TO {role};
+GRANT SELECT, INSERT ON audit_entry TO {role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
+"""
+# Where it does, nobody else does.
+OF_MAINTENANCE = ("calls_resultpart",)
 
 
 class Command(BaseCommand):
-    help = "Grant the application's database role its rights (as the owner, after migrate)."
+    help = "Grant the application's role and the sealer's their rights (as the owner)."
 
     def handle(self, **options: Any) -> None:
         role = str(settings.APP_ROLE)
         with connections["owner"].cursor() as cursor:
             cursor.execute("SELECT current_user")
             row = cursor.fetchone()
+            # Of functions that migrations made as SQL too, whoever wrote them.
+            cursor.execute(FIX_SEARCH_PATHS)
             if not role or (row and row[0] == role):
                 self.stdout.write("One role owns and uses this database: nothing to grant.")
                 return
-            cursor.execute(sql.SQL(GRANTS).format(role=sql.Identifier(role)))
+            database = sql.Identifier(connections["owner"].settings_dict["NAME"])
+            names = {"role": sql.Identifier(role), "database": database}
+            cursor.execute(sql.SQL(DATABASE_RIGHTS).format(**names))
+            cursor.execute(sql.SQL(GRANTS).format(**names))
+            self._warn_of_temporary_tables(cursor, role)
             for table in APPEND_ONLY:
                 self._revoke(cursor, "UPDATE, DELETE, TRUNCATE", table, role)
             for table, columns in CHANGING.items():
                 grant = sql.SQL("GRANT UPDATE ({columns}) ON {table} TO {role}")
-                names = {"table": sql.Identifier(table), "role": sql.Identifier(role)}
-                cursor.execute(grant.format(columns=sql.SQL(columns), **names))
+                cursor.execute(
+                    grant.format(
+                        columns=sql.SQL(columns),
+                        table=sql.Identifier(table),
+                        role=sql.Identifier(role),
+                    )
+                )
             for table in NEVER_REMOVED:
                 self._revoke(cursor, "DELETE, TRUNCATE", table, role)
+            self._limit_entries(cursor, role)
+            if settings.SEAL_ROLE not in ("", role):
+                self._grant_sealing(cursor, names, role)
+            if maintenance := str(settings.MAINTENANCE_ROLE):
+                self._grant_maintenance(cursor, maintenance, role)
+
+    def _limit_entries(self, cursor: Any, role: str) -> None:
+        cursor.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'audit_entry'::regclass"
+            " AND attnum > 0 AND NOT attisdropped AND attname <> ALL(%s)",
+            [list(FILLED_IN)],
+        )
+        columns = sql.SQL(", ").join(sql.Identifier(name) for (name,) in cursor.fetchall())
+        self._revoke(cursor, "INSERT", "audit_entry", role)
+        grant = sql.SQL("GRANT INSERT ({columns}) ON audit_entry TO {role}")
+        cursor.execute(grant.format(columns=columns, role=sql.Identifier(role)))
+
+    def _grant_sealing(self, cursor: Any, names: dict[str, sql.Identifier], role: str) -> None:
+        for table in SEALED:
+            self._revoke(cursor, "INSERT", table, role)
+        sealed = sql.SQL(", ").join(map(sql.Identifier, SEALED))
+        seal = sql.Identifier(settings.SEAL_ROLE)
+        cursor.execute("SELECT true FROM pg_roles WHERE rolname = %s", [settings.SEAL_ROLE])
+        if not cursor.fetchone():
+            raise CommandError(
+                f"There is no database role {settings.SEAL_ROLE}, which is to seal the record: "
+                f"CREATE ROLE {settings.SEAL_ROLE} LOGIN PASSWORD '…' (docs/install.md)."
+            )
+        cursor.execute(sql.SQL(SEAL_GRANTS).format(**names, seal=seal, sealed=sealed))
+
+    def _grant_maintenance(self, cursor: Any, maintenance: str, role: str) -> None:
+        names = {"role": sql.Identifier(maintenance)}
+        cursor.execute(sql.SQL(MAINTENANCE_GRANTS).format(**names))
+        self._limit_entries(cursor, maintenance)
+        for table in OF_MAINTENANCE:
+            self._revoke(cursor, "DELETE, TRUNCATE", table, role)
+
+    def _warn_of_temporary_tables(self, cursor: Any, role: str) -> None:
+        cursor.execute("SELECT has_database_privilege(%s, current_database(), 'TEMPORARY')", [role])
+        if cursor.fetchone()[0]:
+            self.stdout.write(
+                f"{role} may still make temporary tables: this role does not own the database. "
+                "Let its owner REVOKE TEMPORARY ON DATABASE … FROM PUBLIC."
+            )
 
     def _revoke(self, cursor: Any, rights: str, table: str, role: str) -> None:
         cursor.execute(

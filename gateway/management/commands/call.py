@@ -9,16 +9,16 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Agent
 from accounts.tokens import Bearer
-from calls.answers import Answer
+from calls.content.answers import Answer
 from calls.models import Call
-from calls.states import State
+from calls.record.states import State
 from core import strict_json
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
-from gateway import asides, asking, wording
-from gateway.asked import Submitted
-from gateway.asking import Question
-from gateway.bearers import speaking_for
+from gateway.call_request import SubmitResult
+from gateway.submit import idempotency, messages, sync
+from gateway.submit.bearers import speaking_for
+from gateway.submit.sync import SyncCallRequest
 
 EXITS = """\
 exit codes:
@@ -50,7 +50,7 @@ class Command(BaseCommand):
     def handle(
         self, *, agent: str, toolset: str, tool: str, arguments: str, wait: float, **options: Any
     ) -> None:
-        question = Question(
+        question = SyncCallRequest(
             bearer=_bearer(agent),
             toolset=toolset,
             tool=tool,
@@ -62,12 +62,12 @@ class Command(BaseCommand):
             again=options["again"],
         )
         try:
-            submitted = asking.ask(question, seconds=wait)
+            submitted = sync.ask(question, seconds=wait)
         except CountersignError as error:
             raise CommandError(str(error)) from error
         sys.exit(self._said(submitted))
 
-    def _said(self, submitted: Submitted) -> int:
+    def _said(self, submitted: SubmitResult) -> int:
         self.stderr.write(f"call {submitted.call_id}")
         if submitted.refusal:
             lines = [submitted.reason, *map(str, submitted.violations)]
@@ -75,7 +75,7 @@ class Command(BaseCommand):
             return 3
         if submitted.answer is None:
             call = Call.objects.get(pk=submitted.call_id)
-            self.stderr.write(wording.stands(submitted.state, call.pk, call.fingerprint))
+            self.stderr.write(messages.stands(submitted.state, call.pk, call.fingerprint))
             return 4
         return self._told(submitted.answer)
 
@@ -90,8 +90,8 @@ class Command(BaseCommand):
 
 def _key(given: str) -> str:
     try:
-        return given and asides.checked(given)
-    except asides.BadAside as error:
+        return given and idempotency.checked(given)
+    except idempotency.InvalidOption as error:
         raise CommandError(str(error), returncode=2) from error
 
 

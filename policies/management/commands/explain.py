@@ -6,8 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from policies.decide import Explanation, Heard
-from policies.supposing import CannotSuppose, suppose
+from policies.decide import Explanation, RuleEvaluation
+from policies.models import Effect
+from policies.simulate import SimulationRefused, suppose
+from policies.thresholds import DEFAULT
 
 
 class Command(BaseCommand):
@@ -21,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             explained = suppose(options["agent"], options["tool"], options["arguments"])
-        except CannotSuppose as error:
+        except SimulationRefused as error:
             raise CommandError(str(error)) from error
         self.stdout.write("\n".join(_lines(explained)))
 
@@ -31,14 +33,17 @@ def _lines(explanation: Explanation) -> list[str]:
     lines = [f"{decision.effect}: {decision.reason}"]
     if decision.would:
         would = decision.would
-        lines.append(f"Watched rule “{would['rule']}” would make it {would['effect']}.")
+        who = f": {would['who']}" if "who" in would else ""
+        lines.append(f"Watched rule “{would['rule']}” would make it {would['effect']}{who}.")
+    if decision.effect == Effect.ASK and decision.thresholds != DEFAULT:
+        lines.append(f"Decided by: {decision.who}")
     for heard in explanation.heard:
         lines.append(f"  {_line(heard)}")
         lines += [f"    {path} = {value}" for path, value in heard.shown]
     return lines
 
 
-def _line(heard: Heard) -> str:
+def _line(heard: RuleEvaluation) -> str:
     rule = heard.rule
     name = f"{rule.effect} “{rule.name}”" + (" (only watched)" if rule.shadow else "")
     if heard.verdict:

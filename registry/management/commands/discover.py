@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import loop
-from registry import discovery
+from registry.discovery import discovery
 from registry.models import Server
 
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
             servers = Server.objects.filter(slug__in=names)
             if missing := set(names) - set(servers.values_list("slug", flat=True)):
                 raise CommandError(f"There is no server named {', '.join(sorted(missing))}.")
-        rows = loop.run(discovery.look_at(list(servers.values_list("pk", flat=True))))
+        rows = loop.discovery.run(discovery.look_at(list(servers.values_list("pk", flat=True))))
         slugs = dict(servers.values_list("pk", "slug"))
         for row in rows:
             self.stdout.write(f"{slugs[row.server_id]}: {row.summary}")

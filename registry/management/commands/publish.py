@@ -4,8 +4,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core.errors import CountersignError
 from core.text import revealed
-from registry import definitions, services
+from registry import services
 from registry.models import Server, Tool
+from registry.schemas import definitions
 
 
 class Command(BaseCommand):

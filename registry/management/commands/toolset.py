@@ -7,8 +7,9 @@ from django.db.models import Model
 
 from accounts.models import Agent
 from core.errors import CountersignError
-from registry import services, showing
+from registry import services
 from registry.models import OwnTool, Server, Tool, Toolset
+from registry.publishing import override_service
 
 Verb = Callable[..., None]
 # Option, what it names and by which column, and what is done with it.
@@ -89,8 +90,8 @@ def _say(toolset: Toolset, field: str, given: str) -> None:
     assert isinstance(tool, Tool)
     said = toolset.shown_tools.filter(tool=tool).values(*SHOWN.values()).first() or {}
     try:
-        showing.show(toolset, tool, by=None, **{**said, field: text})
-    except showing.NotShown as error:
+        override_service.show(toolset, tool, by=None, **{**said, field: text})
+    except override_service.OverrideRefused as error:
         raise CommandError(f"{name}: {error}") from error
 
 

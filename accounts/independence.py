@@ -1,0 +1,66 @@
+"""Which accounts one person may hold: those that they let in, until somebody else confirms them.
+
+Whoever invites somebody holds the link that signs them in, and may use it alone. For a while
+(COUNTERSIGN_INVITE_DAYS) the new account therefore counts as its inviter's wherever two people are
+needed. The database asks the same where it counts votes (approvals_dependents in migrations of
+approvals).
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.actors import AccountRefused, acting
+from accounts.models import User
+from audit.services import record
+
+
+def inviters(person: User) -> set[int]:
+    """By id: who else may still be behind this account, directly or by way of another one."""
+    found: set[int] = set()
+    todo = [person]
+    while todo:
+        one = todo.pop()
+        if one.is_confirmed:
+            continue
+        new = {pk for pk in (one.invited_by_id, one.let_in_by_id) if pk is not None} - found
+        found |= new
+        todo.extend(User.objects.filter(pk__in=new))
+    return found
+
+
+def are_independent(one: User, other: User) -> bool:
+    """Can these two only be two people?"""
+    return ({one.pk} | inviters(one)).isdisjoint({other.pk} | inviters(other))
+
+
+def why_not_confirm(person: User, by: User | None) -> str:
+    """Why `by` may not confirm this account, as a sentence; empty if they may. Nobody: the host."""
+    if person.is_confirmed:
+        return _("“%s” needs no confirmation.") % person.username
+    if not person.has_usable_password():
+        return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
+            person.username
+        )
+    if by is not None and not are_independent(person, by):
+        return _("Somebody other than who invited “%s” has to confirm the account.") % (
+            person.username
+        )
+    return ""
+
+
+@transaction.atomic
+def confirm(person: User, *, by: User | None) -> None:
+    """`by` says that another person than the inviter is behind it. Raises AccountRefused."""
+    locked = User.objects.select_for_update().get(pk=person.pk)
+    if why := why_not_confirm(locked, by):
+        raise AccountRefused(why)
+    now = timezone.now()
+    User.objects.filter(pk=person.pk).update(
+        unconfirmed_until=None, confirmed_by=by, confirmed_at=now
+    )
+    person.refresh_from_db(fields=["unconfirmed_until", "confirmed_by", "confirmed_at"])
+    inviter = locked.invited_by.username if locked.invited_by else ""
+    record("person.confirmed", actor=acting(by), person=person.username, invited_by=inviter)

@@ -1,0 +1,24 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts import independence
+from accounts.models import User
+from core.errors import CountersignError
+
+
+class Command(BaseCommand):
+    help = "Say that an invited account is held by another person than whoever invited it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("person", help="a user name")
+
+    def handle(self, *, person: str, **options: Any) -> None:
+        known = User.objects.filter(username=person).first()
+        if known is None:
+            raise CommandError(f"There is no person “{person}”.")
+        try:
+            independence.confirm(known, by=None)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Confirmed: {person}.")

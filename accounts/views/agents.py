@@ -1,0 +1,156 @@
+"""Agents and their tokens: administrators and operators see all, others what is theirs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Max, Q, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts import services
+from accounts.http import ConsoleRequest
+from accounts.models import Agent, AgentToken, User
+from core.http import page
+from core.paging import paged
+
+
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    owner = forms.ModelChoiceField(
+        User.objects.filter(is_active=True).order_by("username"),
+        label=gettext_lazy("Owner"),
+        help_text=gettext_lazy(
+            "The person who answers for it. Nobody decides on calls of agents that they own or "
+            "created, save in single-person mode."
+        ),
+    )
+
+    class Meta:
+        model = Agent
+        fields = ["name", "owner"]
+        labels = {"name": gettext_lazy("Name")}
+        help_texts = {"name": gettext_lazy("Letters, digits, - and _. It stands in every entry.")}
+
+
+class TokenForm(forms.Form):
+    days = forms.IntegerField(
+        label=gettext_lazy("Valid for days"),
+        min_value=1,
+        max_value=services.MAX_DAYS,
+        initial=30,
+        help_text=gettext_lazy("1 to 90. Shorter is safer; a new token is made in a moment."),
+    )
+
+
+def visible(person: User) -> QuerySet[Agent]:
+    return Agent.objects.visible_to(person).select_related("owner")
+
+
+def _may_handle_tokens(person: User, agent: Agent) -> bool:
+    return agent.owner_id == person.pk or person.has_perm("accounts.change_agenttoken")
+
+
+@page("")
+def agents(request: ConsoleRequest) -> HttpResponse:
+    now = timezone.now()
+    valid = Q(tokens__revoked_at=None, tokens__expires_at__gt=now)
+    shown = visible(request.user).annotate(
+        valid_tokens=Count("tokens", filter=valid), last_used=Max("tokens__last_used_at")
+    )
+    context = {"section": "agents", "page": paged(shown, "name", request.GET)}
+    return render(request, "accounts/agents.html", context)
+
+
+@page("accounts.add_agent", "GET", "HEAD", "POST")
+def add_agent(request: ConsoleRequest) -> HttpResponse:
+    form = AgentForm(request.POST or None, initial={"owner": request.user})
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        agent = services.create_agent(given["name"], owner=given["owner"], by=request.user)
+        messages.success(
+            request, _("“%s” is there. Give it a token, and a toolset to use.") % agent.name
+        )
+        return redirect("accounts:agent", agent.name)
+    return render(request, "accounts/agent_add.html", {"section": "agents", "form": form})
+
+
+@page("")
+def agent(request: ConsoleRequest, name: str) -> HttpResponse:
+    return _show(request, get_object_or_404(visible(request.user), name=name), TokenForm())
+
+
+@page("", "POST")
+def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
+    """Draws the page itself, without a redirect: the token's text is kept nowhere."""
+    shown = _for_tokens(request.user, name)
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _show(request, shown, form)
+    text = services.issue_token(shown, by=request.user, days=form.cleaned_data["days"])
+    return _show(request, shown, TokenForm(), issued=text)
+
+
+@page("", "POST")
+def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
+    shown = _for_tokens(request.user, name)
+    token = get_object_or_404(shown.tokens.select_related("agent"), public_id=public_id)
+    if services.revoke_token(token, by=request.user):
+        messages.success(request, _("%s is revoked: no door opens to it any more.") % token)
+    else:
+        messages.info(request, _("%s was revoked before.") % token)
+    return redirect("accounts:agent", name)
+
+
+@page("", "POST")
+def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
+    """Draws the page itself, as `issue_token` does."""
+    shown = _for_tokens(request.user, name)
+    valid = shown.tokens.valid().select_related("agent")
+    token = get_object_or_404(valid, public_id=public_id)
+    text = services.rotate_token(token, by=request.user)
+    messages.success(request, _("%s works for one more hour.") % token)
+    return _show(request, shown, TokenForm(), issued=text)
+
+
+@page("accounts.change_agent", "POST")
+def set_enabled(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Agent, name=name)
+    enabled = request.POST.get("enabled") == "1"
+    services.set_agent_enabled(shown, enabled, by=request.user)
+    said = _("“%s” is on.") if enabled else _("“%s” is off: its tokens open nothing.")
+    messages.success(request, said % name)
+    return redirect("accounts:agent", name)
+
+
+def _for_tokens(person: User, name: str) -> Agent:
+    shown = get_object_or_404(visible(person), name=name)
+    if not _may_handle_tokens(person, shown):
+        raise PermissionDenied
+    return shown
+
+
+def _show(
+    request: ConsoleRequest, shown: Agent, form: TokenForm, *, issued: str = ""
+) -> HttpResponse:
+    now = timezone.now()
+    context = {
+        "section": "agents",
+        "agent": shown,
+        "tokens": [(token, _state(token, now)) for token in shown.tokens.all()[:50]],
+        "form": form,
+        "issued": issued,
+        "may_handle_tokens": _may_handle_tokens(request.user, shown),
+    }
+    return render(request, "accounts/agent.html", context)
+
+
+def _state(token: AgentToken, now: datetime) -> str:
+    if token.revoked_at:
+        return "revoked"
+    return "valid" if token.expires_at > now else "expired"

@@ -1,0 +1,269 @@
+"""People, what they may do, and what each sets for themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts import independence, role_changes, services, single_person
+from accounts.http import ConsoleRequest
+from accounts.models import CodeApp, RoleChange, User
+from accounts.views.proofs import proving
+from core.http import page
+from core.paging import paged
+
+
+def _groups() -> forms.ModelMultipleChoiceField[Group]:
+    return forms.ModelMultipleChoiceField(
+        Group.objects.order_by("name"),
+        label=gettext_lazy("Groups"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy(
+            "What somebody may do is what these groups may. None follows "
+            "from another: who shall also decide is made an approver."
+        ),
+    )
+
+
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
+    groups = _groups()
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        labels = {"username": gettext_lazy("Name")}
+        help_texts = {"username": gettext_lazy("It stands in every entry of what they do.")}
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        if not User.objects.filter(username=name).exists() and (
+            why := services.why_not_named(name)
+        ):
+            raise forms.ValidationError(why)
+        return name
+
+
+class RenameForm(forms.Form):
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=150,
+        help_text=gettext_lazy(
+            "The old name stays this person's: entries and rules mean them by it, and nobody "
+            "else is ever called so."
+        ),
+    )
+
+
+class GroupsForm(forms.Form):
+    groups = _groups()
+
+
+class TimeZoneForm(forms.Form):
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("Time zone"),
+        choices=lambda: [(zone, zone) for zone in sorted(available_timezones())],
+        help_text=gettext_lazy("Exact times are shown in it."),
+    )
+
+
+@page("accounts.view_user")
+def people(request: ConsoleRequest) -> HttpResponse:
+    shown = User.objects.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
+    context = {
+        "section": "people",
+        "page": paged(shown, "username", request.GET),
+        "single_person": single_person.is_on(),
+        "requests": [
+            (change, role_changes.why_not_confirm(change, request.user))
+            for change in role_changes.requested()
+        ],
+        "recent": role_changes.recent(),
+    }
+    return render(request, "accounts/people.html", context)
+
+
+@page("accounts.add_user", "GET", "HEAD", "POST")
+def invite(request: ConsoleRequest) -> HttpResponse:
+    form = InviteForm(request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "accounts/invite.html", {"section": "people", "form": form})
+    names = [group.name for group in form.cleaned_data["groups"]]
+    made = services.create_person(form.cleaned_data["username"], roles=names, by=request.user)
+    return _with_link(request, made)
+
+
+@page("accounts.view_user", "GET", "HEAD", "POST")
+def person(request: ConsoleRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(User, pk=pk)
+    form = GroupsForm(request.POST or None, initial={"groups": shown.groups.all()})
+    if request.method == "POST" and not request.user.has_perm("accounts.change_user"):
+        raise PermissionDenied
+    if request.method == "POST" and form.is_valid():
+        try:
+            waiting = services.set_groups(shown, form.cleaned_data["groups"], by=request.user)
+        except services.AccountRefused as error:
+            form.add_error("groups", str(error))
+        else:
+            if waiting:
+                messages.warning(request, _waits(waiting))
+            else:
+                messages.success(request, _("The groups of “%s” are as chosen.") % shown)
+            return redirect("accounts:person", pk)
+    return _show(request, shown, form)
+
+
+def _waits(roles: list[str]) -> str:
+    said = _("Another administrator has to confirm: %(roles)s. Until then nothing is given.")
+    return said % {"roles": ", ".join(roles)}
+
+
+@page("accounts.change_user", "POST")
+def answer_request(request: ConsoleRequest, pk: int) -> HttpResponse:
+    """Another administrator's word on a role that was asked for; who asked may take it back."""
+    change = get_object_or_404(RoleChange.objects.select_related("person", "asked_by"), pk=pk)
+    confirms = request.POST.get("answer") == "confirm"
+    try:
+        (role_changes.confirm if confirms else role_changes.refuse)(change, by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+    else:
+        names = {"who": change.person.username, "role": change.role}
+        said = _("“%(who)s” is %(role)s now.") if confirms else _("“%(who)s” is not made %(role)s.")
+        messages.success(request, said % names)
+    return redirect("accounts:people")
+
+
+@page("accounts.change_user", "POST")
+def set_active(request: ConsoleRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(User, pk=pk)
+    active = request.POST.get("active") == "1"
+    try:
+        services.set_active(shown, active, by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+    else:
+        said = _("“%s” may sign in.") if active else _("“%s” is off and signed out everywhere.")
+        messages.success(request, said % shown)
+    return redirect("accounts:person", pk)
+
+
+@page("accounts.change_user", "POST")
+def rename(request: ConsoleRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(User, pk=pk)
+    form = RenameForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Give a name."))
+        return redirect("accounts:person", pk)
+    before = shown.username
+    try:
+        services.rename(shown, form.cleaned_data["name"], by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+    else:
+        names = {"before": before, "after": shown.username}
+        messages.success(request, _("“%(before)s” is called “%(after)s” now.") % names)
+    return redirect("accounts:person", pk)
+
+
+@page("accounts.change_user", "POST")
+def confirm(request: ConsoleRequest, pk: int) -> HttpResponse:
+    shown = get_object_or_404(User, pk=pk)
+    try:
+        independence.confirm(shown, by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("“%s” is confirmed as another person.") % shown)
+    return redirect("accounts:person", pk)
+
+
+@page("accounts.change_user", "POST")
+def new_link(request: ConsoleRequest, pk: int) -> HttpResponse:
+    return _with_link(request, get_object_or_404(User, pk=pk, is_active=True))
+
+
+@page("", "GET", "HEAD", "POST")
+def profile(request: ConsoleRequest) -> HttpResponse:
+    form = TimeZoneForm(request.POST or None, initial={"time_zone": request.user.time_zone})
+    if request.method == "POST" and form.is_valid():
+        services.set_time_zone(request.user, form.cleaned_data["time_zone"])
+        messages.success(request, _("Your times are shown in %s.") % request.user.time_zone)
+        return redirect("accounts:profile")
+    return _profile(request, form, _password_form(request, None))
+
+
+@page("", "POST")
+def password(request: ConsoleRequest) -> HttpResponse:
+    form = _password_form(request, request.POST)
+    if not form.is_valid():
+        zone = TimeZoneForm(initial={"time_zone": request.user.time_zone})
+        return _profile(request, zone, form)
+    services.set_password(request.user, form.cleaned_data["new_password1"])
+    update_session_auth_hash(request, request.user)
+    messages.success(request, _("Your password is set. Your other sessions have ended."))
+    return redirect("accounts:profile")
+
+
+def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
+    # Who came by a link has no old password to give.
+    has_one = request.user.has_usable_password()
+    form: type[SetPasswordForm[User]] = PasswordChangeForm if has_one else SetPasswordForm
+    made = form(request.user, data)
+    for field in made.fields.values():
+        field.widget.attrs.pop("autofocus", None)
+    # Django's own is a list in HTML, where a sentence is wanted.
+    made.fields["new_password1"].help_text = _(
+        "At least 8 characters, and not easy to guess: three or four words that nobody expects do."
+    )
+    made.fields["new_password2"].label = _("New password again")
+    made.fields["new_password2"].help_text = ""
+    return made
+
+
+def _profile(
+    request: ConsoleRequest, zone: TimeZoneForm, secret: SetPasswordForm[User]
+) -> HttpResponse:
+    context = {"section": "profile", "form": zone, "password_form": secret}
+    return render(request, "accounts/profile.html", context | proving(request.user))
+
+
+def _with_link(request: ConsoleRequest, shown: User) -> HttpResponse:
+    """Draws the page itself, without a redirect: the link is kept nowhere."""
+    try:
+        link = services.sign_in_link(shown, by=request.user)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+        return redirect("accounts:person", shown.pk)
+    return _show(request, shown, GroupsForm(initial={"groups": shown.groups.all()}), link=link)
+
+
+def _show(request: ConsoleRequest, shown: User, form: GroupsForm, link: str = "") -> HttpResponse:
+    context = {
+        "section": "people",
+        "person": shown,
+        "form": form,
+        "link": link,
+        "rename": RenameForm(initial={"name": shown.username}),
+        "former": shown.names.exclude(name=shown.username),
+        "hours": services.LINK_HOURS,
+        "agents": shown.agents.all(),
+        "requests": shown.role_changes.filter(state=RoleChange.State.REQUESTED),
+        "no_link": services.why_no_link(shown),
+        "no_confirmation": independence.why_not_confirm(shown, request.user),
+        "passkeys": shown.passkeys.usable().count(),
+        "codes": CodeApp.objects.filter(person=shown).exclude(confirmed_at=None).exists(),
+    }
+    return render(request, "accounts/person.html", context)

@@ -1,0 +1,140 @@
+"""A person's passkeys and code app, on their profile. Whatever outlives the session asks for the
+password again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
+
+from accounts import one_time_codes, passkeys, services
+from accounts.http import ConsoleRequest
+from accounts.models import CodeApp, Passkey, User
+from accounts.relying_party import expected_origins
+from core.errors import CountersignError
+from core.http import page
+
+CHALLENGE = "passkey_challenge"
+VALID_S = 300
+
+
+def proving(person: User) -> dict[str, Any]:
+    """What the profile shows."""
+    app = CodeApp.objects.filter(person=person).first()
+    return {
+        "passkeys": person.passkeys.usable(),
+        "code_app": app,
+        "code_secret": one_time_codes.secret(app) if app and not app.confirmed_at else "",
+        "origin": expected_origins()[0],
+    }
+
+
+@page("", "POST")
+def begin_passkey(request: ConsoleRequest) -> HttpResponse:
+    """For the script: what to ask the device for. The answer comes to `add_passkey`."""
+    try:
+        _check_password(request)
+        options, challenge = passkeys.options(request.user)
+    except CountersignError as error:
+        return JsonResponse({"error": str(error)}, status=403)
+    request.session[CHALLENGE] = [challenge, int(time.time())]
+    return JsonResponse({"publicKey": options})
+
+
+@page("", "POST")
+def add_passkey(request: ConsoleRequest) -> HttpResponse:
+    # Taken out first: it is good for one answer.
+    challenge, since = request.session.pop(CHALLENGE, ["", 0])
+    if time.time() - since > VALID_S:
+        messages.error(request, _("That took too long, or was never begun. Add the passkey again."))
+        return _profile()
+    name, answer = request.POST.get("name", ""), request.POST.get("answer", "")
+    added = _("The passkey is added. You can confirm decisions with it.")
+    return _done(
+        request,
+        lambda: passkeys.add(request.user, name, challenge=challenge, answer=answer),
+        added,
+    )
+
+
+@page("", "POST")
+def passkey(request: ConsoleRequest, pk: int) -> HttpResponse:
+    """Names it anew, or removes it."""
+    own = get_object_or_404(Passkey.objects.usable().filter(person=request.user), pk=pk)
+
+    def remove() -> None:
+        _check_password(request)
+        passkeys.remove(own)
+
+    if "remove" in request.POST:
+        return _done(request, remove, _("“%s” is removed.") % own.name)
+    name = request.POST.get("name", "")
+    return _done(request, lambda: passkeys.rename(own, name), _("The passkey has its new name."))
+
+
+@page("", "POST")
+def code_app(request: ConsoleRequest) -> HttpResponse:
+    def begin() -> None:
+        _check_password(request)
+        one_time_codes.begin(request.user)
+
+    return _done(request, begin, _("Now read the picture with the app, and type what it shows."))
+
+
+@page("")
+def picture(request: ConsoleRequest) -> HttpResponse:
+    """Only until it is confirmed: later it would be for whoever has the session."""
+    app = get_object_or_404(CodeApp, person=request.user, confirmed_at=None)
+    return HttpResponse(one_time_codes.picture(app), content_type="image/svg+xml")
+
+
+@page("", "POST")
+def confirm_code_app(request: ConsoleRequest) -> HttpResponse:
+    code = request.POST.get("code", "")
+    return _done(
+        request,
+        lambda: one_time_codes.confirm(request.user, code),
+        _("The app is set up. Its codes confirm decisions where no passkey can."),
+    )
+
+
+@page("", "POST")
+def remove_code_app(request: ConsoleRequest) -> HttpResponse:
+    app = CodeApp.objects.filter(person=request.user).first()
+    if app is None:
+        raise Http404
+
+    def remove() -> None:
+        if app.confirmed_at:
+            _check_password(request)
+        one_time_codes.remove(request.user)
+
+    return _done(request, remove, _("The app's codes count no longer."))
+
+
+def _check_password(request: ConsoleRequest) -> None:
+    if not request.user.has_usable_password():
+        raise services.AccountRefused(_("Set a password first: it is asked for before this."))
+    if not services.is_password_of(request.user, request.POST.get("password", "")):
+        raise services.AccountRefused(_("That is not your password."))
+
+
+def _done(request: ConsoleRequest, act: Callable[[], object], said: str) -> HttpResponse:
+    try:
+        act()
+    except CountersignError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, said)
+    return _profile()
+
+
+def _profile() -> HttpResponse:
+    there = redirect("accounts:profile")
+    there["Location"] += "#proving"
+    return there

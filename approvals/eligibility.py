@@ -1,0 +1,223 @@
+"""Whose word counts, and what the votes come to.
+
+What counts is the database's to say (migrations, 0004): the same functions are asked when a vote is
+cast, when a call is decided, and at its claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from approvals.models import Approval, Vote
+from calls.models import Call
+from policies.decide import Decision
+from policies.models import Effect
+from policies.thresholds import DECIDE, PERSON, Threshold, plain, stored
+
+Thresholds = list[dict[str, Any]]
+
+# The rule is as entries know it: it may have another name by now, or be gone.
+_FACTS = """
+SELECT a.call_id,
+    e.details ->> 'rule', e.details ->> 'again',
+    (SELECT jsonb_agg(jsonb_build_array(x.person_id, x.why))
+     FROM approvals_excluded(a.call_id) x)::text,
+    (SELECT jsonb_agg(jsonb_build_array(c.place, c.vote_id, c.approve))
+     FROM approvals_counted(a.call_id, a.thresholds) c)::text,
+    approvals_single_person(),
+    ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p)
+FROM approvals_approval a
+LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
+WHERE a.call_id = ANY(%s)
+"""
+
+
+class CountedVote(NamedTuple):
+    """A vote that counts for a threshold, of which the first has place 1."""
+
+    place: int
+    vote: int
+    approve: bool
+
+
+class EligibilityFacts(NamedTuple):
+    """What the database knows of a held call and the votes on it."""
+
+    # The rule that held it, by the name that it had; empty when no rule covered the call.
+    rule: str
+    # By person: why their word on this call is never taken, as a sentence.
+    excluded: dict[int, str]
+    tally: list[CountedVote]
+    # Its agent means it, although it is the same as the call with this id, or as one unknown ("").
+    again: str | None = None
+    # Whoever decides at all is alone, and may decide on calls in which they have a part.
+    single_person: bool = False
+    parties: frozenset[int] = frozenset()
+
+
+def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
+    """Of these approvals, in one question."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FACTS, [list(ids)])
+        return {call_id: _facts(*row) for call_id, *row in cursor.fetchall()}
+
+
+def _facts(
+    rule: str | None,
+    again: str | None,
+    excluded: str | None,
+    counted: str | None,
+    single_person: bool,
+    parties: list[int],
+) -> EligibilityFacts:
+    never = _sentences(orjson.loads(excluded or "[]"))
+    tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
+    return EligibilityFacts(rule or "", never, tally, again, single_person, frozenset(parties))
+
+
+def excluded_people(call: Call) -> dict[int, str]:
+    """By person: why their word on this call is never taken, as a sentence."""
+    return _sentences(_asked("SELECT person_id, why FROM approvals_excluded(%s)", call.pk))
+
+
+def parties(call: Call) -> dict[int, str]:
+    """By person: why the call is their own, as a sentence. Whoever only edited it is not here."""
+    rows = _asked("SELECT person_id, why FROM approvals_parties(%s)", call.pk)
+    return _sentences((person, why) for person, why in rows if why != "editor")
+
+
+def dependents(people: Collection[int]) -> set[int]:
+    """Accounts that may still be in these people's hands."""
+    rows = _asked("SELECT person_id, inviter FROM approvals_dependents(%s)", list(people))
+    return {person for person, _inviter in rows}
+
+
+def _asked(question: str, value: Any) -> list[tuple[int, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(question, [value])
+        return list(cursor.fetchall())
+
+
+def _sentences(rows: Iterable[Sequence[Any]]) -> dict[int, str]:
+    """The first reason of each person."""
+    found: dict[int, str] = {}
+    for person, why in rows:
+        found.setdefault(person, _never(why))
+    return found
+
+
+def _never(why: str) -> str:
+    reason, _colon, name = why.partition(":")
+    match reason:
+        case "editor":
+            return _("You edited the arguments: somebody else has to decide.")
+        case "creator":
+            return _("You created the agent: somebody else has to decide.")
+        case "issuer":
+            return _("You issued the token that asked for this: somebody else has to decide.")
+        case "asker":
+            return _("You asked for this call again: somebody else has to decide.")
+        case "invited":
+            said = _(
+                "%(who)s let you in, and has a part in this call. Your word counts here once "
+                "somebody else has confirmed your account."
+            )
+            return said % {"who": name}
+    return _("The agent is yours: somebody else has to decide.")
+
+
+def why_not(approval: Approval, person: User) -> str:
+    """Why this person may not vote, as a sentence; empty if they may."""
+    own = approval.standing.filter(person=person).first()
+    return hindrance(approval, person, excluded_people(approval.call), own, groups_of(person))
+
+
+def hindrance(
+    approval: Approval,
+    person: User,
+    excluded: Mapping[int, str],
+    own: Vote | None,
+    groups: Collection[str],
+) -> str:
+    """`why_not`, of what was read already."""
+    if not person.has_perm(DECIDE):
+        return _("You are not among those who decide.")
+    if never := excluded.get(person.pk):
+        return never
+    if not person.is_vouched_for:
+        why = _("You came by a link that %(who)s made. Set a password on your profile first.")
+        return why % {"who": person.let_in_by}
+    if not addressed(approval, person, groups):
+        return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
+    return _said_already(own)
+
+
+def _said_already(own: Vote | None) -> str:
+    if own is None:
+        return ""
+    if own.approve:
+        return _("You said yes already. You may take it back until the call is decided.")
+    return _("You said no already. You may take it back until the call is decided.")
+
+
+def addressed(approval: Approval, person: User, groups: Collection[str]) -> list[Threshold]:
+    """Whose word this person's is."""
+    asked = stored(approval.thresholds)
+    # Their earlier names are looked up only where a rule names anybody.
+    named = any(one.source.startswith(PERSON) for one in asked)
+    names = person.all_names if named else ()
+    return [one for one in asked if one.is_from(names, groups)]
+
+
+def groups_of(person: User) -> set[str]:
+    """Now, not as they were when the person was read."""
+    return set(person.groups.values_list("name", flat=True))
+
+
+def who(approval: Approval) -> str:
+    names = [one.source.partition(":")[2] for one in stored(approval.thresholds) if one.source]
+    return ", ".join(dict.fromkeys(names))
+
+
+def decided(call_id: UUID, thresholds: Thresholds) -> str:
+    """ "approved", "denied", or "" while the votes that count meet nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT approvals_decided(%s, %s::jsonb)", [call_id, orjson.dumps(thresholds).decode()]
+        )
+        (verdict,) = cursor.fetchone()
+    return str(verdict)
+
+
+def obstacle(call: Call, decision: Decision) -> str:
+    """At the claim: do people still stand behind the call? Says why not."""
+    approval = Approval.objects.filter(pk=call.pk).first()
+    if approval is None:
+        return "" if call.effect == Effect.ALLOW else _("Nobody approved the call.")
+    if decided(call.pk, approval.thresholds) != Approval.State.APPROVED:
+        return _("The votes no longer count: %(why)s") % {"why": _lost(approval)}
+    if decision.effect == Effect.ASK:
+        now = plain(decision.thresholds)
+        if decided(call.pk, now) != Approval.State.APPROVED:
+            said = _("Policy now asks for more than the votes that there are: %(what)s.")
+            return said % {"what": decision.who}
+    return ""
+
+
+def _lost(approval: Approval) -> str:
+    counted = {one.vote for one in facts([approval.pk])[approval.pk].tally}
+    lost = [
+        vote.person.username
+        for vote in approval.standing.filter(approve=True).select_related("person")
+        if vote.pk not in counted
+    ]
+    if not lost:
+        return _("fewer than the rule asks for.")
+    return _("%(who)s may no longer decide.") % {"who": ", ".join(lost)}

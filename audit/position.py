@@ -1,0 +1,53 @@
+"""How far the database had come when this host last took a call to send, kept outside of it.
+
+PostgreSQL numbers its transactions, and the number of one that is durable never comes again, unless
+the files of the whole cluster are older ones: a snapshot, a recovery to an earlier moment, a
+standby that took over without the last transactions. In a process that dies the file is whole; of
+the host's own crash it may miss the last moments.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPosition:
+    """Of which cluster and origin, and the newest transaction there that we know of."""
+
+    place: str = ""
+    transaction: int = 0
+
+
+def read() -> KnownPosition:
+    try:
+        return _parsed(_path().read_bytes())
+    except FileNotFoundError:
+        return KnownPosition()
+
+
+def note(position: KnownPosition) -> None:
+    """Only ever forward, whichever process of this host writes."""
+    file = os.open(_path(), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        known = _parsed(os.pread(file, 100, 0))
+        if known.place != position.place or known.transaction < position.transaction:
+            os.pwrite(file, f"{position.place:>30} {position.transaction:>20}\n".encode(), 0)
+    finally:
+        os.close(file)
+
+
+def _path() -> Path:
+    return Path(settings.DATA_DIR) / "position"
+
+
+def _parsed(line: bytes) -> KnownPosition:
+    place, _, transaction = line.decode().strip().partition(" ")
+    number = transaction.strip()
+    return KnownPosition(place, int(number)) if number.isdecimal() else KnownPosition()

@@ -1,0 +1,148 @@
+"""Keys that sign checkpoints: the sealer alone is given one, everybody can read the public ones."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
+from django.db import transaction
+
+from audit.models import Checkpoint, Secret, Signer
+from audit.verify import ORIGIN, Key, Trusted
+from core import seal
+from core.private_files import create_once
+
+
+class CannotSign(Exception):
+    """Said to whoever runs the sealer as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    private: Ed25519PrivateKey
+
+    @property
+    def key(self) -> Key:
+        return Key(ORIGIN, self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    def sign(self, text: str, *, origin: int = 1) -> str:
+        """As a line of a signed note."""
+        key = self.key.under(origin)
+        signature = b64encode(key.id + self.private.sign(text.encode())).decode()
+        return f"— {key.name} {signature}\n"
+
+
+def keys() -> list[Trusted]:
+    """Every key that ever signed here, with the size up to which it did; the newest last."""
+    signers = list(Signer.objects.order_by("id"))
+    ends: list[int | None] = [signer.first_size for signer in signers[1:]]
+    return [
+        Trusted(Key(ORIGIN, bytes(signer.public)), until)
+        for signer, until in zip_longest(signers, ends)
+    ]
+
+
+def public_key() -> Key:
+    """Of whoever signs now. Raises CannotSign when nobody signed yet."""
+    known = keys()
+    if not known:
+        raise CannotSign("Nothing was sealed yet, so no key has signed.")
+    return known[-1].key
+
+
+def key_from_secret() -> SigningKey:
+    """What signed while workers sealed: derived from the installation's secret."""
+    return SigningKey(Ed25519PrivateKey.from_private_bytes(seal.key("audit checkpoints")))
+
+
+def adopt_old_key() -> None:
+    """Of a record that workers sealed: the next to sign is the sealer, with a key of its own."""
+    if Checkpoint.objects.exists() and not Signer.objects.exists():
+        Signer.objects.using("owner").create(
+            public=key_from_secret().key.public, first_size=0, from_secret=True
+        )
+
+
+def any_key() -> SigningKey:
+    """Signs nothing that anybody knows: stands in until a rotation has made one."""
+    return SigningKey(Ed25519PrivateKey.generate())
+
+
+def note_secret() -> None:
+    """As the database's owner, the first time that this database meets a secret."""
+    if not Secret.objects.exists():
+        Secret.objects.using("owner").create(fingerprint=seal.fingerprint())
+
+
+def open_key(size: int, *, replace: bool = False) -> SigningKey:
+    """The sealer's own. The first time, or to replace another, it is noted as the one that signs
+    from `size` on. Raises CannotSign."""
+    path: Path | None = settings.SEAL_KEY_FILE
+    if path is None:
+        raise CannotSign("Only the sealer signs: COUNTERSIGN_SEAL_KEY_FILE names its key.")
+    newest = Signer.objects.order_by("-id").first()
+    _finish_rotation(path, newest)
+    if not path.exists():
+        if newest is not None and not newest.from_secret and not replace:
+            raise CannotSign(
+                f"The key that signs the record, {Key(ORIGIN, bytes(newest.public))}, is not in "
+                f"{path}: put it back, or let another sign from now on: audit_rotate_key."
+            )
+        write_key(path)
+    signing = read_key(path)
+    if newest is not None and bytes(newest.public) == signing.key.public:
+        return signing
+    if newest is not None and not newest.from_secret and not replace:
+        raise CannotSign(
+            f"The record is signed by {Key(ORIGIN, bytes(newest.public))}, and {path} holds "
+            f"{signing.key}: put the right file there, or let this one sign from now on: "
+            "audit_rotate_key."
+        )
+    Signer.objects.create(public=signing.key.public, first_size=size)
+    return signing
+
+
+def rotate(size: int) -> SigningKey:
+    """Another key signs from `size` on; in the caller's transaction. Once that is committed, the
+    key's file is replaced, by `_finish_rotation` at the latest."""
+    path: Path | None = settings.SEAL_KEY_FILE
+    if path is None:
+        raise CannotSign("Only the sealer signs: COUNTERSIGN_SEAL_KEY_FILE names its key.")
+    _next(path).unlink(missing_ok=True)
+    write_key(_next(path))
+    signing = read_key(_next(path))
+    Signer.objects.create(public=signing.key.public, first_size=size)
+    transaction.on_commit(partial(os.replace, _next(path), path))
+    return signing
+
+
+def _finish_rotation(path: Path, newest: Signer | None) -> None:
+    """It broke off between the commit and the file."""
+    following = _next(path)
+    if newest is None or not following.exists():
+        return
+    if read_key(following).key.public == bytes(newest.public):
+        following.replace(path)
+
+
+def _next(path: Path) -> Path:
+    return path.with_name(f"{path.name}.next")
+
+
+def write_key(path: Path) -> None:
+    create_once(path, b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode() + "\n")
+
+
+def read_key(path: Path) -> SigningKey:
+    try:
+        raw = b64decode(path.read_text().strip(), validate=True)
+        return SigningKey(Ed25519PrivateKey.from_private_bytes(raw))
+    except (OSError, ValueError) as error:
+        raise CannotSign(f"{path} cannot be read as a key: {error}") from error

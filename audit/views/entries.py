@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from audit import finding, lines, services
+from audit.bodies import body_of
+from audit.exporting import proof
+from audit.filters import DAYS, FIELDS, RANGES, TIMES, Filters
+from audit.finding import Containing
+from audit.histogram import histogram
+from audit.models import Checkpoint, Entry, Leaf, SavedFilter
+from audit.report import report
+from audit.signing import keys
+from audit.tree import Tree
+from core.http import page
+from core.paging import Page
+from core.templatetags.console import local
+
+# Every state that a call can come to, as entries spell it.
+STATES = [
+    "refused",
+    "held",
+    "approved",
+    "queued",
+    "running",
+    "succeeded",
+    "tool_error",
+    "failed",
+    "timed_out",
+    "cancelled",
+    "unknown",
+    "denied",
+    "expired",
+    "withdrawn",
+    "superseded",
+    "resolved",
+]
+# Who may look into every call's arguments may search them.
+PAYLOADS = "calls.view_payload"
+# A live list that nobody pauses does not grow for ever.
+LIVE_ROWS = 50
+
+
+@page("audit.view_entry")
+def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
+    filters = filters_of(request)
+    within = finding.bounds(filters.since(), filters.until())
+    found = _found(request, filters, within, has)
+    context = _form(filters) | {
+        "page": found.page,
+        "looked_to": found.looked_to,
+        "further": f"{filters.address}&beyond={found.looked_to}",
+        "histogram": histogram(filters, within),
+        "within": within,
+        "saved": _saved(request),
+        "disagreeing": lines.disagreeing([entry.pk for entry in found.page.rows]),
+        "live": "live" in request.GET and not request.GET.get("beyond"),
+        "after": found.page.rows[0].pk if found.page.rows else within.sealed,
+    }
+    return render(request, "audit/list.html", context)
+
+
+def filters_of(request: HttpRequest) -> Filters:
+    return Filters.read(request.GET, zone_of(request))
+
+
+def zone_of(request: HttpRequest) -> ZoneInfo:
+    return ZoneInfo(getattr(request.user, "time_zone", "") or "UTC")
+
+
+def _found(
+    request: HttpRequest, filters: Filters, within: finding.Bounds, has: Containing
+) -> finding.SearchResult:
+    if not filters.text:
+        return finding.SearchResult(finding.page_of(filters, request.GET, within))
+    if not request.user.has_perm(PAYLOADS):
+        raise PermissionDenied
+    if not request.GET.get("beyond"):
+        # An answer says what is in arguments that nobody opened.
+        services.record("payload.searched", actor=services.of(request.user), filters=filters.given)
+    return finding.searched(filters, request.GET, within, has)
+
+
+def _form(filters: Filters) -> dict[str, Any]:
+    given = filters.given
+    chips = [
+        (name, str(label), given[name]) for name, (label, *_) in FIELDS.items() if name in given
+    ]
+    return {
+        "section": "audit",
+        "filters": filters,
+        "given": given,
+        "chips": chips,
+        "more": bool(given.keys() & {"behalf", "server", "version", "action", "decision", "rule"}),
+        "exact": bool(given.keys() & {"since", "until"}),
+        "ranges": _ranges(),
+        "states": STATES,
+        "zone": filters.zone,
+    }
+
+
+def _ranges() -> list[tuple[str, Any]]:
+    spans = [(name, label) for name, (label, _span) in RANGES.items()]
+    return spans + [(name, label) for name, (label, _back) in DAYS.items()]
+
+
+def _span(filters: Filters) -> str:
+    chosen = filters.given.get("range", "")
+    named = dict(_ranges()).get(chosen)
+    if named:
+        return str(named).lower()
+    since, until = filters.since(), filters.until()
+    ends = [
+        _("since %(at)s") % {"at": local(since, filters.zone)} if since else "",
+        _("until %(at)s") % {"at": local(until, filters.zone)} if until else "",
+    ]
+    return " ".join(end for end in ends if end)
+
+
+def _saved(request: HttpRequest) -> list[SavedFilter]:
+    mine_or_shared = Q(owner_id=request.user.pk) | Q(shared=True)
+    return list(SavedFilter.objects.filter(mine_or_shared).select_related("owner")[:50])
+
+
+@page("audit.view_entry")
+def news(request: HttpRequest) -> HttpResponse:
+    """For the list: how many are newer than what it shows, or these entries themselves."""
+    filters = filters_of(request).without_text()
+    after = int(request.GET.get("after", "0")) if request.GET.get("after", "").isdigit() else 0
+    within = finding.bounds(None, None)
+    wanted = finding.ids(filters, within, above=after, most=LIVE_ROWS)
+    context: dict[str, Any] = {"filters": filters, "after": max([after, *wanted])}
+    if "live" not in request.GET:
+        context |= {"count": len(wanted), "many": len(wanted) == LIVE_ROWS}
+        return render(request, "audit/list.html#count", context)
+    context["page"] = Page(finding.entries(wanted))
+    return render(request, "audit/list.html#fresh", context)
+
+
+@page("audit.view_entry")
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    entry = get_object_or_404(Entry, pk=pk)
+    sealed = _sealed(entry)
+    context = {
+        "section": "audit",
+        "entry": entry,
+        "disagreeing": lines.disagreeing([pk]),
+        "siblings": Entry.objects.of_call(entry.call_id) if entry.call_id else [],
+        "body": body_of(entry),
+        "sealed": sealed,
+        "key": str(keys()[-1].key) if sealed else "",
+    }
+    return render(request, "audit/detail.html", context)
+
+
+def _sealed(entry: Entry) -> dict[str, Any] | None:
+    """Where it stands in the tree, and all that is needed to check it."""
+    leaf = Leaf.objects.filter(entry_id=entry.pk).first()
+    newest = Checkpoint.objects.first()
+    if leaf is None or newest is None or leaf.index >= newest.size:
+        return None
+    shown = proof(entry, leaf, Tree(newest.size))
+    return {
+        "index": leaf.index,
+        "hash": bytes(leaf.hash).hex(),
+        "checkpoint": newest,
+        "proof": shown,
+    }
+
+
+@page("audit.view_entry")
+def who_ran_what(request: HttpRequest) -> HttpResponse:
+    filters = filters_of(request).without_text()
+    asked = {**filters.given}
+    if not asked.keys() & set(TIMES):
+        asked["range"] = "24h"
+    filters = Filters(asked, filters.zone, filters.now)
+    within = finding.bounds(filters.since(), filters.until())
+    context = _form(filters) | {"report": report(filters, within), "span": _span(filters)}
+    return render(request, "audit/report.html", context)
+
+
+@page("audit.view_entry", "POST")
+def save_filter(request: HttpRequest) -> HttpResponse:
+    filters = Filters.read(request.POST, zone_of(request))
+    name, shared = request.POST.get("name", "").strip()[:60], "shared" in request.POST
+    if not name or not filters.given:
+        messages.error(request, _("Give the filter a name, and at least one thing to filter by."))
+    else:
+        services.save_filter(name, filters.given, shared=shared, by=request.user)
+        messages.success(request, _("Saved as “%(name)s”.") % {"name": name})
+    return redirect(f"/audit/{filters.address}")
+
+
+@page("audit.view_entry", "POST")
+def remove_filter(request: HttpRequest, pk: int) -> HttpResponse:
+    mine = get_object_or_404(SavedFilter, pk=pk, owner_id=request.user.pk)
+    services.remove_filter(mine, by=request.user)
+    messages.success(request, _("“%(name)s” is removed.") % {"name": mine.name})
+    return redirect("audit:list")

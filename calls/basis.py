@@ -1,0 +1,153 @@
+"""What a waiting call rests on, and what of that changed since the call was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from audit.services import SYSTEM
+from calls.models import Call
+from calls.record.refusal import AGAIN, RetryAdvice, of_policy
+from calls.record.statements import differences, statement
+from calls.record.states import Executed, State
+from calls.record.transitions import Move
+from policies import decide, history
+from policies.decide import Decision, RuleBook
+from policies.models import Effect
+from registry.models import Tool
+from registry.publishing import published_catalogue
+from registry.publishing.published_catalogue import PublishedTool
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a call that waits can no longer be sent, and when its agent may ask again."""
+
+    why: str
+    again: RetryAdvice = RetryAdvice.NOW
+
+
+def find_changes(call: Call, tool: PublishedTool | None) -> Obstacle | None:
+    """What changed since the call was asked for, beside policy."""
+    if tool is None:
+        return _unpublished(call)
+    return next(_changes(call, tool), None)
+
+
+def _unpublished(call: Call) -> Obstacle:
+    row = Tool.objects.filter(pk=call.tool_id).first() if call.tool_id else None
+    said = _("The tool is no longer published.")
+    if row is None or row.state == Tool.State.RETIRED:
+        return Obstacle(
+            f"{said} {_('It is gone from its server, or was taken back.')}", RetryAdvice.NO
+        )
+    if row.state == Tool.State.CHANGED:
+        waits = _("It changed, and waits for somebody to publish it again.")
+        return Obstacle(f"{said} {waits}", RetryAdvice.LATER)
+    return Obstacle(said, RetryAdvice.LATER)
+
+
+def _changes(call: Call, tool: PublishedTool) -> Iterator[Obstacle]:
+    if tool.definition_id != call.definition_id:
+        yield Obstacle(_("The tool's definition changed after the call was asked for."))
+    if call.executed == Executed.UNKNOWN and not tool.safe_to_repeat:
+        yield Obstacle(_("The tool is no longer marked as safe to repeat."), RetryAdvice.NO)
+    if not (call.agent.enabled and call.agent.owner.is_active):
+        yield Obstacle(_("The agent or its owner was disabled."), RetryAdvice.LATER)
+    if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):
+        yield Obstacle(_("The agent's token was revoked or has expired."))
+    if not published_catalogue.offers(call.toolset, tool, agent_id=call.agent_id):
+        yield Obstacle(_("The toolset no longer offers the tool to the agent."), RetryAdvice.NO)
+    if not _is_fixed_alike(call, tool):
+        said = _("The toolset now fixes arguments of the tool otherwise.")
+        yield Obstacle(said, RetryAdvice.CHANGED)
+    if why := _other_statement(call, tool):
+        yield Obstacle(why)
+
+
+def _is_fixed_alike(call: Call, tool: PublishedTool) -> bool:
+    shown = published_catalogue.shown(call.toolset, tool)
+    if not shown.is_readable:
+        return False
+    return not shown.pins or shown.agrees(orjson.loads(call.to_send))
+
+
+def _other_statement(call: Call, tool: PublishedTool) -> str:
+    """Is what is about to be sent what was decided on?"""
+    if call.mode == Call.Mode.INLINE:
+        # Sent before, at once and by a gateway: nobody decided, and what it asks is fixed.
+        return ""
+    owner = call.agent.owner
+    now = statement(
+        agent=(call.agent.pk, call.agent.name),
+        person=(owner.pk, owner.username),
+        tool=tool,
+        arguments=call.to_send,
+    )
+    if now == call.statement:
+        return ""
+    if not call.statement:
+        return _("The call is not bound to what was decided on. Ask again.")
+    return _("What would be sent is not what was decided on: other now: %(what)s.") % {
+        "what": ", ".join(differences(call.statement, now))
+    }
+
+
+def subject(call: Call, tool: PublishedTool, arguments: bytes) -> decide.Subject:
+    """What rules look at, were the call sent now with these arguments."""
+    owner = call.agent.owner
+    return decide.Subject(
+        agent_id=call.agent_id,
+        agent=call.agent.name,
+        groups=frozenset(owner.groups.values_list("name", flat=True)),
+        definition_id=tool.definition_id,
+        server=tool.server_slug,
+        tool=tool.name,
+        hints=tool.hints,
+        owner=owner.username,
+        arguments=orjson.loads(arguments),
+        size=len(arguments),
+        exposed=tool.exposed_name,
+        tags=tool.tags,
+    )
+
+
+def judged(
+    call: Call,
+    tool: PublishedTool,
+    arguments: bytes,
+    *,
+    book: RuleBook | None = None,
+    at: datetime | None = None,
+) -> Decision:
+    """What rules (`book`, or those of now) say of it, had it been asked for with these arguments.
+
+    `at`: what conditions take for the time of day; None: now.
+    """
+    rules, asked = book or decide.load(), subject(call, tool, arguments)
+    asked.at = at
+    if rules.looks_back(asked):
+        # As it was when the call was asked for: what came after says nothing against it.
+        asked.history = history.read(call.agent_id, call.tool_name, but=call.pk, at=call.asked_at)
+    return rules.decide(asked)
+
+
+def find_denial(decision: Decision) -> Obstacle | None:
+    if decision.effect != Effect.DENY:
+        return None
+    refusal = of_policy(decision.told, decision.instead, conditional=decision.conditional)
+    said = _("Policy now forbids the call: %(why)s") % {"why": decision.reason}
+    return Obstacle(said, refusal.again)
+
+
+def superseding(call_id: UUID, source: State, obstacle: Obstacle) -> Move:
+    """Its entry also says when the agent may ask again (calls/record/refusal.py)."""
+    why = obstacle.why
+    details = {AGAIN: obstacle.again.value}
+    return Move(call_id, source, State.SUPERSEDED, SYSTEM, reason=why, outcome=why, details=details)

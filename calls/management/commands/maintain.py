@@ -1,0 +1,23 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from calls.content.large_results import expire, may_expire
+
+
+class Command(BaseCommand):
+    help = (
+        "Remove what is past its time (large results). Run from time to time, with the maintenance "
+        "role's way to the database as DATABASE_URL: `up` does so by itself."
+    )
+    # It may read nothing that they look at.
+    requires_system_checks: list[str] = []
+
+    def handle(self, **options: Any) -> None:
+        if not may_expire():
+            raise CommandError("This database role may not do it: give the maintenance role's URL.")
+        results = 0
+        while removed := expire():
+            results += len(removed)
+        if results:
+            self.stdout.write(f"Removed {results} large results that were past their time.")

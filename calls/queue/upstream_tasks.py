@@ -1,0 +1,84 @@
+"""Calls that go on although whoever ran them is gone: those that their server runs as a task, and
+those whose server asked something and keeps nothing until it gets the answers. The task's id, or
+what was asked, stands in the row before anybody waits, so that another takes it up where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils.translation import gettext_lazy
+
+from audit.services import SYSTEM, record
+from calls.models import Call
+from calls.pauses import why_paused
+from calls.record.states import State
+from calls.running.execution import ExecutionRequest
+from calls.running.input_relay import wishes_of
+from registry.publishing import published_catalogue
+
+# As long as its server may have said nothing of it yet, it is as good as lost.
+LOST = """
+    SELECT id FROM calls_call
+    WHERE state = 'running' AND upstream_task <> '' AND lease_until < clock_timestamp()
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
+TAKE = """
+    UPDATE calls_call SET fence = fence + 1, lease_owner = %s,
+        lease_until = clock_timestamp() + make_interval(secs => %s)
+    WHERE id = %s RETURNING fence, extract(epoch FROM clock_timestamp() - sent_at)::float
+"""
+_TASK = gettext_lazy("Its server goes on with it; another worker asks how far it is.")
+_ANSWERS = gettext_lazy("It waits for its agent's answers; another worker goes on with them.")
+
+
+@transaction.atomic
+def take_over(*, owner: str) -> ExecutionRequest | None:
+    """A call whose keeper is gone, and whose task goes on at its server; None if there is none."""
+    if why_paused():
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(LOST)
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        call = Call.objects.get(pk=row[0], state=State.RUNNING)
+        tool = published_catalogue.one(call.tool_id) if call.tool_id else None
+        if tool is None:
+            _give_up(cursor, call)
+            return None
+        cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
+        fence, since_s = cursor.fetchone()
+    paused = "asked" in orjson.loads(call.upstream_task)
+    client_options = wishes_of(call.pk)
+    record(
+        "call.taken_over",
+        actor=SYSTEM,
+        call_id=call.pk,
+        tool=call.tool_name,
+        reason=str(_ANSWERS if paused else _TASK),
+    )
+    return ExecutionRequest(
+        call_id=call.pk,
+        fence=fence,
+        tool=tool,
+        arguments=bytes(call.arguments),
+        background=True,
+        doubtful=True,
+        upstream_task=call.upstream_task,
+        # Each round has the whole time, as for who never stopped.
+        since_s=0.0 if paused else since_s,
+        abilities=client_options.abilities if tool.relays else (),
+        log_level=client_options.log_level,
+        takes_tasks=client_options.takes_tasks,
+        revision=call.revision,
+        session=client_options.session,
+        trace=client_options.trace,
+    )
+
+
+def _give_up(cursor: Any, call: Call) -> None:
+    """Nobody may ask its server any more: then it is lost like any other."""
+    cursor.execute("UPDATE calls_call SET upstream_task = '' WHERE id = %s", [call.pk])

@@ -1,0 +1,154 @@
+"""Writing down how calls ended, also when the database is away just then.
+
+What came back is then kept in the spool first: by this process it is written down as soon as it
+can be, and by any other if this one dies before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+
+from calls.content.large_results import lines_of
+from calls.record import resource_links
+from calls.record.transitions import MOVE
+from calls.running.late_replies import LATE, is_evidence
+from core.errors import RecordUnavailable
+from core.journal import GroupCommit
+from core.spool import AbandonedSpool, Spool
+
+log = logging.getLogger(__name__)
+
+# Waiting longer than this for a commit, an outcome is kept.
+PATIENCE_S = 0.5
+# So often is looked whether another process left anything behind.
+EVERY_S = 2.0
+
+
+@dataclass(slots=True, eq=False)
+class PendingOutcome:
+    """A line of MOVE that is not known to be durable."""
+
+    line: dict[str, Any]
+    known_at: float = field(default_factory=time.time)
+    since: float = field(default_factory=time.monotonic)
+    kept: bool = False
+    recorded: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.line['id']}.{self.line['fence']}"
+
+
+class OutcomeHolder(Protocol):
+    end: PendingOutcome | None
+
+
+class OutcomeWriter:
+    """One for each engine; `flights` are its calls."""
+
+    def __init__(
+        self, journal: GroupCommit, flights: Mapping[UUID, OutcomeHolder], owner: str
+    ) -> None:
+        self._journal = journal
+        self._flights = flights
+        self._spool = Spool(settings.DATA_DIR / "spool", owner)
+        self._task: asyncio.Task[None] | None = None
+        # One at a time: keeping makes the folder when it is first needed.
+        self._keeping = asyncio.Lock()
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="safekeeping")
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.to_thread(self._spool.close)
+
+    async def write(self, flight: OutcomeHolder, line: dict[str, Any]) -> None:
+        """Returns once the end of the call, or what came too late for it, is durable."""
+        end = flight.end = PendingOutcome(line)
+        if self._journal.is_away:
+            await self._keep(end)
+        await self._record(end, within=None)
+        end.recorded = True
+        if end.kept:
+            await asyncio.to_thread(self._spool.drop, end.name)
+
+    async def _record(self, end: PendingOutcome, *, within: float | None) -> None:
+        lines = [*resource_links.lines_of(end.line), *lines_of(MOVE, end.line)]
+        *_kept, row = await self._journal.write(*lines, within=within)
+        if row is None:
+            log.warning("call %s: ended elsewhere, our outcome came too late", end.line["id"])
+            if is_evidence(end.line):
+                late = {**end.line, "received_at": end.known_at}
+                await self._journal.write((LATE, late), within=within)
+
+    async def _keep(self, end: PendingOutcome) -> None:
+        async with self._keeping:
+            if end.kept or end.recorded or not is_evidence(end.line):
+                return
+            value = orjson.dumps([end.known_at, end.line])
+            try:
+                await asyncio.to_thread(self._spool.keep, end.name, value)
+            except OSError as error:
+                log.error("call %s: its reply could not be kept: %s", end.line["id"], error)
+                return
+            end.kept = True
+            log.warning("call %s: its reply is kept in the spool", end.line["id"])
+        await self._drop_if_recorded(end)
+
+    async def _drop_if_recorded(self, end: PendingOutcome) -> None:
+        # While it was being kept, that is: `write` saw nothing to drop.
+        if end.recorded:
+            await asyncio.to_thread(self._spool.drop, end.name)
+
+    async def _run(self) -> None:
+        looked_at = float("-inf")
+        while True:
+            try:
+                await self._keep_the_waiting()
+                if time.monotonic() - looked_at > EVERY_S and not self._journal.is_away:
+                    looked_at = time.monotonic()
+                    await self._take_over()
+            except Exception:
+                log.exception("safekeeping failed; it goes on")
+            await asyncio.sleep(PATIENCE_S)
+
+    async def _keep_the_waiting(self) -> None:
+        late = time.monotonic() - PATIENCE_S
+        for flight in list(self._flights.values()):
+            if flight.end is not None and not flight.end.kept and flight.end.since < late:
+                await self._keep(flight.end)
+
+    async def _take_over(self) -> None:
+        for left in self._spool.left_behind():
+            for name, value in left.read():
+                if not await self._taken_over(left, name, value):
+                    return
+            left.remove_if_empty()
+
+    async def _taken_over(self, left: AbandonedSpool, name: str, value: bytes) -> bool:
+        known_at, line = orjson.loads(value)
+        try:
+            await self._record(PendingOutcome(line, known_at), within=5.0)
+        except RecordUnavailable:
+            return False
+        except Exception as error:
+            left.set_aside(name, f"the database did not take it: {error}")
+        else:
+            log.warning("call %s: its reply was written down from the spool", line["id"])
+            left.drop(name)
+        return True

@@ -1,0 +1,71 @@
+"""What a process needs to run calls: one set of hands for each event loop."""
+
+from __future__ import annotations
+
+import contextlib
+
+from django.conf import settings
+
+from calls.running.execution import Engine, owner_name
+from calls.running.leases import Leases
+from core import listen, loop
+from core.connections import KEEPALIVE, AsyncConnection, Pool
+from core.journal import GroupCommit
+
+
+class CallRuntime:
+    def __init__(self) -> None:
+        url = settings.DATABASE_URL
+        self.pool = Pool(
+            url,
+            min_size=1,
+            max_size=4,
+            open=False,
+            timeout=5,
+            connection_class=AsyncConnection,
+            kwargs={"autocommit": True, "application_name": "countersign", **KEEPALIVE},
+        )
+        self.journal = GroupCommit(url)
+        self.listener = listen.Listener(url)
+        self.engine = Engine(self.journal, owner=owner_name())
+        self.leases = Leases(self.engine, self.pool)
+        self.listener.on(listen.CANCEL, self.leases.look)
+        self.listener.on(listen.ANSWERED, self.engine.answered)
+        self.started = False
+
+    async def start(self) -> None:
+        if not self.started:
+            self.started = True
+            await self.pool.open()
+            self.listener.start()
+            self.leases.start()
+            self.engine.outcome_writer.start()
+
+    async def aclose(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for part in (self.pool.close, self.journal.aclose):
+                stack.push_async_callback(part)
+            keeping = self.engine.outcome_writer.aclose
+            for part in (self.listener.aclose, self.leases.aclose, keeping, self.engine.aclose):
+                stack.push_async_callback(part)
+
+
+_background: CallRuntime | None = None
+
+
+async def _on_this_loop() -> CallRuntime:
+    global _background  # noqa: PLW0603 one per process is the point
+    if _background is None:
+        _background = CallRuntime()
+        await _background.start()
+    return _background
+
+
+def background() -> CallRuntime:
+    """The hands of this process's background loop, for Celery's threads and for the sweep."""
+    return loop.run(_on_this_loop())
+
+
+def started() -> CallRuntime | None:
+    """The same, if anything was ever run here."""
+    return _background

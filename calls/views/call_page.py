@@ -1,0 +1,146 @@
+"""One call as a page shows it: its row, its entries, and of its content what one may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.context_processors import PermWrapper
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.models import User
+from audit.models import Entry
+from calls.content import results
+from calls.content.amendments import edited
+from calls.models import Call, LateReply, Rerun
+from calls.queue import stale_leases
+from calls.record.states import LIVE, State
+from calls.views import duration_estimate
+
+_LONG = Call.Mode.BACKGROUND
+
+
+@dataclass(frozen=True)
+class ViewerRights:
+    """All that a picture may know of whoever looks at it; they who look alike share one."""
+
+    time_zone: str
+    may_read: bool
+    may_resolve: bool
+
+
+def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
+    """None when there is no such call, or it is not this person's to see."""
+    call = found(call_id)
+    looking = eyes(call, person)
+    if call is None or looking is None:
+        return None
+    return seen_with(looking, call) | {"user": person, "perms": PermWrapper(person)}
+
+
+def found(call_id: UUID) -> Call | None:
+    return Call.objects.for_page().filter(pk=call_id).first()
+
+
+def eyes(call: Call | None, person: User) -> ViewerRights | None:
+    if call is None or not person.has_perm("calls.view_call"):
+        return None
+    may_read = may_read_payload(call, person)
+    return ViewerRights(person.time_zone, may_read, person.has_perm("calls.cancel_call"))
+
+
+def seen_with(looking: ViewerRights, call: Call) -> dict[str, Any]:
+    may_read = looking.may_read
+    shown = results.of_call(call) if may_read else None
+    entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
+    return {
+        # As parts of a page ask for them.
+        "user": looking,
+        "perms": {"calls": {"cancel_call": looking.may_resolve}},
+        "call": call,
+        # A vote is told by the move that it made.
+        "entries": entries,
+        "is_live": call.state in LIVE,
+        "progress": _progress(call) if call.state == State.RUNNING else None,
+        "took": _seconds(call),
+        "may_read": may_read,
+        "edited": edited(call) if may_read else None,
+        "result": shown,
+        "result_gone": results.gone(call) if call.result_size and not shown else None,
+        "late": _late(call),
+        # Short calls are asked for none.
+        "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
+        # Few calls are asked anything, and then their entries say so.
+        "questions": list(call.inputs.all()) if may_read and _asked(entries) else [],
+        **_reruns(call),
+    }
+
+
+def _asked(entries: list[Entry]) -> bool:
+    return any(entry.action == "call.input_asked" for entry in entries)
+
+
+def _reruns(call: Call) -> dict[str, Any]:
+    """As what it was asked for again, and instead of which calls."""
+    found = list(Rerun.objects.filter(Q(call=call) | Q(again=call)))
+    return {
+        "rerun": next((one for one in found if one.call_id == call.pk), None),
+        "reruns_of": [one for one in found if one.call_id != call.pk],
+    }
+
+
+def _late(call: Call) -> list[LateReply]:
+    if call.state not in (State.UNKNOWN, State.RESOLVED):
+        return []
+    return list(call.late_replies.all())
+
+
+def may_read_payload(call: Call, person: User) -> bool:
+    """Arguments and results are for those who decide or audit, and for whom the agent works."""
+    return call.person_id == person.pk or person.has_perm("calls.view_payload")
+
+
+def may_cancel(call: Call, person: User) -> bool:
+    return call.person_id == person.pk or person.has_perm("calls.cancel_call")
+
+
+def may_resolve(call: Call, person: User) -> bool:
+    return call.state in (*LIVE, State.UNKNOWN) and person.has_perm("calls.cancel_call")
+
+
+def _seconds(call: Call) -> float | None:
+    if call.sent_at is None:
+        return None
+    return ((call.finished_at or timezone.now()) - call.sent_at).total_seconds()
+
+
+def _progress(call: Call) -> dict[str, Any]:
+    done, total = call.progress, call.progress_total
+    seconds = _seconds(call)
+    rate = done / seconds if done and seconds else None
+    known = done is not None and total is not None and total > 0
+    return {
+        "done": done,
+        "total": total,
+        "percent": min(100, int(100 * done / total))
+        if done is not None and known and total
+        else None,
+        "rate": rate,
+        "left": round((total - done) / rate) if rate and known and total and done else None,
+        "message": call.progress_message,
+        "silent_since": stale_leases.since(call),
+        **({} if rate and known else _as_usual(call)),
+    }
+
+
+def _as_usual(call: Call) -> dict[str, Any]:
+    """When it ends if it takes as long as its tool's calls do; a server that is silent says nothing
+    else."""
+    usual_s = duration_estimate.seconds(call)
+    if usual_s is None or call.sent_at is None:
+        return {}
+    expected = call.sent_at + timedelta(seconds=usual_s)
+    return {"usual": round(usual_s), "expected": expected, "overdue": expected < timezone.now()}

@@ -1,0 +1,64 @@
+"""How a tool is used: its page's tabs, and what went wrong at a server."""
+
+from __future__ import annotations
+
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from accounts.http import ConsoleRequest
+from calls.models import Call
+from calls.views import charts
+from calls.views import usage_figures as used
+from core.http import is_htmx, page
+from core.paging import paged
+from core.templatetags.console import duration
+from registry.models import Server, Tool
+from registry.views.tool_pages import frame
+
+
+@page("calls.view_call")
+def usage(request: ConsoleRequest, name: str) -> HttpResponse:
+    context = frame(name, "usage")
+    tool: Tool = context["tool"]
+    seen = used.of_tool(tool.pk, request.user.time_zone)
+    slowest = max((day.p95 or 0 for day in seen.days), default=0)
+    context |= {
+        "usage": seen,
+        "bars": charts.bars([(d.calls, d.wrong_share, _said(d)) for d in seen.days]),
+        "busiest": max(day.calls for day in seen.days),
+        "slowest": slowest,
+        "p50": charts.line([day.p50 for day in seen.days], slowest),
+        "p95": charts.line([day.p95 for day in seen.days], slowest),
+        "width": charts.WIDTH,
+        "height": charts.HEIGHT,
+    }
+    return render(request, "calls/usage.html", context)
+
+
+@page("calls.view_call")
+def of_tool(request: HttpRequest, name: str) -> HttpResponse:
+    context = frame(name, "calls")
+    calls = Call.objects.for_list().filter(tool=context["tool"])
+    calls = calls.annotate(version=F("definition__version"))
+    context["page"] = paged(calls, "-id", request.GET)
+    return render(request, "calls/of_tool.html", context)
+
+
+@page("calls.view_call")
+def trouble(request: HttpRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    context = {"section": "catalogue", "server": server, "calls": used.trouble_of(server)}
+    part = "#trouble" if is_htmx(request) else ""
+    return render(request, f"calls/trouble.html{part}", context)
+
+
+def _said(day: used.Day) -> str:
+    sentence = _("%(day)s: %(calls)d calls, %(wrong)d%% went wrong") % {
+        "day": date_format(day.day, "j M"),
+        "calls": day.calls,
+        "wrong": round(100 * day.wrong_share),
+    }
+    return sentence + (_(", p95 %s") % duration(day.p95) if day.p95 is not None else "")

@@ -1,0 +1,160 @@
+"""How a tool was used lately: every number read by way of an index, however many calls there are.
+
+Ids sort by time, so an index of (tool, id) counts a day's calls without looking at one of them.
+How they ended and how long they took is read from the newest of each day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+from django.utils import timezone
+
+from calls.models import Call
+from calls.record.states import State
+from core.ids import uuid7_floor
+from registry.models import Server
+
+DAYS = 30
+# So many of each day's newest calls, and of all, say how they went.
+OF_A_DAY, OF_ALL = 200, 2_000
+CALLERS_MAX = 8
+# Of each tool of a server, so many calls are looked through for errors.
+LOOKED_AT, ERRORS_MAX = 50, 8
+
+WRONG = (State.TOOL_ERROR, State.FAILED, State.TIMED_OUT, State.UNKNOWN)
+ENDED = (State.SUCCEEDED, *WRONG)
+
+BY_DAY = """
+    SELECT c.n, s.ended, s.wrong, s.p50, s.p95
+    FROM unnest(%(lows)s::uuid[], %(highs)s::uuid[]) WITH ORDINALITY AS d(low, high, place)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS n FROM calls_call
+        WHERE tool_id = %(tool)s AND id >= d.low AND id < d.high
+    ) AS c
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE state = ANY(%(ended)s)) AS ended,
+               count(*) FILTER (WHERE state = ANY(%(wrong)s)) AS wrong,
+               percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) AS p50,
+               percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) AS p95
+        FROM (
+            SELECT state, extract(epoch FROM finished_at - sent_at)::float AS seconds
+            FROM calls_call WHERE tool_id = %(tool)s AND id >= d.low AND id < d.high
+            ORDER BY id DESC LIMIT %(of_a_day)s
+        ) AS newest
+    ) AS s
+    ORDER BY d.place
+"""
+
+OVERALL = """
+    SELECT count(*) FILTER (WHERE state = ANY(%(ended)s)),
+           count(*) FILTER (WHERE state = ANY(%(wrong)s)),
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds),
+           percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds)
+    FROM (
+        SELECT state, extract(epoch FROM finished_at - sent_at)::float AS seconds
+        FROM calls_call WHERE tool_id = %(tool)s AND id >= %(low)s
+        ORDER BY id DESC LIMIT %(of_all)s
+    ) AS newest
+"""
+
+CALLERS = """
+    SELECT a.name, count(*)
+    FROM (
+        SELECT agent_id FROM calls_call WHERE tool_id = %(tool)s AND id >= %(low)s
+        ORDER BY id DESC LIMIT %(of_all)s
+    ) AS newest JOIN accounts_agent a ON a.id = newest.agent_id
+    GROUP BY a.name ORDER BY count(*) DESC, a.name LIMIT %(callers)s
+"""
+
+TROUBLE = """
+    SELECT newest.id
+    FROM registry_tool t CROSS JOIN LATERAL (
+        SELECT id, state FROM calls_call WHERE tool_id = t.id ORDER BY id DESC LIMIT %(looked_at)s
+    ) AS newest
+    WHERE t.server_id = %(server)s AND newest.state = ANY(%(wrong)s)
+    ORDER BY newest.id DESC LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date
+    calls: int
+    ended: int
+    wrong: int
+    p50: float | None
+    p95: float | None
+
+    @property
+    def wrong_share(self) -> float:
+        return self.wrong / self.ended if self.ended else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    days: list[Day]
+    ended: int
+    wrong: int
+    p50: float | None
+    p95: float | None
+    callers: list[tuple[str, int]]
+
+    @property
+    def calls(self) -> int:
+        return sum(day.calls for day in self.days)
+
+    @property
+    def wrong_percent(self) -> float:
+        return 100 * self.wrong / self.ended if self.ended else 0.0
+
+
+def of_tool(tool_id: int, zone: str) -> Usage:
+    """The last 30 days, as days of this time zone."""
+    starts = _midnights(ZoneInfo(zone or "UTC"))
+    bounds = [uuid7_floor(start) for start in starts]
+    given: dict[str, Any] = {
+        "tool": tool_id,
+        "lows": bounds[:-1],
+        "highs": bounds[1:],
+        "low": bounds[0],
+        "ended": list(ENDED),
+        "wrong": list(WRONG),
+        "of_a_day": OF_A_DAY,
+        "of_all": OF_ALL,
+        "callers": CALLERS_MAX,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(BY_DAY, given)
+        days = [
+            Day(start.date(), *row) for start, row in zip(starts, cursor.fetchall(), strict=False)
+        ]
+        cursor.execute(OVERALL, given)
+        ended, wrong, p50, p95 = cursor.fetchone()
+        cursor.execute(CALLERS, given)
+        return Usage(days, ended, wrong, p50, p95, cursor.fetchall())
+
+
+def trouble_of(server: Server) -> list[Call]:
+    """The last calls of its tools that went wrong, newest first."""
+    given: dict[str, Any] = {
+        "server": server.pk,
+        "looked_at": LOOKED_AT,
+        "wrong": list(WRONG),
+        "most": ERRORS_MAX,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(TROUBLE, given)
+        ids = [row[0] for row in cursor.fetchall()]
+    return list(Call.objects.for_page().filter(pk__in=ids).newest_first())
+
+
+def _midnights(zone: ZoneInfo) -> list[datetime]:
+    """Where each day begins, and where the last one, today, ends."""
+    today = timezone.now().astimezone(zone).date()
+    days = [today - timedelta(days=n) for n in range(DAYS - 1, -2, -1)]
+    return [datetime.combine(day, time.min, zone) for day in days]

@@ -1,0 +1,132 @@
+"""Commands for whoever owns the host: they reach the database as its owner, also where nothing
+runs, and say in the record which person of which host it was."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.core.management.base import CommandError, CommandParser
+from psycopg.conninfo import conninfo_to_dict
+
+from audit.services import Actor
+from config.embedded import leash
+from config.embedded.postgres import Postgres
+from config.embedded.service import CannotStart, wait_until
+from config.installation import APP_URL
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def add_data_argument(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("COUNTERSIGN_DATA") or ROOT / "var"),
+        help="the data directory (%(default)s)",
+    )
+
+
+def enter(data: Path) -> None:
+    """Returns in a process that works as the database's owner; the first one ends here."""
+    if os.environ.get(APP_URL):
+        return
+    _check_owner(data)
+    try:
+        with _database(data) as urls:
+            env = {
+                **os.environ,
+                "DATABASE_URL": urls["DATABASE_OWNER_URL"],
+                "DATABASE_OWNER_URL": urls["DATABASE_OWNER_URL"],
+                APP_URL: urls["DATABASE_URL"],
+                "COUNTERSIGN_DATA": str(data),
+                # Whoever owns the host may also sign: a restore is declared by a checkpoint.
+                "COUNTERSIGN_SEAL_KEY_FILE": seal_key(data),
+                "COUNTERSIGN_NO_BOOTSTRAP": "1",
+                "PGAPPNAME": f"countersign host {os.getpid()}",
+            }
+            if url := urls.get("DATABASE_SEAL_URL"):
+                env["COUNTERSIGN_SEAL_ROLE"] = str(conninfo_to_dict(url).get("user", ""))
+            argv = [sys.executable, str(ROOT / "manage.py"), *sys.argv[1:]]
+            code = subprocess.run(argv, env=env, check=False).returncode
+    except CannotStart as error:
+        raise CommandError(str(error)) from error
+    sys.exit(code)
+
+
+def seal_key(data: Path) -> str:
+    return os.environ.get("COUNTERSIGN_SEAL_KEY_FILE") or str(data / "seal" / "key")
+
+
+def app_environment() -> dict[str, str]:
+    """As `up` has it: for commands that are to work in the application's name."""
+    return {**os.environ, "DATABASE_URL": os.environ[APP_URL]}
+
+
+def actor() -> Actor:
+    return Actor("system", None, f"{getpass.getuser()} on {socket.gethostname()}")
+
+
+def _check_owner(data: Path) -> None:
+    if data.exists() and os.geteuid() not in (0, data.stat().st_uid):
+        raise CommandError(f"Only the owner of {data} may do this: run it as that user.")
+
+
+@contextmanager
+def _database(data: Path) -> Iterator[Mapping[str, str]]:
+    """The URLs of it; started for as long as it takes, where nothing runs."""
+    if url := os.environ.get("DATABASE_URL"):
+        yield {"DATABASE_URL": url, "DATABASE_OWNER_URL": os.environ.get("DATABASE_OWNER_URL", url)}
+        return
+    data.mkdir(mode=0o711, parents=True, exist_ok=True)
+    with (data / "up.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield _urls_of_up(data)
+            return
+        with _postgres(data) as urls:
+            yield urls
+
+
+def _urls_of_up(data: Path) -> dict[str, str]:
+    shared = ("services.json", "owner.json")
+    return {
+        name: url for file in shared for name, url in json.loads((data / file).read_text()).items()
+    }
+
+
+@contextmanager
+def _postgres(data: Path) -> Iterator[dict[str, str]]:
+    # What `restart` sends to whoever holds the lock.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    service = Postgres(data)
+    service.prepare()
+    argv, env = service.command()
+    process = subprocess.Popen(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=leash.lifelines(),
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: service.is_ready(process.pid) or process.poll() is not None, seconds=60)
+        if not service.is_ready(process.pid):
+            raise CannotStart("PostgreSQL did not get ready: start `up` and see what it says.")
+        service.make_roles()
+        yield service.urls()
+    finally:
+        process.send_signal(service.stop_signal)
+        process.wait(60)

@@ -1,0 +1,41 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from approvals.recorded import unrecorded
+from audit.live import check_live, unsealed
+from audit.verify import notes
+
+
+class Command(BaseCommand):
+    help = "Check every entry in the database against what was signed, and against anchors."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--anchor", type=Path, action="append", help="a file of checkpoints kept elsewhere"
+        )
+
+    def handle(self, *, anchor: list[Path] | None, **options: Any) -> None:
+        kept = Path(settings.ANCHOR_FILE)
+        files = anchor or ([kept] if kept.exists() else [])
+        found = check_live([note for file in files for note in notes(file.read_text())])
+        # What stands beside the record, and has to be in it.
+        found.wrong += unrecorded()
+        for sentence in found.notes:
+            self.stdout.write(sentence)
+        for sentence in found.wrong:
+            self.stderr.write(sentence)
+        if found.wrong:
+            sys.exit(1)
+        for sentence in found.restored:
+            self.stderr.write(sentence)
+        self.stdout.write(
+            f"{found.entries} entries hold, by {found.checkpoints} checkpoints and "
+            f"{found.anchors} anchors; {unsealed()} are not sealed yet."
+        )
+        # As verify.py: what is there holds, and a restore, which it declares, dropped some.
+        if found.restored:
+            sys.exit(3)

@@ -1,0 +1,37 @@
+"""`manage.py backup PATH`: one consistent file, of a running installation or of one at rest."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from config import archive, backups, host
+from config.pgtools import NoProgram, ProgramFailed
+
+
+class Command(BaseCommand):
+    help = "Write a backup of everything to one file, or check one with --check."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path)
+        parser.add_argument("--check", action="store_true", help="is the file whole? Writes none")
+        host.add_data_argument(parser)
+
+    def handle(self, *, path: Path, check: bool, data: Path, **options: Any) -> None:
+        path = path.resolve()
+        try:
+            manifest = archive.read(path) if check else self._make(path, data.resolve())
+        except FileExistsError:
+            raise CommandError(f"{path} is there already: choose another name.") from None
+        except (archive.BadBackup, NoProgram, ProgramFailed, OSError) as error:
+            raise CommandError(str(error)) from error
+        size = sum(member["size"] for member in manifest["members"].values())
+        self.stdout.write(
+            f"{path}: {size:,} bytes of {manifest['taken_at']}, "
+            f"{manifest['record']['leaves']} sealed entries."
+        )
+
+    def _make(self, path: Path, data: Path) -> dict[str, Any]:
+        host.enter(data)
+        return backups.make(path, by=host.actor().name)

@@ -1,0 +1,84 @@
+"""The sealer: a process of its own, since it alone has the key that signs and the right to seal.
+
+Its DATABASE_URL is that of the sealer's role; it needs neither the installation's secret nor the
+broker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402 once Django is ready
+from django.db import close_old_connections  # noqa: E402
+
+from audit.anchors import keep, remember  # noqa: E402
+from audit.models import Checkpoint  # noqa: E402
+from audit.sealing import BATCH, Inconsistent, Sealing  # noqa: E402
+from audit.signing import CannotSign  # noqa: E402
+from config.readiness import say_ready  # noqa: E402
+
+log = logging.getLogger(__name__)
+
+ANCHOR_EVERY_S = 60.0
+
+
+class Sealer:
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self._anchored_at, self._anchored = float("-inf"), 0
+        self._sealing = Sealing()
+
+    def run(self) -> None:
+        """Until it is stopped. Raises CannotSign at once, since waiting makes no key right."""
+        while not self.stopping.wait(settings.SEAL_EVERY_S):
+            try:
+                self._once()
+            except CannotSign:
+                raise
+            except Inconsistent as error:
+                log.error("%s", error)
+            except Exception:
+                log.exception("Sealing failed; it goes on in a second.")
+            finally:
+                close_old_connections()
+
+    def _once(self) -> None:
+        while sealed := self._sealing.batch():
+            if newest := Checkpoint.objects.first():
+                remember(newest)
+            if sealed < BATCH or self.stopping.is_set():
+                break
+        self.anchor()
+
+    def anchor(self) -> None:
+        if time.monotonic() < self._anchored_at + ANCHOR_EVERY_S:
+            return
+        newest = Checkpoint.objects.first()
+        if newest is not None and newest.pk != self._anchored:
+            keep(newest)
+            self._anchored_at, self._anchored = time.monotonic(), newest.pk
+
+
+def main() -> None:
+    sealer = Sealer()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sealer.stopping.set())
+    say_ready()
+    try:
+        sealer.run()
+    except CannotSign as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Connections to a database that may have ended them, or that may not answer at all.
+
+PostgreSQL says that it ended a connection on its socket, where nothing else is to be read between
+two statements: to look there costs no round trip. One that hangs says nothing, so whoever waits
+for it has a deadline here: on an event loop each statement has one; a thread, which may have asked
+for much, waits as long as the database answers others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import waiting
+from psycopg.abc import PQGen
+from psycopg_pool import AsyncConnectionPool
+
+from core.pulse import pulse
+
+RV = TypeVar("RV")
+
+# Of each statement on an event loop.
+ANSWER_S = 2.0
+# How often a thread that waits looks whether it still may.
+LOOK_S = 0.1
+# For whatever the network loses: the other end is gone, or no longer reached.
+KEEPALIVE: dict[str, Any] = {
+    "connect_timeout": 2,
+    "tcp_user_timeout": 5000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+}
+
+_statement_s: ContextVar[float] = ContextVar("statement_s", default=float("inf"))
+
+
+class DatabaseUnanswered(psycopg.OperationalError):
+    """The database did not answer in time; whether it did what was asked is not known."""
+
+
+@contextmanager
+def each_within(seconds: float) -> Iterator[None]:
+    """No statement of this thread is waited for any longer, even if the database answers others."""
+    token = _statement_s.set(seconds)
+    try:
+        yield
+    finally:
+        _statement_s.reset(token)
+
+
+def is_dead(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether the server has ended this idle connection; closes it then."""
+    try:
+        while not connection.closed and _has_something_to_read(connection.pgconn.socket):
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        connection.pgconn.finish()
+    return connection.closed
+
+
+def _has_something_to_read(socket: int) -> bool:
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class DatabaseConnection(psycopg.Connection[Any]):
+    """For threads. One that waited in vain is closed: nobody knows what it would say next."""
+
+    def wait(self, gen: PQGen[RV], interval: float = LOOK_S, timeout: float | None = None) -> RV:
+        if timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(_patiently(gen), LOOK_S)
+        except DatabaseUnanswered:
+            self.pgconn.finish()
+            raise
+
+
+def _patiently(gen: PQGen[RV]) -> Generator[Any, Any, RV]:
+    """The same, unless the database falls silent meanwhile."""
+    began = time.monotonic()
+    _look(began)
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready:
+                _look(began)
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        value: RV = end.value
+        return value
+
+
+def _look(began: float) -> None:
+    waited_s = time.monotonic() - began
+    if pulse().is_silent(waited_s) or waited_s > _statement_s.get():
+        raise DatabaseUnanswered("The database does not answer.")
+
+
+class AsyncConnection(psycopg.AsyncConnection[Any]):
+    """For event loops. psycopg would wait for the server to cancel what was given up."""
+
+    async def wait(
+        self, gen: PQGen[RV], interval: float = LOOK_S, timeout: float | None = None
+    ) -> RV:
+        seconds = ANSWER_S if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds + LOOK_S):
+                return await waiting.wait_async(
+                    gen, self.pgconn.socket, interval=interval, timeout=timeout
+                )
+        except TimeoutError:
+            self.pgconn.finish()
+            raise DatabaseUnanswered("The database does not answer.") from None
+        except asyncio.CancelledError:
+            self.pgconn.finish()
+            raise
+
+
+class Pool(AsyncConnectionPool[AsyncConnection]):
+    """Gives no connection that the server has ended."""
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection:
+        while is_dead(connection := await super().getconn(timeout)):
+            await self.putconn(connection)
+        return connection

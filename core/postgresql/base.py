@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.postgresql import base
+from psycopg_pool import PoolTimeout
+
+from core.connections import is_dead
+from core.outage import CommitUnsure
+from core.pulse import pulse
+
+# What PostgreSQL says with another class than these, it says of a transaction that it undid.
+_GONE = ("08", "57", "58", "XX")
+# Many may want a connection at once. Nobody gets one from a database that is silent.
+POOL_S = 10.0
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Takes no connection from its pool that the server has ended, and waits for none in vain."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        began = time.monotonic()
+        while True:
+            try:
+                connection = super().get_new_connection(conn_params)
+            except PoolTimeout:
+                waited_s = time.monotonic() - began
+                if waited_s > POOL_S or pulse().is_silent(waited_s):
+                    raise
+            else:
+                if not (self.pool and is_dead(connection)):
+                    return connection
+                self.pool.putconn(connection)
+
+    def _commit(self) -> None:
+        try:
+            super()._commit()  # type: ignore[misc]
+        except (DatabaseError, InterfaceError) as error:
+            if _is_refused(error):
+                raise
+            raise CommitUnsure(str(error)) from error
+
+
+def _is_refused(error: Exception) -> bool:
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    return bool(state) and not state.startswith(_GONE)

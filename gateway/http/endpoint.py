@@ -1,0 +1,181 @@
+"""The agents' endpoint: a raw ASGI application, in front of everything that Django does.
+
+Thousands of requests a second pass here on one core. What is refused is refused in the order of
+what it costs us: address, origin, size, token, body, meaning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from django.conf import settings
+
+from accounts.tokens import Bearer
+from core import outage
+from core.errors import RecordUnavailable
+from gateway.dispatch import dispatch
+from gateway.http import body, request_checks
+from gateway.http.body import Disconnected
+from gateway.http.in_flight import InFlightCounter
+from gateway.http.token_usage import TokenUsage
+from gateway.process.current import here, leave
+from gateway.process.runtime import Runtime, Snapshot
+from gateway.protocol.context import RequestContext
+from gateway.protocol.errors import CLOSE, RpcError, unavailable
+from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
+from gateway.protocol.headers import Headers
+from gateway.protocol.reply_stream import respond
+from gateway.subscriptions import streams
+from registry.publishing.published_catalogue import PublishedToolset
+
+LOOK_AGAIN_S = 0.05
+LEAVE_S = 3.0
+# Of the time that a process has to end, for answers on their way.
+ANSWERED_S = 5.0
+
+
+NO_RECORD = "The record cannot be read or written right now. Try again soon."
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._doorman = request_checks.TokenCache()
+        self._used = TokenUsage()
+        self._looked_at = float("-inf")
+        self._turnstile = InFlightCounter()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            with self._turnstile:
+                await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            # A WebSocket: refused before it is accepted.
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            if scope["path"] == "/healthz":
+                await self._health(send)
+                return
+            context = await self._admit(scope)
+            if scope["method"] == "GET":
+                await streams.get(context, receive, send)
+                return
+            content = scope.get(BODY)
+            if content is None:
+                content = await body.read(receive, limit=request_checks.MAX_BODY)
+            await dispatch.answer(context, content, receive, send)
+        except RpcError as refusal:
+            await self._refuse(scope, receive, send, refusal)
+        except RecordUnavailable as error:
+            await self._refuse(scope, receive, send, unavailable(error))
+        except outage.AWAY:
+            await self._refuse(scope, receive, send, unavailable(RecordUnavailable(NO_RECORD)))
+        except Disconnected:
+            return
+
+    async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: RpcError) -> None:
+        # Whoever expects to be told before sending a body has not sent it.
+        expects = any(name == b"expect" for name, _ in scope["headers"])
+        if CLOSE in refusal.headers and not expects and BODY not in scope:
+            await body.discard(receive)
+        await respond(send, refusal.status, refusal.body(), refusal.headers)
+
+    async def _admit(self, scope: Any) -> RequestContext:
+        known: HeaderCacheEntry | None = scope.get(KNOWN)
+        headers = Headers(scope["headers"])
+        if known is not None and known.address is not None:
+            toolset, server = known.address
+        else:
+            toolset, server = _address(scope)
+            request_checks.check_origin(headers)
+            request_checks.check_size(headers)
+        runtime = self._runtime or await self._start()
+        snapshot = await runtime.fresh()
+        try:
+            bearer, found = self._known(snapshot, headers, toolset, server)
+        except RpcError:
+            snapshot = await self._look_again(runtime, headers)
+            bearer, found = self._known(snapshot, headers, toolset, server)
+        if scope["method"] == "GET":
+            request_checks.check_ear(headers)
+        elif known is None or known.address is None:
+            request_checks.check_form(headers)
+            if known is not None:
+                known.address = toolset, server
+        self._used.note(bearer.token_id)
+        tools = found.by_server[server] if server else found.by_exposed
+        return RequestContext(runtime, snapshot, bearer, found, server, tools, headers, known)
+
+    def _known(
+        self, snapshot: Snapshot, headers: Headers, toolset: str, server: str
+    ) -> tuple[Bearer, PublishedToolset]:
+        bearer = self._doorman.bearer(headers, snapshot.tokens)
+        return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
+
+    async def _look_again(self, runtime: Runtime, headers: Headers) -> Snapshot:
+        """A token or toolset may be a moment old. Strangers cannot make us look all the time."""
+        if not request_checks.shows_token(headers):
+            return await runtime.fresh()
+        # Whoever comes within the same moment shares one look.
+        await asyncio.sleep(max(0.0, self._looked_at + LOOK_AGAIN_S - time.monotonic()))
+        self._looked_at = time.monotonic()
+        return await runtime.newest()
+
+    async def _start(self) -> Runtime:
+        self._runtime = await here()
+        return self._runtime
+
+    async def _health(self, send: Any) -> None:
+        runtime = self._runtime or await self._start()
+        await runtime.fresh()
+        await respond(send, 200, b'{"status":"ok"}')
+
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                # Calls that are cut off are written down before the record is closed.
+                await self._turnstile.empty(seconds=LEAVE_S)
+                await leave()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+            await send({"type": "lifespan.startup.complete"})
+
+    def shorten_waits(self) -> None:
+        """This process is about to end: who would wait for longer comes back to another one."""
+        if self._runtime is not None:
+            self._runtime.watch.shorten_waits(settings.STOP_WITHIN_S - ANSWERED_S)
+
+
+def _address(scope: Any) -> tuple[str, str]:
+    """/mcp/<toolset> or /mcp/<toolset>/<server>."""
+    parts = scope["path"].split("/")
+    if len(parts) not in (3, 4) or parts[1] != "mcp" or not all(parts[2:]):
+        raise _nothing_here()
+    if scope["method"] not in ("POST", "GET"):
+        message = "Only POST here, and GET beside a session: there is none to DELETE."
+        raise RpcError(405, message, headers=((b"allow", b"POST"), CLOSE))
+    return parts[2], parts[3] if len(parts) == 4 else ""
+
+
+def _toolset(snapshot: Snapshot, slug: str, server: str, agent_id: int) -> PublishedToolset:
+    """Somebody else's is told like one that does not exist."""
+    toolset = snapshot.catalogue.toolset(slug)
+    if toolset is None or agent_id not in toolset.agents:
+        raise _nothing_here()
+    if server and server not in toolset.by_server:
+        raise _nothing_here()
+    return toolset
+
+
+def _nothing_here() -> RpcError:
+    return RpcError(404, "There is no such toolset for this agent.", headers=(CLOSE,))
+
+
+app = Endpoint()

@@ -1,0 +1,121 @@
+"""Who may come in, decided before a byte of the body is read."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+from accounts.tokens import Bearer, TokenBook, well_formed
+from gateway.protocol.errors import CLOSE, RpcError
+from gateway.protocol.headers import Headers, accepts_both, accepts_events, is_json
+
+MAX_BODY = 1024 * 1024
+# What somebody may make us look at who shows nothing that looks like a token.
+MAX_BODY_STRANGER = 64 * 1024
+
+_CHALLENGE = (b"www-authenticate", b"Bearer")
+
+
+def check_origin(headers: Headers) -> None:
+    """Against DNS rebinding: programs send no Origin, and browsers cannot forge one."""
+    host = headers.get(b"host")
+    if b"host" in headers.repeated or not is_ours(host):
+        raise RpcError(421, "This host name is not served here; see COUNTERSIGN_HOSTS.")
+    origin = headers.text(b"origin")
+    if origin is not None and not _may_call(origin, host):
+        raise RpcError(403, "Pages of this origin may not call; see COUNTERSIGN_AGENT_ORIGINS.")
+
+
+@lru_cache(maxsize=256)
+def is_ours(host: bytes) -> bool:
+    domain, _port = split_domain_port(host.decode("latin-1"))
+    return bool(domain) and validate_host(domain, _own_hosts())
+
+
+def _own_hosts() -> list[str]:
+    urls = (settings.AGENT_URL, settings.PUBLIC_URL)
+    return [*settings.ALLOWED_HOSTS, *(urlsplit(url).hostname or "" for url in urls)]
+
+
+def _may_call(origin: str, host: bytes) -> bool:
+    scheme, _, place = origin.partition("://")
+    # The page came from here, under a name that is ours.
+    same = scheme in ("http", "https") and place.lower() == host.decode("latin-1").lower()
+    return same or origin in settings.AGENT_ORIGINS
+
+
+def check_size(headers: Headers) -> None:
+    declared = headers.get(b"content-length") or b"0"
+    if not declared.isdigit():
+        raise RpcError(400, "Content-Length must be one number.", headers=(CLOSE,))
+    size = int(declared)
+    if size > MAX_BODY:
+        raise too_large(MAX_BODY)
+    if size > MAX_BODY_STRANGER and not shows_token(headers):
+        raise too_large(MAX_BODY_STRANGER)
+
+
+def shows_token(headers: Headers) -> bool:
+    """Something that looks like a token, valid or not."""
+    return well_formed(_shown(headers))
+
+
+def too_large(limit: int) -> RpcError:
+    return RpcError(413, f"The body may be {limit} bytes long at most.", headers=(CLOSE,))
+
+
+def check_form(headers: Headers) -> None:
+    """What the body claims to be, and what the agent can read."""
+    if headers.get(b"content-encoding").lower() not in (b"", b"identity"):
+        raise RpcError(415, "Send the body without Content-Encoding.", headers=(CLOSE,))
+    if not is_json(headers.get(b"content-type")):
+        raise RpcError(415, "Content-Type must be application/json, in UTF-8.", headers=(CLOSE,))
+    if not accepts_both(headers.get(b"accept")):
+        raise RpcError(
+            406, "Accept must list both application/json and text/event-stream.", headers=(CLOSE,)
+        )
+
+
+def check_ear(headers: Headers) -> None:
+    """For a GET: nothing comes in, and only events go out."""
+    if not accepts_events(headers.get(b"accept")):
+        raise RpcError(406, "Accept must list text/event-stream.", headers=(CLOSE,))
+
+
+class TokenCache:
+    """Knows who showed a valid token before, until the configuration changes."""
+
+    def __init__(self) -> None:
+        self._tokens: TokenBook | None = None
+        self._known: dict[bytes, Bearer] = {}
+
+    def bearer(self, headers: Headers, tokens: TokenBook) -> Bearer:
+        """One answer for absent, wrong, expired and revoked: it teaches a thief nothing."""
+        if tokens is not self._tokens:
+            self._tokens, self._known = tokens, {}
+        # Not the token itself: nobody shall find one in our memory who looks for it.
+        digest = sha256(headers.get(b"authorization")).digest()
+        bearer = self._known.get(digest)
+        if bearer is None or bearer.expires_at <= time.time():
+            bearer = self._known[digest] = _looked_up(headers, tokens)
+        return bearer
+
+
+def _looked_up(headers: Headers, tokens: TokenBook) -> Bearer:
+    bearer = tokens.bearer(_shown(headers))
+    if bearer is None:
+        message = "A valid agent token is needed: Authorization: Bearer csa_…"
+        raise RpcError(401, message, headers=(_CHALLENGE, CLOSE))
+    return bearer
+
+
+def _shown(headers: Headers) -> str:
+    scheme, _, token = headers.get(b"authorization").partition(b" ")
+    if scheme.lower() != b"bearer":
+        return ""
+    return token.strip().decode("latin-1")

@@ -1,0 +1,39 @@
+"""Which tokens were shown lately, told to the record now and then and never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from django.db import DatabaseError, connection
+
+from accounts.services import note_used
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 30.0
+
+
+class TokenUsage:
+    def __init__(self) -> None:
+        self._tokens: set[int] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, token_id: int) -> None:
+        self._tokens.add(token_id)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._tell(), name="tokens used")
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(EVERY_S)
+        tokens, self._tokens, self._task = self._tokens, set(), None
+        await asyncio.to_thread(_write, tokens)
+
+
+def _write(tokens: set[int]) -> None:
+    try:
+        note_used(tokens)
+    except DatabaseError as error:
+        log.warning("tokens used: %s", str(error).strip())
+    finally:
+        connection.close()

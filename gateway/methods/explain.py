@@ -1,0 +1,73 @@
+"""An agent asks what rules would say, before it asks for a call. Nothing is sent or recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.utils.translation import gettext as _
+
+from calls.models import Call
+from gateway.call_request import CallRequest, subject, with_fixed_arguments
+from gateway.protocol import replies
+from gateway.protocol.context import RpcRequest
+from gateway.submit.submit import decide
+from policies.decide import Decision
+from policies.models import Effect
+from registry.publishing.published_catalogue import PublishedTool
+
+
+async def explain(rpc: RpcRequest) -> bytes:
+    """The very decision that the call would meet, with the tool at this address.
+
+    No other rule is named than the one that decides: an agent that was misled would learn where
+    the gaps are.
+    """
+    given = rpc.message.params.get("arguments")
+    given = given if isinstance(given, dict) else {}
+    tool = rpc.context.tools.get(str(given.get("tool")))
+    if tool is None:
+        return rpc.sentence(_("There is no such tool here: name one as it is listed."))
+    arguments = given.get("arguments", {})
+    call_request, differing = with_fixed_arguments(_ask(rpc, tool, arguments))
+    snapshot = await rpc.runtime.newest()
+    decision = await decide(rpc.runtime, snapshot, call_request, tool)
+    granted = decision.effect == Effect.ASK and snapshot.grants.matching(
+        subject(call_request, tool), decision, call_request.arguments, call_request.bearer.parties
+    )
+    members = _said(decision, granted=bool(granted))
+    members["violations"] = [
+        {"path": v.path, "expected": v.expected}
+        for v in differing or tool.violations(call_request.parsed)
+    ]
+    return rpc.result(replies.structured(members, modern=rpc.client.modern))
+
+
+def _ask(rpc: RpcRequest, tool: PublishedTool, arguments: Any) -> CallRequest:
+    context = rpc.context
+    return CallRequest(
+        bearer=context.bearer,
+        toolset=context.toolset,
+        tool=tool,
+        tool_name=tool.exposed_name,
+        arguments=orjson.dumps(arguments),
+        parsed=arguments,
+        origin=Call.Origin.MCP,
+    )
+
+
+def _said(decision: Decision, *, granted: bool) -> dict[str, Any]:
+    said = {
+        Effect.ALLOW: _("It would run at once."),
+        Effect.ASK: _("It would wait until people approve it."),
+        Effect.DENY: _("It would be refused."),
+    }
+    text = _("It would run: people granted it in advance.") if granted else said[decision.effect]
+    return {
+        "effect": decision.effect,
+        "granted": granted,
+        "said": text,
+        "rule": decision.told or None,
+        "reason": decision.reason,
+        "allowed": decision.instead or None,
+    }

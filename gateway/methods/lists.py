@@ -1,0 +1,164 @@
+"""What is offered here: server/discover, and lists in pages of bytes made once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from core import seal
+from core.header_params import ANNOTATION
+from gateway.methods.own_definitions import DEFINITIONS
+from gateway.protocol import replies
+from gateway.protocol.context import RequestContext, RpcRequest
+from gateway.protocol.errors import invalid_params
+from gateway.protocol.revisions import LAST_LEGACY, MODERN, SERVER_INFO, SUPPORTED, TASKS
+from registry.publishing.published_catalogue import CALL, PublishedTool
+from registry.schemas import compiled
+
+PAGE = 500
+# How long a client may go by what it was told, if it does not listen for changes.
+TTL_MS = 5_000
+INSTRUCTIONS = (
+    "Tools of several servers behind one gateway. Some calls wait until a person has approved "
+    "them: when a result says so, wait for the outcome instead of calling again."
+)
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+_CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
+# As only 2025-11-25 has it. Whatever its server runs as a task or not, we run every call as one if
+# we are asked to, and people may have to decide on any.
+_AS_TASK = {"taskSupport": "optional"}
+_TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+
+
+async def discover(rpc: RpcRequest) -> bytes:
+    return rpc.result(_DISCOVERED)
+
+
+def initialized(revision: str) -> bytes:
+    members = {
+        "protocolVersion": revision,
+        "capabilities": CAPABILITIES | ({"tasks": _TASKS} if revision == LAST_LEGACY else {}),
+        "serverInfo": SERVER_INFO,
+        "instructions": INSTRUCTIONS,
+    }
+    return replies.own(members, modern=False)
+
+
+_DISCOVERED = replies.own(
+    {
+        "supportedVersions": list(SUPPORTED),
+        "capabilities": {**CAPABILITIES, "extensions": {TASKS: {}}},
+        "instructions": INSTRUCTIONS,
+        **_CACHE,
+    },
+    modern=True,
+)
+
+
+Items = Callable[[RequestContext], Iterable[tuple[str, bytes]]]
+
+
+class List:
+    """One address's tools, prompts or the like as one era gets them; `member` holds them."""
+
+    def __init__(self, member: str, items: Mapping[str, bytes], *, modern: bool) -> None:
+        self._member = member
+        self._names = sorted(items)
+        self._items = [items[name] for name in self._names]
+        self._modern = modern
+        self._pages: dict[int, bytes] = {}
+
+    def page(self, after: str) -> bytes:
+        # By name, not by number: tools may come and go while a client turns pages.
+        start = bisect_right(self._names, after)
+        if start not in self._pages:
+            self._pages[start] = self._page(start)
+        return self._pages[start]
+
+    def _page(self, start: int) -> bytes:
+        end = start + PAGE
+        shown = [orjson.Fragment(item) for item in self._items[start:end]]
+        members: dict[str, Any] = {self._member: shown}
+        if end < len(self._items):
+            members["nextCursor"] = seal.to_text(self._names[end - 1].encode())
+        if self._modern:
+            members |= _CACHE
+        return replies.own(members, modern=self._modern)
+
+
+class ListPages:
+    """The lists of one generation of the configuration; of an older one, none."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._lists: dict[tuple[str, str, str], List] = {}
+
+    def of(self, context: RequestContext, member: str, items: Items, revision: str) -> List:
+        if context.snapshot.generation != self._generation:
+            self._generation, self._lists = context.snapshot.generation, {}
+        key = (context.place, member, revision)
+        if key not in self._lists:
+            self._lists[key] = List(member, dict(items(context)), modern=revision == MODERN)
+        return self._lists[key]
+
+
+_lists = ListPages()
+
+
+async def tools(rpc: RpcRequest) -> bytes:
+    revision = rpc.client.revision
+    return answered(rpc, "tools", lambda context: _items(context, revision).items())
+
+
+def answered(rpc: RpcRequest, member: str, items: Items) -> bytes:
+    """One page of a list; `items` gives all of it, each by its name."""
+    after = _after(rpc.message.params.get("cursor", ""))
+    found = _lists.of(rpc.context, member, items, rpc.client.revision)
+    return rpc.result(found.page(after))
+
+
+def _after(cursor: object) -> str:
+    try:
+        if isinstance(cursor, str):
+            return seal.from_text(cursor).decode()
+    except ValueError:
+        pass
+    raise invalid_params("This cursor is not one of ours: list again without it.")
+
+
+def _items(context: RequestContext, revision: str) -> dict[str, bytes]:
+    items = {
+        name: _described(context.toolset.told(name, tool), tool, revision)
+        for name, tool in context.tools.items()
+        if tool.method == CALL
+    }
+    if not context.server:
+        for own in sorted(context.toolset.own_tools & DEFINITIONS.keys()):
+            items[DEFINITIONS[own]["name"]] = orjson.dumps(DEFINITIONS[own])
+    return items
+
+
+def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> bytes:
+    content = {key: value for key, value in told.items() if key != "execution"}
+    if revision == LAST_LEGACY:
+        content["execution"] = _AS_TASK
+    if revision == MODERN and not tool.repeated:
+        # What stands there all the same is wrong, and clients would have to drop the tool for it.
+        content["inputSchema"] = compiled.without_keyword(content["inputSchema"], ANNOTATION)
+    if revision != MODERN and not _is_object(content.get("outputSchema")):
+        # Earlier revisions know no other outputs; one such schema would fail the whole list.
+        content.pop("outputSchema", None)
+    return orjson.dumps(content)
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "object"

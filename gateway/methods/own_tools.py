@@ -1,0 +1,164 @@
+"""The gateway's own tools: what agents want to know and to say of their calls.
+
+None makes a call of its own. What one of them changes is an entry of the call that it changes.
+Somebody else's call, an unknown one and what is no id are all told the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from approvals import comments
+from calls.models import Call
+from calls.record.states import State
+from calls.running.log_book import FIRST
+from gateway.methods import log_messages, pending, stream_resumption
+from gateway.methods.explain import explain
+from gateway.methods.own_definitions import PREFIX
+from gateway.protocol import replies
+from gateway.protocol.context import RpcRequest
+from gateway.submit import lookups, wait
+from gateway.submit.description import described, in_short
+from gateway.submit.lookups import TaskRow
+from registry.models import OwnTool
+
+Handler = Callable[[RpcRequest], Awaitable[bytes]]
+LISTED = 50
+NOT_YOURS = "No call of yours has this call_id. Give the one that the earlier answer named."
+
+
+def handler(rpc: RpcRequest, name: str) -> Handler | None:
+    """Of a tool of ours that this toolset has."""
+    own = name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
+    return _HANDLERS.get(own) if own in rpc.context.toolset.own_tools else None
+
+
+async def await_call(rpc: RpcRequest) -> bytes:
+    found = await _own(rpc)
+    if found is None:
+        return rpc.sentence(NOT_YOURS)
+    rpc.brings = True
+    await log_messages.go_on(rpc, FIRST)
+    stream_resumption.follow(rpc, found.call_id)
+    rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, found.call_id, None))
+    answer = found.seen.answer or await wait.wait(
+        rpc.runtime,
+        found.call_id,
+        seconds=settings.HOLD_S,
+        on_step=rpc.on_step,
+        for_people=True,
+        lines=rpc.lines,
+    )
+    if answer is None:
+        return await pending.not_yet(rpc, found.call_id)
+    await wait.heard(rpc.runtime, found.call_id)
+    return rpc.answered(answer)
+
+
+async def get_call(rpc: RpcRequest) -> bytes:
+    found = await _own(rpc)
+    if found is None:
+        return rpc.sentence(NOT_YOURS)
+    if found.seen.answer is not None:
+        await wait.heard(rpc.runtime, found.call_id)
+    return _structured(rpc, await asyncio.to_thread(_read, found.call_id))
+
+
+def _read(call_id: UUID) -> dict[str, Any]:
+    try:
+        return described(Call.objects.select_related("amendment").get(pk=call_id))
+    finally:
+        connection.close()
+
+
+async def cancel_call(rpc: RpcRequest) -> bytes:
+    found = await _own(rpc)
+    if found is None:
+        return rpc.sentence(NOT_YOURS)
+    if not await wait.cancel(rpc.runtime, found.call_id, by=rpc.context.actor):
+        return await _ended(rpc, found.call_id)
+    was = found.seen.state
+    if was == State.RUNNING:
+        said = _("Its server is asked to stop. It may have been executed: wait for its outcome.")
+    else:
+        said = _("It is withdrawn. Nothing was sent.")
+    return _structured(rpc, {"id": found.call_id, "was": was, "said": said})
+
+
+async def _ended(rpc: RpcRequest, call_id: UUID) -> bytes:
+    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    assert found is not None
+    said = _("It cannot be cancelled: %(state)s already.")
+    text = said % {"state": State(found.seen.state).label}
+    executed = found.seen.answer.executed if found.seen.answer else "unknown"
+    return rpc.sentence(text, call=str(call_id), state=found.seen.state, executed=executed)
+
+
+async def my_waiting_calls(rpc: RpcRequest) -> bytes:
+    return _structured(rpc, await asyncio.to_thread(_waiting, rpc.agent_id))
+
+
+def _waiting(agent_id: int) -> dict[str, Any]:
+    try:
+        found = Call.objects.live().filter(agent_id=agent_id).newest_first()[: LISTED + 1]
+        calls = [in_short(call) for call in found]
+        return {"calls": calls[:LISTED], "more": len(calls) > LISTED}
+    finally:
+        connection.close()
+
+
+async def justify(rpc: RpcRequest) -> bytes:
+    found = await _own(rpc)
+    if found is None:
+        return rpc.sentence(NOT_YOURS)
+    text = (rpc.message.params.get("arguments") or {}).get("text")
+    if not isinstance(text, str):
+        return rpc.sentence(_("text must be a string: what you say to those who decide."))
+    try:
+        await asyncio.to_thread(_say, rpc, found.call_id, text)
+    except comments.CommentRefused as error:
+        return rpc.sentence(str(error), call=str(found.call_id), state=found.seen.state)
+    said = _("Those who decide see it, as your claim. To get the outcome, wait for the call.")
+    return _structured(rpc, {"id": found.call_id, "said": said})
+
+
+def _say(rpc: RpcRequest, call_id: UUID, text: str) -> None:
+    try:
+        comments.answer(call_id, agent=rpc.context.actor, text=text)
+    finally:
+        connection.close()
+
+
+async def _own(rpc: RpcRequest) -> TaskRow | None:
+    call_id = _named(rpc.message.params.get("arguments"))
+    if call_id is None:
+        return None
+    return await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+
+
+def _named(arguments: Any) -> UUID | None:
+    try:
+        return UUID(arguments["call_id"])
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _structured(rpc: RpcRequest, members: dict[str, Any]) -> bytes:
+    return rpc.result(replies.structured(members, modern=rpc.client.modern))
+
+
+_HANDLERS: dict[str, Handler] = {
+    OwnTool.AWAIT: await_call,
+    OwnTool.GET: get_call,
+    OwnTool.CANCEL: cancel_call,
+    OwnTool.WAITING: my_waiting_calls,
+    OwnTool.JUSTIFY: justify,
+    OwnTool.EXPLAIN: explain,
+}

@@ -1,0 +1,37 @@
+"""Arguments that an agent repeats in headers where a tool wants it: both have to say the same.
+
+Source: MCP 2026-07-28, basic/transports/streamable-http, "Server Behavior for Custom Headers".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.header_params import PREFIX, agrees, value_at, written
+from gateway.protocol.context import RequestContext
+from gateway.protocol.headers import Headers
+from gateway.protocol.modern import differs, mismatch
+from registry.publishing.published_catalogue import PublishedTool
+
+
+def check(context: RequestContext, tool: PublishedTool, arguments: Any) -> None:
+    """Raises the refusal of the first header that is missing, too much, or says something else."""
+    if tool.repeated:
+        for path, name in context.toolset.repeated(tool).items():
+            _compare(context.headers, f"{PREFIX}{name}", value_at(arguments, path))
+
+
+def _compare(headers: Headers, name: str, value: Any) -> None:
+    key = name.lower().encode()
+    if key in headers.repeated:
+        raise mismatch(f"The header {name} came more than once.")
+    if written(value) is None:
+        # Somebody would have routed by what is not in the body.
+        if headers.text(key) is not None:
+            raise differs(name)
+        return
+    said = headers.decoded(key)
+    if said is None:
+        raise mismatch(f"The header {name} is missing or malformed.")
+    if not agrees(said, value):
+        raise differs(name)

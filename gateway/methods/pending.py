@@ -1,0 +1,216 @@
+"""What an agent sees of a call that has no outcome yet, by what its client understands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from calls.content.answers import Answer
+from calls.record.states import State
+from calls.running.listeners import EarlyReply
+from calls.running.progress import ProgressStep
+from gateway.methods import input_requests, log_messages, tasks
+from gateway.process.call_watcher import InputRequested
+from gateway.protocol import handles, replies
+from gateway.protocol.context import RpcRequest
+from gateway.submit import lookups, messages, wait
+from registry.methods import GET
+from registry.models import OwnTool
+from registry.publishing.published_catalogue import CALL
+
+# SDKs give up at the tenth round: the last one must be an answer.
+ROUNDS = 9
+# A waiting client's own clock begins anew with each sign of life.
+SIGN_OF_LIFE_S = 5.0
+# What its server makes of answers is told at once if it comes within this.
+MOMENT_S = 1.0
+_TINY = 1e-6
+
+
+async def answer(
+    rpc: RpcRequest,
+    *,
+    call_id: UUID,
+    state: State,
+    digest: str,
+    early_reply: EarlyReply | None = None,
+) -> bytes:
+    # What its server asks at once is asked at once; a task would only delay it.
+    if rpc.takes_tasks and early_reply != "asked":
+        return await tasks.created(rpc, call_id)
+    first = _first_round(call_id, digest)
+    if state != State.HELD:
+        return await _until_done(rpc, first)
+    if rpc.client.modern:
+        return _input_required(rpc, replace(first, round=1))
+    return await _held(rpc, first)
+
+
+async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
+    """A client that was told to ask again does so, and is held while nothing happens."""
+    shown = rpc.message.params["requestState"]
+    state = handles.unseal_state(shown, rpc.agent_id, digest=digest)
+    await input_requests.given(rpc, state)
+    await log_messages.go_on(rpc, state.logged)
+    if state.questions:
+        # It runs, and nobody else is to be waited for.
+        rpc.reply.watch_disconnect(
+            wait.on_disconnect(rpc.runtime, state.call_id, rpc.context.actor)
+        )
+        if rpc.takes_tasks:
+            return await _soon_or_a_task(rpc, state)
+        return await _until_done(rpc, state)
+    rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, state.call_id, None))
+    seen = await _look(rpc, state, settings.HOLD_S, for_people=True)
+    if isinstance(seen, bytes):
+        return seen
+    if isinstance(seen, Answer):
+        await wait.heard(rpc.runtime, state.call_id)
+        return rpc.answered(seen)
+    if state.round >= ROUNDS or await _is_asked(rpc, state.call_id):
+        return await not_yet(rpc, state.call_id)
+    return _input_required(rpc, replace(state, round=state.round + 1))
+
+
+async def _is_asked(rpc: RpcRequest, call_id: UUID) -> bool:
+    """People want to know something: the model can answer, its client cannot."""
+    if OwnTool.JUSTIFY not in rpc.context.toolset.own_tools:
+        return False
+    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    return found is not None and bool(found.questions)
+
+
+async def _look(
+    rpc: RpcRequest, state: handles.RequestState, seconds: float, *, for_people: bool = False
+) -> Answer | bytes | None:
+    """The call's answer, what its client is to be told instead, or None within `seconds`. A
+    client that is asked on its stream is asked there."""
+    until = time.monotonic() + seconds
+    # Whose client cannot be asked anything waits for nothing else than the end.
+    after = 0 if rpc.client.abilities else None
+    while True:
+        seen = await rpc.runtime.watch.wait(
+            state.call_id,
+            seconds=max(0.0, until - time.monotonic()),
+            on_step=rpc.on_step,
+            for_people=for_people,
+            lines=rpc.lines,
+            after=None if after is None else max(after, rpc.asked_last),
+        )
+        if not isinstance(seen, InputRequested):
+            return seen
+        new_from, rpc.asked_last = rpc.asked_last, seen.last
+        asked = await input_requests.of(rpc, state.call_id)
+        if rpc.client.modern and asked:
+            return input_requests.shown(rpc, state, asked)
+        input_requests.push(rpc, state.call_id, [one for one in asked if one.id > new_from])
+
+
+async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:
+    """For a client that comes back to the stream of its call."""
+    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    assert found is not None
+    first = _first_round(call_id, "")
+    held = found.seen.state == State.HELD
+    body = await (_held(rpc, first) if held else _until_done(rpc, first))
+    await wait.heard(rpc.runtime, call_id)
+    return body
+
+
+def _first_round(call_id: UUID, digest: str) -> handles.RequestState:
+    return handles.RequestState(call_id, digest, 0, int(time.time()) + handles.LASTS_S)
+
+
+def _input_required(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+    members: dict[str, Any] = {
+        "resultType": "input_required",
+        "requestState": handles.seal_state(replace(state, logged=rpc.logged), rpc.agent_id),
+        "_meta": {replies.CALL: str(state.call_id)},
+    }
+    # Asked once: whoever opened the page, or would not, need not be asked again every round.
+    if rpc.client.opens_urls and state.round == 1:
+        members["inputRequests"] = {"approval": _page(rpc, state.call_id)}
+    return rpc.result(orjson.dumps(members))
+
+
+def _page(rpc: RpcRequest, call_id: UUID) -> dict[str, Any]:
+    said = _("A person has to approve the call of %(tool)s before it runs.")
+    params = {
+        "mode": "url",
+        "url": messages.page_of(call_id),
+        "message": said % {"tool": _asked_for(rpc)},
+    }
+    return {"method": "elicitation/create", "params": params}
+
+
+def _asked_for(rpc: RpcRequest) -> str:
+    """The tool or prompt; elsewhere a name may be anything."""
+    method = rpc.message.method
+    named = method in (CALL, GET) and rpc.message.params.get("name")
+    return str(named or method)
+
+
+async def _held(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+    rpc.reply.watch_disconnect()
+    until = time.monotonic() + settings.HOLD_S
+    beat = 0
+    while (left := until - time.monotonic()) > 0:
+        if rpc.progress is not None:
+            # So small that whatever the server says later is more.
+            beat += 1
+            rpc.progress.step(
+                ProgressStep(beat * _TINY, None, _("Waiting for a person's approval."))
+            )
+            left = min(left, SIGN_OF_LIFE_S)
+        seen = await _look(rpc, state, left, for_people=True)
+        if seen is not None:
+            return _said(rpc, seen)
+        if rpc.runtime.watch.until is not None:
+            break
+    return await not_yet(rpc, state.call_id)
+
+
+async def _until_done(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+    """Nobody has to decide: whoever runs it has a time limit, which ends this."""
+    rpc.reply.watch_disconnect()
+    while True:
+        seen = await _look(rpc, state, 60)
+        if seen is not None:
+            return _said(rpc, seen)
+        if rpc.runtime.watch.until is not None:
+            # Cut off, it would look as if its client went away, and the call would be cancelled.
+            return await not_yet(rpc, state.call_id)
+
+
+async def _soon_or_a_task(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+    """Its client need not be held: what goes on for longer, it comes back for."""
+    seen = await _look(rpc, state, MOMENT_S)
+    if seen is None:
+        return await tasks.created(rpc, state.call_id)
+    return _said(rpc, seen)
+
+
+def _said(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
+    return rpc.answered(seen) if isinstance(seen, Answer) else seen
+
+
+async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:
+    """The end of an agent's patience, not of the call."""
+    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    assert found is not None
+    if found.seen.answer is not None:
+        return rpc.answered(found.seen.answer)
+    if rpc.reads:
+        # Whoever reads the same again is told what became of this.
+        await wait.unheard(call_id)
+    state = found.seen.state
+    text = f"{messages.of(found, rpc.context.toolset)} {messages.come_back(call_id)}"
+    sent = state == State.RUNNING or found.seen.maybe
+    executed = "unknown" if sent else "no"
+    return rpc.sentence(text, call=str(call_id), state=state, executed=executed)

@@ -1,0 +1,182 @@
+"""tools/call: from the request to submit(), and from its answer to the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.utils.translation import gettext as _
+
+from calls.models import Call
+from calls.running.listeners import CallListener
+from core import abilities
+from gateway.call_request import CallRequest, SubmitResult
+from gateway.methods import (
+    input_requests,
+    log_messages,
+    own_tools,
+    param_headers,
+    pending,
+    stream_resumption,
+    tasks_legacy,
+)
+from gateway.protocol import handles, messages, sessions, tracing
+from gateway.protocol.context import RpcRequest
+from gateway.protocol.errors import invalid_params
+from gateway.protocol.reply_stream import OnGone
+from gateway.submit import idempotency, wait
+from gateway.submit.submit import submit
+from registry.publishing.published_catalogue import CALL, PublishedTool
+
+
+async def call(rpc: RpcRequest) -> bytes:
+    name = rpc.message.params.get("name")
+    if not isinstance(name, str):
+        raise invalid_params("params.name must be a string.")
+    if rpc.as_task:
+        tasks_legacy.check(rpc)
+    if own := own_tools.handler(rpc, name):
+        if rpc.as_task:
+            raise tasks_legacy.never(name)
+        return await own(rpc)
+
+    tool = _tool(rpc, name)
+    if tool is None:
+        await rpc.look_again()
+        tool = _tool(rpc, name)
+    if rpc.client.modern and tool is not None:
+        param_headers.check(rpc.context, tool, _parsed(rpc))
+    arguments = messages.raw_arguments(rpc.message)
+    if rpc.client.modern and "requestState" in rpc.message.params:
+        return await pending.retried(rpc, digest=_digest(rpc, name, arguments))
+
+    submitted = await _submit(rpc, tool, name, arguments)
+    if submitted.refusal == "unknown_tool":
+        raise invalid_params(f"Unknown tool: {name}", _told(submitted))
+    if submitted.refusal == "key":
+        raise invalid_params(submitted.reason, _told(submitted))
+    if rpc.as_task:
+        return await tasks_legacy.created(rpc, submitted)
+    if submitted.refusal == "invalid":
+        return _violations(rpc, submitted)
+    if submitted.answer is not None:
+        return rpc.answered(submitted.answer)
+    return await pending_answer(rpc, submitted, digest=_digest(rpc, name, arguments))
+
+
+async def pending_answer(rpc: RpcRequest, submitted: SubmitResult, *, digest: str) -> bytes:
+    """What its agent gets until there is an answer."""
+    stream_resumption.follow(rpc, submitted.call_id)
+    return await pending.answer(
+        rpc,
+        call_id=submitted.call_id,
+        state=submitted.state,
+        digest=digest,
+        early_reply=submitted.early_reply,
+    )
+
+
+async def _submit(
+    rpc: RpcRequest, tool: PublishedTool | None, name: str, arguments: bytes
+) -> SubmitResult:
+    key, again = options_of(rpc)
+    call_request = CallRequest(
+        bearer=rpc.context.bearer,
+        toolset=rpc.context.toolset,
+        tool=tool,
+        tool_name=name,
+        arguments=arguments,
+        parsed=_parsed(rpc),
+        origin=Call.Origin.MCP,
+        revision=rpc.client.revision,
+        client=rpc.client.name,
+        request_key=key_of(rpc),
+        key=key,
+        again=again,
+        background=rpc.as_task,
+        as_task=rpc.as_task,
+        **await client_options(rpc, tool),
+    )
+    stream_resumption.follow(rpc, call_request.call_id)
+    rpc.reply.watch_disconnect(None if key else on_disconnect(rpc, call_request))
+    return await submit(rpc.runtime, call_request, call_listener=listener_of(rpc, call_request))
+
+
+async def client_options(rpc: RpcRequest, tool: PublishedTool | None) -> dict[str, Any]:
+    """What its client can be asked, answered before, and wants to hear, as members of an Ask."""
+    client = rpc.client
+    words = abilities.relayed(client.abilities, tool.relays) if tool else ()
+    return {
+        "abilities": words,
+        "may_reply_early": bool(words) or rpc.takes_tasks,
+        "takes_tasks": rpc.takes_tasks or rpc.as_task,
+        "responses": _responses(rpc),
+        "log_level": await log_messages.wanted(rpc),
+        "session": sessions.session_key(client.session) if client.hears_of_pages else "",
+        "trace": tracing.of(rpc.message.meta),
+    }
+
+
+def listener_of(rpc: RpcRequest, call_request: CallRequest) -> CallListener:
+    return CallListener(rpc.on_step, log_messages.relay(rpc, call_request.log_level))
+
+
+def _responses(rpc: RpcRequest) -> bytes:
+    """What comes as answers with no question of ours: the server may know what to make of it."""
+    if not rpc.client.modern:
+        return b""
+    given = input_requests.responses_of(rpc.message)
+    return orjson.dumps(given) if given else b""
+
+
+def _tool(rpc: RpcRequest, name: str) -> PublishedTool | None:
+    """What is asked by a method of its own is no tool here."""
+    found = rpc.context.tools.get(name)
+    return found if found is not None and found.method == CALL else None
+
+
+def on_disconnect(rpc: RpcRequest, call_request: CallRequest) -> OnGone:
+    """For when its client goes away: only the modern revision says that this cancels it."""
+    by = rpc.context.actor if rpc.client.modern else None
+    return wait.on_disconnect(rpc.runtime, call_request.call_id, by)
+
+
+def options_of(rpc: RpcRequest) -> tuple[str, bool]:
+    """Its own key for this one call; and whether it is meant although it is the same again."""
+    headers, meta = rpc.context.headers, rpc.message.meta
+    try:
+        return idempotency.key_of(headers.text(idempotency.KEY_HEADER), meta), idempotency.again_of(
+            meta
+        )
+    except idempotency.InvalidOption as error:
+        raise invalid_params(str(error)) from error
+
+
+def _parsed(rpc: RpcRequest) -> Any:
+    parsed = rpc.message.params.get("arguments")
+    return {} if parsed is None else parsed
+
+
+def key_of(rpc: RpcRequest) -> str:
+    session = rpc.client.session
+    return sessions.request_key(session, rpc.message.id) if session else ""
+
+
+def _digest(rpc: RpcRequest, name: str, arguments: bytes) -> str:
+    return handles.asked(rpc.context.place, name, arguments)
+
+
+def _violations(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
+    """All of them, so that the agent can put everything right at once."""
+    lines = [_("Nothing was sent: the arguments do not fit the tool's schema.")]
+    lines += [f"- {violation}" for violation in submitted.violations]
+    meta = {"call": str(submitted.call_id), "state": submitted.state, "executed": "no"}
+    found = [{"path": v.path, "expected": v.expected} for v in submitted.violations]
+    return rpc.sentence("\n".join(lines), **meta, refusal=_told(submitted) | {"violations": found})
+
+
+def _told(submitted: SubmitResult) -> dict[str, Any]:
+    answer = submitted.answer
+    assert answer is not None
+    assert answer.refusal is not None
+    return answer.refusal.told(submitted.reason)

@@ -1,0 +1,42 @@
+"""What servers log while they run a call, told on the stream of whoever asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from calls.running.log_book import FIRST, Place
+from core.levels import LEVELS
+
+
+class NotificationStream(Protocol):
+    def push(self, note: bytes) -> None: ...
+
+
+class LogStream:
+    """One stream's: what is important enough, each line once, whether it is heard in this process
+    or read as it was kept."""
+
+    def __init__(self, reply: NotificationStream, level: str, *, place: Place = FIRST) -> None:
+        self._reply = reply
+        self._least = LEVELS.index(level)
+        # Of the first line that was not told.
+        self.place = place
+
+    def say(self, line: Mapping[str, Any]) -> None:
+        """As it is heard, of the first attempt: no later one runs where its agent waits."""
+        self._tell((1, self.place[1]), line)
+
+    def kept(self, place: Place, line: Mapping[str, Any]) -> None:
+        if place >= self.place:
+            self._tell(place, line)
+
+    def _tell(self, place: Place, line: Mapping[str, Any]) -> None:
+        self.place = (place[0], place[1] + 1)
+        said = line.get("level")
+        if said in LEVELS and LEVELS.index(said) < self._least:
+            return
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": line}
+        self._reply.push(orjson.dumps(note))

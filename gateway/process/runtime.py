@@ -1,0 +1,172 @@
+"""What the agents' path holds in memory, and how it knows that it is still true.
+
+A snapshot is immutable and whole: tokens, definitions and rules of one moment, with the number
+of that moment. Any change of configuration raises the number; a process that has not seen the
+number for FRESH_S answers nobody, because a token may have been revoked meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import DatabaseError, connection, transaction
+from psycopg_pool import PoolTimeout
+
+from accounts import tokens
+from accounts.tokens import TokenBook
+from approvals import grants
+from approvals.grants import GrantBook
+from calls import pauses
+from calls.freezes import FreezeBook
+from calls.running.runtime import CallRuntime
+from core.errors import RecordUnavailable
+from core.listen import GENERATION
+from gateway.process.call_watcher import CallWatcher
+from gateway.process.completed_pages import PageListeners
+from gateway.process.config_changes import ConfigChangeNotifier
+from gateway.process.log_levels import SessionLogLevels
+from gateway.process.new_call_cache import NewCallCache
+from gateway.process.resource_streams import ResourceStreams
+from policies import decide
+from policies.decide import RuleBook
+from registry.publishing import published_catalogue
+from registry.publishing.published_catalogue import Catalogue
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+FRESH_S = 1.0
+# To find out whether anything changed, and to read what did.
+ANSWER_S = 1.5
+PATIENCE_S = 5.0
+NOT_KNOWN = "Whether the token is still valid cannot be known right now. Try again soon."
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    generation: int
+    tokens: TokenBook
+    catalogue: Catalogue
+    rules: RuleBook
+    grants: GrantBook
+    freezes: FreezeBook
+    openings: NewCallCache = field(default_factory=NewCallCache)
+
+
+class Runtime:
+    """One for each event loop that serves agents."""
+
+    def __init__(self) -> None:
+        self.call_runtime = CallRuntime()
+        self.watch = CallWatcher(self.call_runtime)
+        self.levels = SessionLogLevels(self.call_runtime)
+        self.ears: ConfigChangeNotifier[Snapshot] = ConfigChangeNotifier(
+            self.call_runtime.listener, self.fresh
+        )
+        # Calls that go on although nobody is answered just now.
+        self._calls: set[asyncio.Task[Any]] = set()
+        self.pages = PageListeners(self.call_runtime.listener)
+        self.updates = ResourceStreams(self.call_runtime.engine, self.call_runtime.listener)
+        self._snapshot: Snapshot | None = None
+        self._checked_at = self._failed_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def start(self) -> None:
+        self.watch.start()
+        await self.call_runtime.start()
+
+    async def aclose(self) -> None:
+        await self.updates.aclose()
+        await self.ears.aclose()
+        await self._cut_off()
+        await self.watch.aclose()
+        await self.call_runtime.aclose()
+
+    def keep(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(call, name="call")
+        self._calls.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("a call's end could not be written down: %s", error)
+
+    async def _cut_off(self) -> None:
+        """They wait for agents; what is known of them is written down."""
+        for task in self._calls:
+            task.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def fresh(self) -> Snapshot:
+        """The configuration as it was at most FRESH_S ago; raises RecordUnavailable."""
+        snapshot = self._snapshot
+        if snapshot is not None and self._is_fresh(snapshot):
+            return snapshot
+        return await self.newest()
+
+    def _is_fresh(self, snapshot: Snapshot) -> bool:
+        listener = self.call_runtime.listener
+        if listener.known_at >= self._checked_at:
+            current, known_at = listener.generation, listener.known_at
+        else:
+            current, known_at = snapshot.generation, self._checked_at
+        return snapshot.generation == current and time.monotonic() - known_at < FRESH_S
+
+    async def newest(self) -> Snapshot:
+        """As `fresh`, but asks the database now."""
+        asked_at = time.monotonic()
+        async with self._reading:
+            # Whoever waited for this lock may find the work done, or that it cannot be done now.
+            if self._failed_at >= asked_at:
+                raise RecordUnavailable(NOT_KNOWN)
+            if self._snapshot is None or self._checked_at < asked_at:
+                await self._read()
+            assert self._snapshot is not None
+            return self._snapshot
+
+    async def _read(self) -> None:
+        asked_at = time.monotonic()
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                generation = await self._generation()
+            async with asyncio.timeout(PATIENCE_S):
+                if self._snapshot is None or self._snapshot.generation != generation:
+                    self._snapshot = await asyncio.to_thread(_load)
+        except (psycopg.Error, DatabaseError, PoolTimeout, TimeoutError, OSError) as error:
+            self._failed_at = time.monotonic()
+            raise RecordUnavailable(NOT_KNOWN) from error
+        self._checked_at = asked_at
+
+    async def _generation(self) -> int:
+        async with self.call_runtime.pool.connection(timeout=ANSWER_S) as link:
+            cursor = await link.execute(GENERATION)
+            row = await cursor.fetchone()
+        return int(row[0]) if row else 0
+
+
+def _load() -> Snapshot:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            # One moment for all tables, and its number.
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute(GENERATION)
+            (generation,) = cursor.fetchone()
+            books = (
+                tokens.load(),
+                published_catalogue.load(),
+                decide.load(),
+                grants.load(),
+                pauses.load(),
+            )
+            return Snapshot(generation, *books)
+    finally:
+        connection.close()

@@ -1,0 +1,209 @@
+"""One request of an agent that was let in, what is known of its client, and the turn it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from accounts.tokens import Bearer
+from audit.services import Actor
+from calls.content.answers import Answer
+from calls.running.log_book import FIRST, Place
+from calls.running.progress import OnStep
+from core import abilities
+from gateway.process.log_lines import LogStream
+from gateway.process.runtime import Runtime, Snapshot
+from gateway.protocol import large_results, replies, result_encoding
+from gateway.protocol.header_cache import HeaderCacheEntry
+from gateway.protocol.headers import Headers
+from gateway.protocol.messages import RpcMessage
+from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
+from gateway.protocol.revisions import LAST_LEGACY, MISSING_CAPABILITY, MODERN, OLDEST, TASKS
+from registry import extensions
+from registry.methods import METHODS
+from registry.publishing.published_catalogue import CALL, PublishedTool, PublishedToolset
+from registry.publishing.published_items import PublishedItems
+
+
+# Not frozen: made for every call, and setting fields past the guard costs three times as much.
+@dataclass(slots=True)
+class RequestContext:
+    runtime: Runtime
+    snapshot: Snapshot
+    bearer: Bearer
+    toolset: PublishedToolset
+    # Empty where all servers of the toolset are spoken to at once.
+    server: str
+    # By the names that stand at this address.
+    tools: Mapping[str, PublishedTool]
+    headers: Headers
+    # Where requests with the very same head came before.
+    known: HeaderCacheEntry | None = None
+
+    @property
+    def place(self) -> str:
+        return f"{self.toolset.slug}/{self.server}" if self.server else self.toolset.slug
+
+    @property
+    def offered(self) -> Mapping[str, PublishedItems]:
+        """What may be read and got here, by server."""
+        offered = self.toolset.offered
+        if not self.server:
+            return offered
+        return {self.server: offered[self.server]} if self.server in offered else {}
+
+    @property
+    def actor(self) -> Actor:
+        return Actor("agent", self.bearer.agent_id, self.bearer.agent_name)
+
+    async def renewed(self) -> RequestContext:
+        """As things stand now and not a moment ago, as far as there is still such an address."""
+        snapshot = await self.runtime.newest()
+        toolset = snapshot.catalogue.toolset(self.toolset.slug)
+        if toolset is None or self.bearer.agent_id not in toolset.agents:
+            return self
+        tools = toolset.by_server.get(self.server) if self.server else toolset.by_exposed
+        if tools is None:
+            return self
+        return replace(self, snapshot=snapshot, toolset=toolset, tools=tools)
+
+
+# No slots: it is remembered with the head that it came with, and so is what is read from it.
+@dataclass(frozen=True)
+class Client:
+    """What a client says of itself: with each request, or once at its session's start."""
+
+    revision: str
+    name: str = ""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    session: str = ""
+
+    @cached_property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    @cached_property
+    def takes_tasks(self) -> bool:
+        extensions = self.capabilities.get("extensions")
+        return self.modern and isinstance(extensions, dict) and TASKS in extensions
+
+    @property
+    def asks_for_tasks(self) -> bool:
+        """By 2025-11-25, with the requests that it wants to be tasks."""
+        return self.revision == LAST_LEGACY
+
+    @property
+    def opens_urls(self) -> bool:
+        return abilities.URL in self.abilities
+
+    @cached_property
+    def hears_of_pages(self) -> bool:
+        """That one which it was to open is done with: by 2025-11-25, beside its session."""
+        return self.revision == LAST_LEGACY and bool(self.session) and self.opens_urls
+
+    @cached_property
+    def abilities(self) -> tuple[str, ...]:
+        """What it can be asked in the middle of a call, in words of core.abilities."""
+        return abilities.declared(self.capabilities)
+
+
+def named(info: Any) -> str:
+    """A client's name and version, as far as it says."""
+    if not isinstance(info, dict):
+        return ""
+    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key))[:200]
+
+
+def _status(error: bytes) -> int:
+    """What the server misses, the client did not declare: said as if we had missed it."""
+    return 400 if orjson.loads(error).get("code") == MISSING_CAPABILITY else 200
+
+
+@dataclass(slots=True)
+class RpcRequest:
+    """One JSON-RPC request on its way to its answer."""
+
+    context: RequestContext
+    client: Client
+    message: RpcMessage
+    reply: ReplyStream
+    # Where the client asked to hear how far it is.
+    progress: ProgressRelay | None
+    # Where it wants to hear what is logged.
+    lines: LogStream | None = None
+    # The newest question that it was asked on its stream.
+    asked_last: int = 0
+    # A tool of ours brings what became of a call: of any method, as the result of a tool.
+    brings: bool = False
+    # Of the answer, where it comes as one document.
+    status: int = 200
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.context.runtime
+
+    @property
+    def agent_id(self) -> int:
+        return self.context.bearer.agent_id
+
+    async def look_again(self) -> None:
+        """What it names is not there: it may have been published at this very moment."""
+        self.context = await self.context.renewed()
+
+    @property
+    def on_step(self) -> OnStep | None:
+        return self.progress.step if self.progress else None
+
+    @property
+    def logged(self) -> Place:
+        """The first line of the log that it was not told."""
+        return self.lines.place if self.lines else FIRST
+
+    @property
+    def reads(self) -> bool:
+        """Answers to these have no place for a sentence, and no tasks."""
+        method = self.message.method
+        return method != CALL and (method in METHODS or extensions.is_one(method))
+
+    @property
+    def takes_tasks(self) -> bool:
+        return self.client.takes_tasks and not self.reads
+
+    @property
+    def as_task(self) -> bool:
+        """Its client wants a task of 2025-11-25 for it; other revisions know no such wish."""
+        return self.client.asks_for_tasks and not self.reads and "task" in self.message.params
+
+    def answered(self, answer: Answer) -> bytes:
+        modern, method = self.client.modern, self.message.method
+        if answer.error is not None and modern:
+            self.status = _status(answer.error)
+        if self.reads:
+            return result_encoding.of(answer, self.message.id, method=method, modern=modern)
+        if self.brings and answer.result is not None:
+            answer = replace(answer, result=result_encoding.as_tool(answer.result))
+        return replies.of(self.fitted(answer), self.message.id, modern=modern)
+
+    def fitted(self, answer: Answer) -> Answer:
+        """With links in place of what is more than this request's agent takes."""
+        most = large_results.wanted(self.message.meta, default=settings.AGENT_RESULT_BYTES)
+        if answer.result is None or len(answer.result) <= most:
+            return answer
+        # The oldest revision knows no links in results.
+        links = self.client.revision != OLDEST
+        body = large_results.fitted(answer.result, answer.call_id, most=most, links=links)
+        return replace(answer, result=body)
+
+    def result(self, body: bytes) -> bytes:
+        return replies.result(self.message.id, body)
+
+    def sentence(self, text: str, **meta: Any) -> bytes:
+        """In place of a result."""
+        if self.reads:
+            return result_encoding.not_given(self.message.id, result_encoding.WAITS, text, **meta)
+        return self.result(replies.sentence(text, meta=meta, modern=self.client.modern))

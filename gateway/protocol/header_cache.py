@@ -1,0 +1,23 @@
+"""Requests whose head came before, as a server of ours may say in their scope (config/front.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.protocol.context import Client
+
+# Of a scope, where the server knows the head: what it came to, and the body, all of it.
+KNOWN, BODY = "countersign.known", "countersign.body"
+
+
+class HeaderCacheEntry:
+    """What was found of one head, and holds for every request that has the same."""
+
+    __slots__ = ("address", "client")
+
+    def __init__(self) -> None:
+        # Toolset and server, once origin and form were looked at and nothing was wrong.
+        self.address: tuple[str, str] | None = None
+        # What its bodies say once more, and who says it, once neither said anything else.
+        self.client: tuple[bytes, Client] | None = None

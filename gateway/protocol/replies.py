@@ -1,0 +1,196 @@
+"""JSON-RPC answers as bytes. What a server wrote passes through: we only add beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from calls.content.answers import Answer
+from core import strict_json
+from gateway.protocol.revisions import META_SERVER, RELATED_TASK, SERVER_INFO
+
+# Names of ours in `_meta`.
+_OURS = "countersign/"
+CALL = _OURS + "call"
+MODIFIED = _OURS + "arguments_modified"
+REPEATED = _OURS + "repeated"
+
+_COMPLETE = b'"resultType":"complete"'
+_SERVER = orjson.dumps({META_SERVER: SERVER_INFO})
+ACKNOWLEDGED = b"{%b}" % _COMPLETE
+
+
+def result(request_id: bytes, body: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, body)
+
+
+def error(request_id: bytes, body: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, body)
+
+
+def batch(answers: list[bytes]) -> bytes:
+    return b"[%b]" % b",".join(answers)
+
+
+def own(members: dict[str, Any], *, modern: bool) -> bytes:
+    """A result of our own, not of a tool."""
+    body = orjson.dumps(members)
+    if not modern:
+        return body
+    return b'{%b,"_meta":%b,%b' % (_COMPLETE, _SERVER, body[1:])
+
+
+def structured(members: dict[str, Any], *, modern: bool) -> bytes:
+    """What a tool of ours answers; also as text, for clients that know nothing else."""
+    body = orjson.dumps(members)
+    text = {"type": "text", "text": body.decode()}
+    return own({"content": [text], "structuredContent": orjson.Fragment(body)}, modern=modern)
+
+
+def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
+    if answer.error is not None:
+        return error(request_id, error_of(answer))
+    return result(request_id, result_of(answer, modern=modern))
+
+
+def result_of(answer: Answer, *, modern: bool) -> bytes:
+    """For an answer that is no JSON-RPC error."""
+    if answer.result is not None:
+        if answer.modified is not None or answer.repeated:
+            return _told(answer.result, answer, modern=modern)
+        return spliced(answer.result, answer.call_id, modern=modern)
+    meta: dict[str, Any] = {
+        "call": str(answer.call_id),
+        "state": answer.state,
+        "executed": answer.executed,
+    }
+    if answer.modified is not None:
+        meta["arguments_modified"] = orjson.Fragment(answer.modified.json)
+    if answer.repeated:
+        meta["repeated"] = True
+    if answer.refusal is not None:
+        meta["refusal"] = answer.refusal.told(answer.reason)
+    text = " ".join(part for part in (answer.note, answer.text) if part)
+    return sentence(text, meta=meta, modern=modern)
+
+
+def error_of(answer: Answer) -> bytes:
+    """The server's JSON-RPC error; what people changed stands in its data, if that has room."""
+    assert answer.error is not None
+    member = ",".join(_beside(answer))
+    if not member:
+        return answer.error
+    text = answer.error.decode()
+    found = strict_json.spans(text)
+    if "data" not in found:
+        return _added(answer.error.strip(), f'"data":{{{member}}}'.encode())
+    if text[found["data"][0]] == "{":
+        return _into_object(text, found["data"][0], member).encode()
+    return answer.error
+
+
+def sentence(text: str, *, meta: Mapping[str, Any], modern: bool) -> bytes:
+    """What the agent is told instead of a result. As an error, so that no client holds it against
+    the tool's outputSchema."""
+    members: dict[str, Any] = {"resultType": "complete"} if modern else {}
+    members["content"] = [{"type": "text", "text": text}]
+    members["isError"] = True
+    if "refusal" in meta:
+        # Also where models see it.
+        members["structuredContent"] = {"refusal": meta["refusal"]}
+    if meta:
+        members["_meta"] = {_OURS + name: value for name, value in meta.items()}
+    return orjson.dumps(members)
+
+
+def _beside(answer: Answer) -> list[str]:
+    """What is said beside it, as members: people changed its arguments, it was asked for again."""
+    members = []
+    if answer.modified is not None:
+        members.append(f'"{MODIFIED}":{answer.modified.json.decode()}')
+    if answer.repeated:
+        members.append(f'"{REPEATED}":true')
+    return members
+
+
+def _told(body: bytes, answer: Answer, *, modern: bool) -> bytes:
+    """The server's result; after its content, what a model should know of how it came about."""
+    text = body.strip().decode()
+    for said in (answer.modified.sentence if answer.modified else "", answer.note):
+        if said:
+            text = _into_array(text, orjson.dumps({"type": "text", "text": said}).decode())
+    names = ",".join([f'"{CALL}":"{answer.call_id}"', *_beside(answer)])
+    return _spliced_carefully(text, names, modern=modern).encode()
+
+
+def _into_array(text: str, item: str) -> str:
+    """As the last one of the result's content."""
+    start, end = strict_json.spans(text).get("content", (0, 0))
+    if text[start : start + 1] != "[":
+        return text
+    before = text[start + 1 : end - 1].strip()
+    return f"{text[: end - 1]}{',' if before else ''}{item}{text[end - 1 :]}"
+
+
+def spliced(body: bytes, call_id: UUID, *, modern: bool) -> bytes:
+    """The server's result, byte for byte, with our members added."""
+    body = body.strip()
+    name = b'"%b":"%b"' % (CALL.encode(), str(call_id).encode())
+    if _says_complete(body) and modern:
+        return b'{"_meta":{%b},%b' % (name, body[1:])
+    if b'"_meta"' in body or b'"resultType"' in body or b"\\u" in body:
+        return _spliced_carefully(body.decode(), name.decode(), modern=modern).encode()
+    added = b'"_meta":{%b}' % name
+    if modern:
+        added = b"%b,%b" % (_COMPLETE, added)
+    return _added(body, added)
+
+
+def _says_complete(body: bytes) -> bool:
+    """The kind that a server of the present revision writes first, and nothing to look out for."""
+    return (
+        body.startswith((b'{"resultType":"complete",', b'{"resultType": "complete",'))
+        and b'"_meta"' not in body
+        and body.count(b'"resultType"') == 1
+        and b"\\u" not in body
+    )
+
+
+def _added(body: bytes, members: bytes) -> bytes:
+    rest = body[1:].lstrip()
+    return b"{%b%b%b" % (members, b"" if rest == b"}" else b",", rest)
+
+
+def _spliced_carefully(text: str, name: str, *, modern: bool) -> str:
+    """The names stand somewhere in it: perhaps as members, perhaps deeper."""
+    found = strict_json.spans(text)
+    members = []
+    if modern and "resultType" not in found:
+        members.append(_COMPLETE.decode())
+    if "_meta" not in found:
+        members.append(f'"_meta":{{{name}}}')
+    elif text[found["_meta"][0]] == "{":
+        text = _into_object(text, found["_meta"][0], name)
+    if not members:
+        return text
+    return _added(text.encode(), ",".join(members).encode()).decode()
+
+
+def related(body: bytes, task_id: str) -> bytes:
+    """A result, which says of which task of 2025-11-25 it is: ours, whatever its server had."""
+    text, value = body.strip().decode(), f'{{"taskId":"{task_id}"}}'
+    start, _end = strict_json.spans(text).get("_meta", (0, 0))
+    if start and text[start] == "{":
+        told = strict_json.spans(text, start).get(RELATED_TASK)
+        if told is not None:
+            return f"{text[: told[0]]}{value}{text[told[1] :]}".encode()
+    return _spliced_carefully(text, f'"{RELATED_TASK}":{value}', modern=False).encode()
+
+
+def _into_object(text: str, start: int, member: str) -> str:
+    rest = text[start + 1 :].lstrip()
+    comma = "" if rest.startswith("}") else ","
+    return f"{text[: start + 1]}{member}{comma}{rest}"

@@ -1,0 +1,182 @@
+"""Calls by REST, for agents that speak no MCP: the same door, the same record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.tokens import Bearer
+from approvals import services as approvals
+from calls.models import Call
+from calls.record.states import TERMINAL
+from core.connections import each_within
+from core.http import STATEMENT_S
+from core.outage import Recorded, note, recording
+from gateway.call_request import SubmitResult
+from gateway.rest import problems
+from gateway.rest.formats import Renderer, StrictParser
+from gateway.submit import idempotency, sync
+from gateway.submit.description import described
+from gateway.submit.sync import SyncCallRequest
+from registry.models import Toolset
+from registry.publishing.published_catalogue import Violation
+
+WAIT_S, WAIT_MAX_S = 10, 45
+
+
+class AgentView(APIView):
+    """For agents, who show their token; people's sessions open nothing here."""
+
+    parser_classes = [StrictParser]
+    renderer_classes = [Renderer]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with each_within(STATEMENT_S):
+            return super().dispatch(request, *args, **kwargs)
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return problems.of_exception
+
+
+class Calls(AgentView):
+    def post(self, request: Request) -> Response:
+        """Ask for a call; `?wait=` so many seconds for what comes of it."""
+        question = _question(request)
+        submitted = sync.ask(question, seconds=_wait(request))
+        note(request._request, Recorded.YES, submitted.call_id)
+        if submitted.refusal:
+            return _refused(submitted)
+        call = _own(request, submitted.call_id)
+        headers = {"Location": reverse("api:call", args=[call.pk])}
+        return Response(described(call), 201 if call.state in TERMINAL else 202, headers=headers)
+
+
+class OneCall(AgentView):
+    def get(self, request: Request, call_id: UUID) -> Response:
+        return Response(described(_own(request, call_id)))
+
+
+class Cancel(AgentView):
+    def post(self, request: Request, call_id: UUID) -> Response:
+        with recording(request._request):
+            call = _own(request, call_id)
+            cancelled = approvals.cancel(call.pk, by=call.agent.actor)
+        if not cancelled:
+            return problems.problem(409, _("The call has ended."), call=str(call.pk))
+        return Response(described(_own(request, call_id)), 202)
+
+
+class Explain(AgentView):
+    def post(self, request: Request) -> Response:
+        """What rules say of a call, without asking for it.
+
+        No other rule is named than the one that decides: an agent that was misled would learn
+        where the gaps are.
+        """
+        decision, violations = sync.explained(_question(request))
+        if decision is None:
+            return problems.problem(404, _("There is no such tool."))
+        answer = {"effect": decision.effect, "rule": decision.told, "reason": decision.reason}
+        answer["allowed"] = decision.instead
+        return Response(answer | {"violations": _listed(violations)})
+
+
+class Tools(AgentView):
+    def get(self, request: Request) -> Response:
+        """What the agent may call, by toolset."""
+        found = Toolset.objects.filter(agents=_bearer(request).agent_id)
+        slugs = found.values_list("slug", flat=True)
+        wanted = request.query_params.get("toolset")
+        if wanted is not None:
+            slugs = slugs.filter(slug=wanted)
+        if wanted is not None and not slugs:
+            raise sync.NoSuchToolset("There is no such toolset for this agent.")
+        return Response({"toolsets": [_toolset(slug) for slug in slugs]})
+
+
+def _bearer(request: Request) -> Bearer:
+    return cast("Bearer", request.auth)
+
+
+def _own(request: Request, call_id: UUID) -> Call:
+    agent_id = _bearer(request).agent_id
+    call = (
+        Call.objects.filter(agent=agent_id, pk=call_id).select_related("agent", "amendment").first()
+    )
+    if call is None:
+        raise Http404
+    return call
+
+
+def _question(request: Request) -> SyncCallRequest:
+    data = cast("dict[str, Any]", request.data)
+    arguments = data.get("arguments")
+    return SyncCallRequest(
+        bearer=_bearer(request),
+        toolset=_text(data, "toolset"),
+        tool=_text(data, "tool"),
+        arguments=data["raw"],
+        parsed={} if arguments is None else arguments,
+        origin=Call.Origin.REST,
+        **_asides(request, data),
+    )
+
+
+def _asides(request: Request, data: dict[str, Any]) -> dict[str, Any]:
+    header = request.headers.get("Idempotency-Key")
+    try:
+        key = idempotency.key_of(header and header.strip(), {})
+        return {
+            "key": key,
+            "again": idempotency.again_of({idempotency.AGAIN: data.get("again", False)}),
+        }
+    except idempotency.InvalidOption as error:
+        raise ValidationError({"detail": str(error)}) from error
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str):
+        raise ValidationError({"detail": _("%s must be a string.") % name})
+    return value
+
+
+def _wait(request: Request) -> int:
+    said = request.query_params.get("wait", str(WAIT_S))
+    if not said.isdecimal() or int(said) > WAIT_MAX_S:
+        raise ValidationError({"detail": _("wait must be 0 to %d seconds.") % WAIT_MAX_S})
+    return int(said)
+
+
+STATUSES = {"unknown_tool": 404, "invalid": 422, "key": 422, "frozen": 503}
+
+
+def _refused(submitted: SubmitResult) -> Response:
+    members: dict[str, Any] = {"call": str(submitted.call_id)}
+    if submitted.violations:
+        members["violations"] = _listed(submitted.violations)
+    if submitted.answer and submitted.answer.refusal:
+        members["refusal"] = submitted.answer.refusal.told(submitted.reason)
+    return problems.problem(STATUSES.get(submitted.refusal, 403), submitted.reason, **members)
+
+
+def _listed(violations: list[Violation]) -> list[dict[str, str]]:
+    return [{"path": v.path, "expected": v.expected} for v in violations]
+
+
+def _toolset(slug: str) -> dict[str, Any]:
+    toolset = sync.published(slug)
+    tools = toolset.by_exposed.items() if toolset else ()
+    own = sorted(toolset.own_tools) if toolset else []
+    listed = [toolset.told(name, tool) for name, tool in tools] if toolset else []
+    return {"name": slug, "own_tools": own, "tools": listed}

@@ -1,0 +1,72 @@
+"""REST's JSON: taken only where all parsers agree, and given with the very bytes of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+import orjson
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+
+from core import strict_json
+from core.strict_json import Ambiguous
+from gateway.http.request_checks import MAX_BODY
+
+
+class BodyTooLarge(APIException):
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_detail = f"The body may be {MAX_BODY} bytes long at most."
+
+
+class StrictParser(BaseParser):
+    """Gives the members, and under "raw" the characters of `arguments` as they were written."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        encoding = (parser_context or {})["request"].headers.get("Content-Encoding", "identity")
+        if encoding.lower() != "identity":
+            raise UnsupportedMediaType(media_type or "", "Send the body without Content-Encoding.")
+        body = stream.read(MAX_BODY + 1)
+        if len(body) > MAX_BODY:
+            raise BodyTooLarge
+        return _members(body)
+
+
+def _members(body: bytes) -> dict[str, Any]:
+    try:
+        value = strict_json.loads(body)
+    except Ambiguous as error:
+        raise ParseError(str(error)) from error
+    if not isinstance(value, dict):
+        raise ParseError("The body must be one JSON object.")
+    raw = b"{}"
+    if value.get("arguments") is not None:
+        text = body.decode()
+        start, end = strict_json.spans(text)["arguments"]
+        raw = strict_json.one_line(text[start:end])
+    return {**value, "raw": raw}
+
+
+class Renderer(BaseRenderer):
+    """orjson, so that what is JSON already stays as it is."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return b"" if data is None else orjson.dumps(data)

@@ -1,0 +1,56 @@
+"""What REST says when it cannot do what was asked. Source: RFC 9457."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from calls.queue.queue_limits import QueueFull
+from core.errors import RecordUnavailable, RecordUnsure
+from core.outage import Recorded
+from gateway.submit.sync import NoSuchToolset
+
+
+def problem(status: int, detail: str, **members: Any) -> Response:
+    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, **members}
+    return Response(body, status, content_type="application/problem+json")
+
+
+def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+    if isinstance(error, RecordUnavailable):
+        response = problem(503, str(error), **_of_call(error))
+        response["Retry-After"] = "1"
+        return response
+    if isinstance(error, QueueFull):
+        response = problem(429 if error.own else 503, str(error))
+        response["Retry-After"] = "5"
+        return response
+    if isinstance(error, NoSuchToolset):
+        return problem(404, str(error))
+    handled = exception_handler(error, context)
+    if handled is None:
+        return None
+    said = problem(handled.status_code, _sentence(handled.data), **_asked_for(handled, context))
+    for name in ("WWW-Authenticate", "Retry-After", "Allow"):
+        if name in handled:
+            said[name] = handled[name]
+    return said
+
+
+def _asked_for(handled: Response, context: dict[str, Any]) -> dict[str, Any]:
+    """Of what cannot be told right now: which call it was about."""
+    call_id = context["kwargs"].get("call_id") if handled.status_code == 503 else None
+    return {"call": str(call_id)} if call_id else {}
+
+
+def _of_call(error: RecordUnavailable) -> dict[str, Any]:
+    """Under this id it stands, if it was recorded after all."""
+    recorded = Recorded.UNKNOWN if isinstance(error, RecordUnsure) else Recorded.NO
+    return {"recorded": recorded, **({"call": str(error.call_id)} if error.call_id else {})}
+
+
+def _sentence(data: Any) -> str:
+    return str(data.get("detail", data)) if isinstance(data, dict) else str(data)

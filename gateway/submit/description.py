@@ -1,0 +1,78 @@
+"""A call in its own agent's words: the same for REST and for tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from approvals import comments
+from audit.models import Entry
+from calls.content.amendments import AmendmentSummary, modified
+from calls.content.large_results import body_of
+from calls.models import Call, Result
+from calls.record.refusal import AGAIN, RefusalDetails, of_call
+from calls.record.states import NOT_SENT, State
+from gateway.submit import messages
+from policies.models import Rule
+
+
+def described(call: Call) -> dict[str, Any]:
+    """`result` and `error` as the server wrote them."""
+    members: dict[str, Any] = {
+        **in_short(call),
+        "executed": call.executed or None,
+        "outcome": call.outcome or messages.stands(State(call.state), call.pk, call.fingerprint),
+        "reason": call.reason,
+        "finished_at": call.finished_at,
+        "arguments": orjson.Fragment(bytes(call.arguments)),
+    }
+    result = Result.objects.filter(call=call).first()
+    if result is not None:
+        body = body_of(result)
+        # None: large, and no longer kept.
+        members[result.kind] = None if body is None else orjson.Fragment(body)
+    elif call.state in NOT_SENT:
+        members["refusal"] = _refusal(call).told(call.outcome)
+    if found := _modified(call):
+        members["arguments_modified"] = orjson.Fragment(found.json)
+    return members
+
+
+def _refusal(call: Call) -> RefusalDetails:
+    rule = Rule.objects.filter(pk=call.rule_id or 0).first()
+    known = ("", "", False)
+    if rule is not None:
+        known = ("" if rule.unnamed else rule.name, rule.instead, bool(rule.when))
+    state = State(call.state)
+    again = _again(call) if state == State.SUPERSEDED else None
+    return of_call(state, call.executed, call.effect, known, again)
+
+
+def _again(call: Call) -> str | None:
+    """What its last entry says of asking again."""
+    entry = Entry.objects.filter(call_id=call.pk, seq=call.seq).first()
+    return entry.details.get(AGAIN) if entry else None
+
+
+def in_short(call: Call) -> dict[str, Any]:
+    members = {
+        "id": call.pk,
+        "fingerprint": call.fingerprint,
+        "tool": call.tool_name,
+        "toolset": call.toolset,
+        "state": call.state,
+        "asked_at": call.asked_at,
+        "page": messages.page_of(call.pk),
+    }
+    if call.state == State.HELD:
+        members |= {"decide_by": call.decide_by, "questions": comments.open_questions(call.pk)}
+    return members
+
+
+def _modified(call: Call) -> AmendmentSummary | None:
+    """What people changed of that which was sent, or is about to be."""
+    if call.amendment is None or call.state in (State.HELD, *NOT_SENT):
+        return None
+    private = call.amendments.filter(private=True).exists()
+    return modified(bytes(call.arguments), call.to_send, private=private)

@@ -1,0 +1,143 @@
+"""Finding an agent's own calls again: for task ids, for awaited calls, for cancelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from calls.content.answers import CallStatus, load_status
+from calls.record import resource_links
+from calls.record.states import LIVE, State
+from core.errors import RecordUnavailable
+from gateway.process.runtime import Runtime
+from policies.decide import Subject
+from policies.history import SQL, WITHIN_MS, History, arguments, of_row
+
+_OWN = """
+    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at),
+        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8),
+        CASE WHEN state = 'held' THEN ARRAY(
+            SELECT q.text FROM approvals_comment q
+            WHERE q.approval_id = calls_call.id AND q.kind = 'question' AND NOT EXISTS (
+                SELECT FROM approvals_comment a
+                WHERE a.approval_id = q.approval_id AND a.kind = 'answer' AND a.id > q.id)
+            ORDER BY q.id) END
+    FROM calls_call
+    WHERE id = %s AND agent_id = %s
+"""
+_REQUESTED = """
+    SELECT id FROM calls_call
+    WHERE request_key = %s AND agent_id = %s AND state = ANY(%s) ORDER BY id DESC LIMIT 1
+"""
+_LISTED = """
+    SELECT t.cancelled_at IS NOT NULL FROM calls_listedtask t
+    WHERE t.call_id = %s AND t.agent_id = %s
+"""
+_ALL_LISTED = """
+    SELECT t.call_id, c.state, c.asked_at, COALESCE(c.finished_at, c.sent_at, c.asked_at),
+        t.cancelled_at IS NOT NULL, CASE WHEN c.state = 'running' THEN EXISTS (
+            SELECT FROM calls_input i WHERE i.call_id = c.id AND i.response = '') END
+    FROM calls_listedtask t JOIN calls_call c ON c.id = t.call_id
+    WHERE t.agent_id = %s AND t.call_id < %s ORDER BY t.call_id DESC LIMIT %s
+"""
+_BRIEFLY = f"SET LOCAL statement_timeout = {WITHIN_MS}"
+UNREADABLE = "The record cannot be read right now. Try again soon."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    call_id: UUID
+    asked_at: datetime
+    touched_at: datetime
+    fingerprint: str
+    seen: CallStatus
+    # What people asked since the agent last spoke.
+    questions: tuple[str, ...] = ()
+
+
+async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | None:
+    """The call as it stands; None if it is unknown or another agent's."""
+    try:
+        async with runtime.call_runtime.pool.connection(timeout=2) as link:
+            cursor = await link.execute(_OWN, (call_id, agent_id))
+            row = await cursor.fetchone()
+            if row is None:
+                return None
+            seen = await load_status(link, [call_id])
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE, call_id=call_id) from error
+    return TaskRow(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()))
+
+
+async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
+    """The live call that a legacy session's request became, wherever it runs."""
+    row = await _one(runtime, _REQUESTED, (key, agent_id, list(LIVE)))
+    return row[0] if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """A task of 2025-11-25, without what came of it."""
+
+    call_id: UUID
+    state: State
+    asked_at: datetime
+    touched_at: datetime
+    cancelled: bool
+    # Its server asks something.
+    asks: bool
+
+
+async def cancelled_task(runtime: Runtime, call_id: UUID, *, agent_id: int) -> bool | None:
+    """Whether the task was cancelled; None where the agent holds no such task."""
+    row = await _one(runtime, _LISTED, (call_id, agent_id))
+    return row[0] if row else None
+
+
+async def tasks(runtime: Runtime, *, agent_id: int, before: UUID, most: int) -> list[TaskSummary]:
+    """The agent's, newest first."""
+    try:
+        async with runtime.call_runtime.pool.connection(timeout=2) as link:
+            cursor = await link.execute(_ALL_LISTED, (agent_id, before, most))
+            rows = await cursor.fetchall()
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE) from error
+    return [
+        TaskSummary(one[0], State(one[1]), one[2], one[3], one[4], bool(one[5])) for one in rows
+    ]
+
+
+async def _one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Any:
+    try:
+        async with runtime.call_runtime.pool.connection(timeout=2) as link:
+            cursor = await link.execute(query, given)
+            return await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE) from error
+
+
+async def linking(runtime: Runtime, uri: str, *, agent_id: int) -> list[int]:
+    """The servers with a result for this agent that links to it."""
+    try:
+        async with runtime.call_runtime.pool.connection(timeout=2) as link:
+            cursor = await link.execute(resource_links.FIND, (agent_id, resource_links.digest(uri)))
+            return [row[0] for row in await cursor.fetchall()]
+    except (psycopg.Error, PoolTimeout) as error:
+        raise RecordUnavailable(UNREADABLE) from error
+
+
+async def history(runtime: Runtime, asked: Subject, *, but: UUID) -> History | None:
+    """For rules that look back; None if it cannot be read in time, so that they ask a person."""
+    try:
+        async with runtime.call_runtime.pool.connection(timeout=0.5) as link, link.transaction():
+            await link.execute(_BRIEFLY)
+            cursor = await link.execute(SQL, arguments(asked.agent_id, asked.exposed, but=but))
+            row = await cursor.fetchone()
+    except (psycopg.Error, PoolTimeout):
+        return None
+    return of_row(row) if row else None

@@ -1,0 +1,60 @@
+"""Sentences for agents about how a call stands, where its record has none."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from calls.record.states import LIVE, State
+from gateway.submit.lookups import TaskRow
+from registry.models import OwnTool
+from registry.publishing.published_catalogue import PublishedToolset
+
+MAY_WAIT = (
+    "Whether the call was recorded is not known. If it was, it waits for a person's decision and "
+    "has not been sent; asking for the same again joins it."
+)
+
+# Of calls whose result says the rest.
+_ENDED = {
+    State.SUCCEEDED: gettext_lazy("It succeeded: the tool's result says what came of it."),
+    State.TOOL_ERROR: gettext_lazy("The tool ended with an error, which its result tells."),
+}
+
+
+def page_of(call_id: UUID) -> str:
+    return f"{settings.PUBLIC_URL}/calls/{call_id}/"
+
+
+def stands(state: State, call_id: UUID, fingerprint: str) -> str:
+    page = {"page": page_of(call_id), "fingerprint": fingerprint}
+    if state == State.HELD:
+        said = _(
+            "Not executed: waiting for approval. A person decides at %(page)s "
+            "(fingerprint %(fingerprint)s)."
+        )
+        return said % page
+    if state == State.RUNNING:
+        return _("Running now; see %(page)s.") % page
+    if state in LIVE:
+        return _("It may run, and waits for a worker; see %(page)s.") % page
+    return str(_ENDED.get(state, state.label))
+
+
+def of(found: TaskRow, toolset: PublishedToolset) -> str:
+    """How a call stands, and what people want to hear of its agent, if it can answer here."""
+    said = stands(found.seen.state, found.call_id, found.fingerprint)
+    if not found.questions or OwnTool.JUSTIFY not in toolset.own_tools:
+        return said
+    asked = _(
+        'A person asks: “%(asked)s” Answer by countersign.justify with {"call_id": "%(id)s"}.'
+    )
+    return f"{said} {asked % {'asked': ' · '.join(found.questions), 'id': found.call_id}}"
+
+
+def come_back(call_id: UUID) -> str:
+    said = _('To get the outcome, call countersign.await_call with {"call_id": "%(id)s"}.')
+    return said % {"id": call_id}

@@ -1,0 +1,122 @@
+"""Asking for a call from where there is no event loop: REST and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accounts.tokens import Bearer
+from calls.record.states import State
+from core import loop
+from core.errors import CountersignError
+from gateway.call_request import CallRequest, SubmitResult, with_fixed_arguments
+from gateway.process.current import here
+from gateway.process.runtime import Runtime
+from gateway.submit import wait
+from gateway.submit.submit import decide, submit
+from policies.decide import Decision
+from registry.publishing.published_catalogue import PublishedToolset, Violation
+
+# By then a call stands in the record, or it was refused because it could not.
+OPENED_S = 2.5
+# Whoever asked may have stopped waiting; what was begun goes on.
+_going_on: set[asyncio.Task[SubmitResult]] = set()
+
+
+class NoSuchToolset(CountersignError):
+    """Unknown, or not this agent's: the same to whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCallRequest:
+    bearer: Bearer
+    toolset: str
+    # As the agent sees it; or, where people ask for it, the one with this id.
+    tool: str
+    arguments: bytes
+    parsed: Any
+    origin: str
+    # Commands end at once and leave the work to a worker.
+    background: bool = False
+    hold_for: str = ""
+    # The agent's own key for this one call; and whether it is meant although it is the same again.
+    key: str = ""
+    again: bool = False
+    tool_id: int = 0
+
+
+def ask(question: SyncCallRequest, *, seconds: float) -> SubmitResult:
+    """What came of it within `seconds`; if nothing yet, the call goes on.
+
+    Raises NoSuchToolset and RecordUnavailable.
+    """
+    return loop.run(_ask(question, seconds))
+
+
+def published(slug: str) -> PublishedToolset | None:
+    return loop.run(_published(slug))
+
+
+async def _published(slug: str) -> PublishedToolset | None:
+    runtime = await here()
+    return (await runtime.newest()).catalogue.toolset(slug)
+
+
+def explained(question: SyncCallRequest) -> tuple[Decision | None, list[Violation]]:
+    """What would be said of it now; nothing of a tool that there is not. Raises NoSuchToolset."""
+    return loop.run(_explained(question))
+
+
+async def _explained(question: SyncCallRequest) -> tuple[Decision | None, list[Violation]]:
+    runtime = await here()
+    asked, differing = with_fixed_arguments(_asked(question, await _toolset(runtime, question)))
+    if asked.tool is None:
+        return None, []
+    decision = await decide(runtime, await runtime.newest(), asked, asked.tool)
+    return decision, differing or asked.tool.violations(asked.parsed)
+
+
+async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
+    runtime = await here()
+    asked = _asked(question, await _toolset(runtime, question))
+    began = asyncio.get_running_loop().time()
+    task = asyncio.create_task(submit(runtime, asked))
+    _going_on.add(task)
+    task.add_done_callback(_going_on.discard)
+    done, _ = await asyncio.wait([task], timeout=max(seconds, OPENED_S))
+    if not done:
+        return SubmitResult(asked.call_id, State.RUNNING)
+    submitted = task.result()
+    left = began + seconds - asyncio.get_running_loop().time()
+    if submitted.answer is None and left > 0:
+        answer = await wait.wait(runtime, submitted.call_id, seconds=left)
+        submitted = replace(submitted, answer=answer)
+    return submitted
+
+
+async def _toolset(runtime: Runtime, question: SyncCallRequest) -> PublishedToolset:
+    for snapshot in (runtime.fresh, runtime.newest):
+        toolset = (await snapshot()).catalogue.toolset(question.toolset)
+        if toolset is not None and question.bearer.agent_id in toolset.agents:
+            return toolset
+    raise NoSuchToolset("There is no such toolset for this agent.")
+
+
+def _asked(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
+    by_id = toolset.holding(question.tool_id) if question.tool_id else None
+    return CallRequest(
+        bearer=question.bearer,
+        toolset=toolset,
+        tool=by_id or toolset.by_exposed.get(question.tool),
+        tool_name=question.tool,
+        arguments=question.arguments,
+        parsed=question.parsed,
+        origin=question.origin,
+        background=question.background,
+        hold_for=question.hold_for,
+        key=question.key,
+        again=question.again,
+        # Who asked by these looks at the call until it ends, whatever its server makes of it.
+        takes_tasks=True,
+    )

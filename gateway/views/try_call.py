@@ -1,0 +1,146 @@
+"""A person tries a tool: as one of their own agents, through the door that all agents use.
+
+Nobody gets further by the console than their agents would: which tools there are, what rules say
+and who has to approve is the agent's, and its owner is never the one who approves.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from accounts.models import Agent, User
+from calls.models import Call
+from core import exact_json
+from core.errors import CountersignError
+from gateway.call_request import SubmitResult
+from gateway.submit import sync
+from gateway.submit.bearers import speaking_for
+from gateway.submit.sync import SyncCallRequest
+from policies.decide import Decision
+from registry.models import ShownTool, Tool, Toolset
+from registry.publishing.published_catalogue import Violation
+from registry.publishing.tool_override import as_written, without
+
+# What takes longer is looked at while it runs.
+WAIT_S = 1.5
+HISTORY = 10
+
+
+class TryRefused(CountersignError):
+    """Says why this person cannot try this tool now, and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class TryRoute:
+    """One of the person's agents, and a toolset by which it gets the tool."""
+
+    agent: Agent
+    toolset: str
+    # What agents call the tool there, and the arguments that they cannot say.
+    name: str
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What would be said of a call; `decision` is None if agents get no such tool."""
+
+    decision: Decision | None
+    violations: list[Violation]
+
+
+def ways(tool: Tool, person: User) -> list[TryRoute]:
+    """By the agents' names; each with the first toolset that has the tool."""
+    agents = person.agents.filter(enabled=True).select_related("owner").order_by("name")
+    offered = Toolset.objects.filter(Q(tools=tool) | Q(servers=tool.server), agents__in=agents)
+    by_agent: dict[int, str] = {}
+    for agent_id, slug in offered.order_by("slug").values_list("agents", "slug"):
+        by_agent.setdefault(agent_id, slug)
+    seen = {said.toolset.slug: said for said in tool.shown_as.select_related("toolset")}
+    return [
+        _way(agent, by_agent[agent.pk], tool, seen.get(by_agent[agent.pk]))
+        for agent in agents
+        if agent.pk in by_agent
+    ]
+
+
+def _way(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> TryRoute:
+    if said is None:
+        return TryRoute(agent, toolset, tool.exposed_name)
+    shown = as_written(said.name, said.title, said.description, said.pinned)
+    return TryRoute(agent, toolset, shown.name or tool.exposed_name, tuple(shown.pins))
+
+
+def schema(tool: Tool, way: TryRoute | None) -> dict[str, Any]:
+    """Of the arguments that are the agent's to say."""
+    definition = tool.published or tool.latest
+    whole = definition.content.get("inputSchema") if definition else None
+    if not isinstance(whole, dict):
+        return {}
+    return without(whole, way.fixed) if way and way.fixed else whole
+
+
+def own(way: TryRoute | None, arguments: bytes) -> bytes:
+    """Of an earlier call's arguments those that are the agent's to say, as they were written."""
+    whole = exact_json.loads(arguments) if way and way.fixed else None
+    if not way or not isinstance(whole, dict):
+        return arguments
+    return exact_json.dumps({k: v for k, v in whole.items() if k not in way.fixed}).encode()
+
+
+def expect(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> Expected:
+    """The very answer that agents would get now. Nothing is called and nothing recorded."""
+    return Expected(*sync.explained(_question(tool, way, arguments, parsed)))
+
+
+def send(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SubmitResult:
+    return sync.ask(_question(tool, way, arguments, parsed), seconds=WAIT_S)
+
+
+def tried(tool: Tool, person: User) -> list[Call]:
+    """This person's last tries, to look at or to do again."""
+    own = Call.objects.filter(tool=tool, agent__owner=person, origin=Call.Origin.CONSOLE)
+    return list(own.select_related("agent").defer("arguments").newest_first()[:HISTORY])
+
+
+def json_rpc(way: TryRoute, arguments: bytes) -> str:
+    """What an agent's client sends for the same; the arguments as they were written."""
+    name = orjson.dumps(way.name).decode()
+    return (
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '
+        f'"params": {{"name": {name}, "arguments": {arguments.decode()}}}}}'
+    )
+
+
+def curl(way: TryRoute, arguments: bytes) -> str:
+    return "\n".join(
+        (
+            f"curl -sS {settings.AGENT_URL}/mcp/{way.toolset} \\",
+            '  -H "Authorization: Bearer $COUNTERSIGN_TOKEN" \\',
+            "  -H 'Content-Type: application/json' \\",
+            "  -H 'Accept: application/json, text/event-stream' \\",
+            f"  -d {shlex.quote(json_rpc(way, arguments))}",
+        )
+    )
+
+
+def _question(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SyncCallRequest:
+    bearer = speaking_for(way.agent)
+    if bearer is None:
+        raise TryRefused(_("The agent %s was disabled.") % way.agent.name)
+    return SyncCallRequest(
+        bearer=bearer,
+        toolset=way.toolset,
+        tool=way.name,
+        tool_id=tool.pk,
+        arguments=arguments,
+        parsed=parsed,
+        origin=Call.Origin.CONSOLE,
+    )

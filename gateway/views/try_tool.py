@@ -1,0 +1,110 @@
+"""The Try tab of a tool's page."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from accounts.http import ConsoleRequest
+from calls.models import Call
+from calls.views import call_page
+from core.errors import CountersignError, RecordUnavailable
+from core.http import is_htmx, page
+from core.outage import Recorded, note, recording
+from gateway.views import try_call
+from gateway.views.try_call import Expected, TryRoute
+from registry.forms import schema_form
+from registry.forms.schema_form import SchemaForm
+from registry.models import Tool
+from registry.views.tool_pages import frame
+
+Context = dict[str, Any]
+
+
+@page("registry.view_tool", "GET", "HEAD", "POST")
+def try_tool(request: ConsoleRequest, name: str) -> HttpResponse:
+    context = frame(name, "try")
+    tool: Tool = context["tool"]
+    ways = try_call.ways(tool, request.user) if _is_offered(tool) else []
+    way = _chosen(ways, request)
+    context |= {"ways": ways, "way": way, "action": request.path, "tried": []}
+    context["tried"] = try_call.tried(tool, request.user)
+    if request.method == "POST" and way is not None:
+        return _posted(request, context, way)
+    return render(request, "gateway/try.html", context | _shown(request, tool, way))
+
+
+def _posted(request: ConsoleRequest, context: Context, way: TryRoute) -> HttpResponse:
+    tool: Tool = context["tool"]
+    form = schema_form.posted(try_call.schema(tool, way), request.POST)
+    context |= {"form": form}
+    if form.redraw or form.document is None or not form.ok:
+        return _drawn(request, context)
+    try:
+        expected = try_call.expect(tool, way, form.document, form.value)
+        form.show(expected.violations)
+        if request.POST.get("do") == "look" or expected.violations or expected.decision is None:
+            return _drawn(request, context | _looked(way, form, expected))
+        with recording(request):
+            submitted = try_call.send(tool, way, form.document, form.value)
+        note(request, Recorded.YES, submitted.call_id)
+    except RecordUnavailable:
+        raise
+    except CountersignError as error:
+        form.errors.append(str(error))
+        return _drawn(request, context)
+    there = reverse("gateway:try", args=[tool.exposed_name])
+    return redirect(f"{there}?call={submitted.call_id}#outcome")
+
+
+def _drawn(request: HttpRequest, context: Context) -> HttpResponse:
+    part = "#trying" if is_htmx(request) else ""
+    return render(request, f"gateway/try.html{part}", context)
+
+
+def _looked(way: TryRoute, form: SchemaForm, expected: Expected) -> Context:
+    found: Context = {"expected": None if expected.violations else expected}
+    return found | _as_sent(way, form.document or b"{}")
+
+
+def _as_sent(way: TryRoute, document: bytes) -> Context:
+    return {
+        "json_rpc": try_call.json_rpc(way, document),
+        "curl": try_call.curl(way, document),
+    }
+
+
+def _shown(request: ConsoleRequest, tool: Tool, way: TryRoute | None) -> Context:
+    """An empty form, or one with the arguments of an earlier try and what came of it."""
+    picture = _picture(request, tool)
+    if picture is None:
+        return {"form": schema_form.filled(try_call.schema(tool, way))}
+    call: Call = picture["call"]
+    document = try_call.own(way, bytes(call.arguments))
+    context = picture | {"form": schema_form.filled(try_call.schema(tool, way), document)}
+    context["may_cancel"] = call_page.may_cancel(call, request.user)
+    return context | (_as_sent(way, document) if way else {})
+
+
+def _picture(request: ConsoleRequest, tool: Tool) -> Context | None:
+    try:
+        call_id = UUID(request.GET.get("call", ""))
+    except ValueError:
+        return None
+    picture = call_page.of_call(call_id, request.user)
+    if picture is None or not picture["may_read"] or picture["call"].tool_id != tool.pk:
+        return None
+    return picture
+
+
+def _chosen(ways: list[TryRoute], request: HttpRequest) -> TryRoute | None:
+    name = request.POST.get("agent") or request.GET.get("agent", "")
+    return next((way for way in ways if way.agent.name == name), ways[0] if ways else None)
+
+
+def _is_offered(tool: Tool) -> bool:
+    return tool.state == Tool.State.PUBLISHED and tool.server.enabled

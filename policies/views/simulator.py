@@ -1,0 +1,51 @@
+"""“What would happen if”: a page, and the same as a piece of a tool's page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from accounts.http import ConsoleRequest
+from accounts.models import Agent
+from core.http import page
+from core.text import revealed
+from policies.simulate import SimulationRefused, suppose
+from registry.models import Tool
+
+# A page is asked by GET: addresses end somewhere.
+ARGUMENTS_MAX = 4000
+
+
+@page("policies.view_rule")
+def explain(request: ConsoleRequest) -> HttpResponse:
+    tools = Tool.objects.filter(state=Tool.State.PUBLISHED, server__enabled=True)
+    names = list(tools.order_by("exposed_name").values_list("exposed_name", flat=True))
+    context = _asked(request, request.GET.get("tool", "")) | {"section": "rules", "tools": names}
+    return render(request, "policies/explain.html", context)
+
+
+@page("policies.view_rule")
+def would(request: ConsoleRequest, tool: str) -> HttpResponse:
+    """A piece for a tool's page, which asks about itself again and draws itself anew."""
+    return render(request, "policies/would.html", _asked(request, tool))
+
+
+def _asked(request: ConsoleRequest, tool: str) -> dict[str, Any]:
+    agents = list(Agent.objects.values_list("name", flat=True))
+    agent = request.GET.get("agent", "")
+    context: dict[str, Any] = {
+        "agents": agents,
+        "agent": agent,
+        "tool": tool,
+        "arguments": request.GET.get("arguments", "")[:ARGUMENTS_MAX],
+    }
+    return context | _answer(context) if agent and tool else context
+
+
+def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"explained": suppose(asked["agent"], asked["tool"], asked["arguments"])}
+    except SimulationRefused as error:
+        return {"error": revealed(str(error))}

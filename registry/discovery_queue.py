@@ -1,0 +1,44 @@
+"""Servers that wait to be discovered in this worker: few at a time, and never in calls' threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+from core import loop
+from registry.discovery import discovery
+
+
+class DiscoveryQueue:
+    """Discovers `AT_ONCE` servers at a time; a server that waits already is not added again."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(discovery.AT_ONCE)
+        self._waiting: set[int] = set()
+
+    def add(self, server_ids: Iterable[int]) -> Future[None]:
+        """Returns at once; what is returned is done when all of them were discovered."""
+        return loop.discovery.submit(self._discover(list(server_ids)))
+
+    def add_all(self) -> Future[None]:
+        """All servers that are enabled."""
+        return loop.discovery.submit(self._discover_all())
+
+    async def _discover_all(self) -> None:
+        await self._discover(await discovery.enabled_ids())
+
+    async def _discover(self, server_ids: list[int]) -> None:
+        new = [pk for pk in dict.fromkeys(server_ids) if pk not in self._waiting]
+        self._waiting.update(new)
+        await asyncio.gather(*map(self._one, new))
+
+    async def _one(self, server_id: int) -> None:
+        async with self._slots:
+            # Whoever adds it from now on may want what this discovery is too early to see.
+            self._waiting.discard(server_id)
+            await discovery.look_at([server_id])
+
+
+# People wait for one, and may not wait for all the others.
+requested, scheduled = DiscoveryQueue(), DiscoveryQueue()

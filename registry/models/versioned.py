@@ -1,0 +1,113 @@
+"""What is kept of servers' words: version by version, none ever changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import orjson
+from django.db import models
+from django.db.models import Max
+from django.utils import timezone
+
+from registry.schemas import definitions
+
+
+class Version(models.Model):
+    """One immutable version of what a server says of something."""
+
+    version = models.PositiveIntegerField()
+    # SHA-256 over the canonical form of all that reaches a model, and of the server's identity.
+    digest = models.CharField(max_length=64)
+    # As the server wrote it, as JSON text.
+    body = models.TextField()
+    first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def content(self) -> dict[str, Any]:
+        content: dict[str, Any] = orjson.loads(self.body)
+        return content
+
+    @property
+    def description(self) -> str:
+        return str(self.content.get("description") or "")
+
+
+Of = TypeVar("Of", bound=models.Model)
+Kept = TypeVar("Kept", bound=Version)
+# Rows of one statement.
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting(Generic[Of]):
+    """What a server says now of something that has a row."""
+
+    of: Of
+    digest: str
+    body: str
+
+
+def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[Kept]:
+    """The versions that these are; `owner` names the column of what they are of. One that comes
+    back is the same row again, so that flapping fills no table."""
+    before = model._default_manager.filter(
+        **{f"{owner}__in": [one.of for one in seen if one.of.latest_id]}
+    )
+    same = before.filter(digest__in={one.digest for one in seen})
+    known = {(getattr(row, f"{owner}_id"), row.digest): row for row in same}
+    newest = dict(before.order_by().values_list(owner).annotate(Max("version")))
+    rows = [
+        known.get((one.of.pk, one.digest))
+        or model(
+            **{owner: one.of},
+            version=newest.get(one.of.pk, 0) + 1,
+            digest=one.digest,
+            body=one.body,
+        )
+        for one in seen
+    ]
+    model._default_manager.bulk_create([row for row in rows if row._state.adding], AT_ONCE)
+    return rows
+
+
+def state(of: Any, digest: str) -> str:
+    """Only what was published serves: anything else is held."""
+    if of.published is None:
+        return str(of.State.NEW)
+    return str(of.State.PUBLISHED if of.published.digest == digest else of.State.CHANGED)
+
+
+def change(one: Sighting[Any]) -> str:
+    """What a sighting is for what is seen: found, changed, restored, returned, or nothing."""
+    of, after = one.of, state(one.of, one.digest)
+    if of.latest and of.latest.digest == one.digest and of.state == after:
+        return ""
+    if after == of.State.CHANGED:
+        return "changed"
+    if after == of.State.PUBLISHED:
+        return "restored"
+    return "returned" if of.state == of.State.RETIRED else "found"
+
+
+def elsewhere(identity: Mapping[str, Any], rows: Iterable[Any]) -> list[Sighting[Any]]:
+    """The same words at another address are another version."""
+    return [
+        Sighting(row, definitions.digest(identity, row.latest.content), row.latest.body)
+        for row in rows
+        if row.latest and row.state != row.State.RETIRED
+    ]
+
+
+def retire(model: type[models.Model], rows: Iterable[Any]) -> list[Any]:
+    """Those that their server listed until now. What was published stays known, should they come
+    back."""
+    gone = [row for row in rows if row.state != row.State.RETIRED]
+    for row in gone:
+        row.state = row.State.RETIRED
+    model._default_manager.bulk_update(gone, ["state"], AT_ONCE)
+    return gone

@@ -1,0 +1,118 @@
+"""What servers offer beside their tools, as published: held in memory with the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from registry.models import Item, ItemVersion
+from registry.publishing.uri_templates import Template
+
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedItems:
+    """Of one server, each by its key and in their order. Shared: never change it."""
+
+    resources: Mapping[str, Content] = field(default_factory=dict)
+    templates: Mapping[str, tuple[Template, Content]] = field(default_factory=dict)
+    prompts: Mapping[str, Content] = field(default_factory=dict)
+    # URIs that the server lists, and that nobody has published.
+    withheld: frozenset[str] = frozenset()
+    reads: bool = True
+    # Of changes to who subscribes.
+    tells: bool = False
+
+    def of(self, *, reads: bool, gets: bool) -> PublishedItems:
+        """As far as agents may read its resources and get its prompts."""
+        found = self if gets else replace(self, prompts={})
+        return found if reads else replace(found, resources={}, templates={}, reads=False)
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """To compare: what is shown of its resources and templates."""
+        templates = {key: content for key, (_template, content) in self.templates.items()}
+        return self.resources, templates
+
+    @property
+    def names_some(self) -> bool:
+        """Whether it lists anything, published or not: else what its results link to is all."""
+        return bool(self.resources or self.templates or self.withheld)
+
+    def lists(self, uri: str) -> bool:
+        return uri in self.resources
+
+    def matches(self, uri: str) -> bool:
+        return any(template.matches(uri) for template, _content in self.templates.values())
+
+
+NOTHING = PublishedItems()
+# Versions never change, so what was parsed stays right: by id and digest.
+_contents: dict[tuple[int, str], dict[str, Any]] = {}
+
+
+def load() -> dict[int, PublishedItems]:
+    """By server. Later loads parse only what they have not seen."""
+    lines = list(
+        Item.objects.filter(server__enabled=True)
+        .exclude(state=Item.State.RETIRED)
+        .order_by("key")
+        .values_list(*_COLUMNS, named=True)
+    )
+    shown = [line for line in lines if line.state == Item.State.PUBLISHED]
+    contents = _parsed({(line.published_id, line.published__digest) for line in shown})
+    shelves: dict[int, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+    for line in shown:
+        shelves[line.server_id][line.kind][line.key] = contents[line.published_id]
+    withheld: dict[int, set[str]] = defaultdict(set)
+    for line in lines:
+        if line.state != Item.State.PUBLISHED and line.kind == Item.Kind.RESOURCE:
+            withheld[line.server_id].add(line.key)
+    return {
+        server_id: _offered(shelves[server_id], withheld[server_id], tells)
+        for server_id, tells in {(line.server_id, line.server__tells_of_updates) for line in lines}
+    }
+
+
+_COLUMNS = (
+    "server_id",
+    "kind",
+    "key",
+    "state",
+    "published_id",
+    "published__digest",
+    "server__tells_of_updates",
+)
+
+
+def _offered(
+    shelves: Mapping[str, dict[str, Any]], withheld: set[str], tells: bool
+) -> PublishedItems:
+    return PublishedItems(
+        resources=shelves.get(Item.Kind.RESOURCE, {}),
+        templates=_templates(shelves.get(Item.Kind.TEMPLATE, {})),
+        prompts=shelves.get(Item.Kind.PROMPT, {}),
+        withheld=frozenset(withheld),
+        tells=tells,
+    )
+
+
+def _templates(contents: Mapping[str, Content]) -> dict[str, tuple[Template, Content]]:
+    return {key: (Template(key), content) for key, content in contents.items()}
+
+
+def _parsed(wanted: set[tuple[int, str]]) -> dict[int, dict[str, Any]]:
+    # Another thread may forget at any moment: what this load needs, it holds itself.
+    held = {key: content for key in wanted if (content := _contents.get(key))}
+    fresh = ItemVersion.objects.filter(pk__in=[pk for pk, _ in wanted - held.keys()])
+    for pk, digest, body in fresh.values_list("pk", "digest", "body"):
+        held[pk, digest] = orjson.loads(body)
+    _contents.update(held)
+    for key in set(_contents) - wanted:
+        _contents.pop(key, None)
+    return {pk: content for (pk, _digest), content in held.items()}

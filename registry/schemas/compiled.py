@@ -1,0 +1,328 @@
+"""Strangers' JSON Schemas: which we are willing to check arguments against, and with what.
+
+Regular expressions run in linear time, nothing is fetched, and what a schema unfolds to is
+measured before it is ever compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import jsonschema_rs
+import orjson
+from django.utils.translation import gettext as _
+
+from registry.schemas import patterns
+
+Schema = dict[str, Any]
+Where = tuple[Schema, str]
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 16
+MAX_SUBSCHEMAS = 1_000
+MAX_UNFOLDED = 10_000
+MAX_PATTERN = 512
+# What nobody writes by hand: shorter bounds are worth a note.
+LONG_TEXT = 20_000
+DIALECTS = {
+    "http://json-schema.org/draft-04/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+}
+# References that are resolved while validating: their unfolding cannot be measured before.
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
+_ONE = (
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+_MANY = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_NAMED = (
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+)
+_LINEAR = jsonschema_rs.RegexOptions(size_limit=4 << 20, dfa_size_limit=1 << 20)
+
+
+class SchemaRejected(Exception):
+    """One reason why a schema is not accepted, for people."""
+
+
+def problem(schema: object) -> str:
+    """Why this schema cannot be published, or nothing."""
+    try:
+        _check(schema)
+    except SchemaRejected as unfit:
+        return str(unfit)
+    return ""
+
+
+def compiled(schema: Schema) -> jsonschema_rs.Validator:
+    """For schemas without a problem. Patterns that no linear engine can run are left out, and
+    none is checked on a longer text than it is fit for."""
+    schema = _bounded(schema, keep=True)
+    if not any(len(pattern) > MAX_PATTERN for pattern in _all_patterns(schema)):
+        with suppress(jsonschema_rs.ValidationError):
+            return _compile(schema)
+    return _compile(_without(schema, set(unenforced(schema))))
+
+
+def lengths(schema: Schema) -> tuple[jsonschema_rs.Validator, set[int]] | None:
+    """The same without patterns, to be asked first what is wrong; and which limits are ours."""
+    limits = {patterns.longest(pattern) for pattern in _own_patterns(schema)}
+    return (_compile(_bounded(schema, keep=False)), limits) if limits else None
+
+
+def bounds(schema: Schema) -> dict[str, int]:
+    """By pattern that is not fit for every text: how long one may be."""
+    most = {pattern: patterns.longest(pattern) for pattern in _own_patterns(schema)}
+    return {pattern: n for pattern, n in most.items() if n < LONG_TEXT}
+
+
+def unenforced(schema: Schema) -> list[str]:
+    """Patterns that are not checked here, because only a backtracking engine could."""
+    return sorted({pattern for pattern in _all_patterns(schema) if not _runs(pattern)})
+
+
+def subschemas(schema: Schema, path: str = "#") -> Iterator[Where]:
+    """Every schema inside, itself first, each with where it stands; raises Unfit when endless."""
+    waiting: list[tuple[Schema, str, int]] = [(schema, path, 1)]
+    seen = 0
+    while waiting:
+        node, at, depth = waiting.pop()
+        seen += 1
+        if seen > MAX_SUBSCHEMAS:
+            raise SchemaRejected(_("It has more than %d subschemas.") % MAX_SUBSCHEMAS)
+        if depth > MAX_DEPTH:
+            raise SchemaRejected(
+                _("At %(at)s it is nested deeper than %(n)d.") % _at(at, n=MAX_DEPTH)
+            )
+        yield node, at
+        waiting += [(child, place, depth + 1) for child, place in _children(node, at)]
+
+
+def _check(schema: object) -> None:
+    if not isinstance(schema, dict):
+        raise SchemaRejected(_("It is not a JSON object."))
+    size = len(orjson.dumps(schema))
+    if size > MAX_BYTES:
+        raise SchemaRejected(
+            _("It has %(size)d bytes; at most %(max)d are accepted.")
+            % {"size": size, "max": MAX_BYTES}
+        )
+    _check_dialect(schema)
+    for node, at in subschemas(schema):
+        _check_references(node, at)
+        _check_names(node, at)
+    if _Unfolding(schema).size(schema, "#") > MAX_UNFOLDED:
+        raise SchemaRejected(_("Its references unfold to more than %d subschemas.") % MAX_UNFOLDED)
+    _check_compiles(schema)
+
+
+def _check_dialect(schema: Schema) -> None:
+    dialect = schema.get("$schema")
+    if dialect is not None and str(dialect).removesuffix("#") not in DIALECTS:
+        raise SchemaRejected(_("Its $schema, %s, is not one that we know.") % str(dialect)[:200])
+
+
+def _check_references(node: Schema, at: str) -> None:
+    for keyword in _DYNAMIC:
+        if keyword in node:
+            raise SchemaRejected(_("At %(at)s it uses %(keyword)s.") % _at(at, keyword=keyword))
+    if at != "#" and isinstance(node.get("$id", node.get("id")), str):
+        raise SchemaRejected(_("At %(at)s it changes the base of its references ($id).") % _at(at))
+    reference = node.get("$ref", "#/")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        raise SchemaRejected(
+            _("At %(at)s it refers to %(ref)s; only references within it (#/…) are followed.")
+            % _at(at, ref=str(reference)[:200])
+        )
+
+
+def _check_names(node: Schema, at: str) -> None:
+    named = node.get("patternProperties")
+    for pattern in named if isinstance(named, dict) else ():
+        if patterns.weight(pattern) > patterns.MOST_OF_NAMES and _runs(pattern):
+            raise SchemaRejected(
+                _("At %(at)s the pattern %(pattern)s of names counts too far to be checked.")
+                % _at(at, pattern=pattern[:200])
+            )
+
+
+def _check_compiles(schema: Schema) -> None:
+    try:
+        compiled(schema)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        said = getattr(error, "message", None) or str(error)
+        place = "/".join(["#", *map(str, getattr(error, "instance_path", []))])
+        raise SchemaRejected(_("At %(at)s: %(said)s") % _at(place, said=said[:300])) from error
+
+
+class _Unfolding:
+    """How many schemas there are once every reference is replaced by what it points to."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._sizes: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def size(self, node: Schema, at: str, depth: int = 1) -> int:
+        known = self._sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._open:
+            raise SchemaRejected(_("At %(at)s it refers to itself, which has no end.") % _at(at))
+        if depth > 4 * MAX_DEPTH:
+            raise SchemaRejected(_("At %(at)s its references are nested too deeply.") % _at(at))
+        self._open.add(id(node))
+        inner = [*_children(node, at), *self._target(node, at)]
+        total = 1 + sum(self.size(child, place, depth + 1) for child, place in inner)
+        self._open.remove(id(node))
+        self._sizes[id(node)] = total
+        return total
+
+    def _target(self, node: Schema, at: str) -> list[Where]:
+        reference = node.get("$ref")
+        if not isinstance(reference, str):
+            return []
+        found = _resolve(self._root, reference)
+        if isinstance(found, bool):
+            return []
+        if not isinstance(found, dict):
+            raise SchemaRejected(
+                _("At %(at)s it refers to %(ref)s, which is not in it.")
+                % _at(at, ref=reference[:200])
+            )
+        # What a reference points to may stand where no schema was looked for.
+        _check_references(found, reference)
+        return [(found, reference)]
+
+
+def _resolve(root: Any, reference: str) -> Any:
+    found = root
+    for step in reference.removeprefix("#/").split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, dict) and key in found:
+            found = found[key]
+        else:
+            return None
+    return found
+
+
+def _children(node: Schema, at: str) -> Iterator[Where]:
+    for keyword in _ONE:
+        if isinstance(child := node.get(keyword), dict):
+            yield child, f"{at}/{keyword}"
+    for keyword in _MANY:
+        if isinstance(children := node.get(keyword), list):
+            for index, child in enumerate(children):
+                if isinstance(child, dict):
+                    yield child, f"{at}/{keyword}/{index}"
+    for keyword in _NAMED:
+        if isinstance(children := node.get(keyword), dict):
+            for name, child in children.items():
+                if isinstance(child, dict):
+                    yield child, f"{at}/{keyword}/{name}"
+
+
+def _all_patterns(schema: Schema) -> Iterator[str]:
+    return (pattern for node, _at in subschemas(schema) for pattern in _patterns(node))
+
+
+def _own_patterns(schema: Schema) -> Iterator[str]:
+    """Of texts, not of names."""
+    for node, _at in subschemas(schema):
+        if isinstance(pattern := node.get("pattern"), str):
+            yield pattern
+
+
+def _patterns(node: Schema) -> Iterator[str]:
+    if isinstance(pattern := node.get("pattern"), str):
+        yield pattern
+    if isinstance(properties := node.get("patternProperties"), dict):
+        yield from properties
+
+
+def _runs(pattern: str) -> bool:
+    if len(pattern) > MAX_PATTERN:
+        return False
+    try:
+        _compile({"pattern": pattern})
+    except jsonschema_rs.ValidationError:
+        return False
+    return True
+
+
+def without_keyword(schema: Schema, keyword: str) -> Any:
+    return _copy(schema, lambda node: {k: v for k, v in node.items() if k != keyword})
+
+
+def _without(schema: Schema, left_out: set[str]) -> Any:
+    def own(node: Schema) -> Schema:
+        names = node.get("patternProperties")
+        kept = {k: v for k, v in node.items() if k != "pattern" or v not in left_out}
+        if isinstance(names, dict):
+            kept["patternProperties"] = {n: v for n, v in names.items() if n not in left_out}
+        return kept
+
+    return _copy(schema, own)
+
+
+def _bounded(schema: Schema, *, keep: bool) -> Any:
+    """Every pattern with the length that it is fit for: the engine looks at lengths first."""
+
+    def own(node: Schema) -> Schema:
+        if not isinstance(pattern := node.get("pattern"), str):
+            return node
+        most, limit = node.get("maxLength"), patterns.longest(pattern)
+        if isinstance(most, int):
+            limit = min(most, limit)
+        return {k: v for k, v in node.items() if keep or k != "pattern"} | {"maxLength": limit}
+
+    return _copy(schema, own)
+
+
+def _copy(node: Any, own: Callable[[Schema], Schema]) -> Any:
+    """With every subschema as `own` makes it; data inside (enum, default) stays as it is."""
+    if isinstance(node, list):
+        return [_copy(child, own) for child in node]
+    if not isinstance(node, dict):
+        return node
+    made = own(node)
+    for keyword, value in made.items():
+        if keyword in _NAMED and isinstance(value, dict):
+            made = made | {keyword: {name: _copy(child, own) for name, child in value.items()}}
+        elif keyword in _ONE or keyword in _MANY:
+            made = made | {keyword: _copy(value, own)}
+    return made
+
+
+def _compile(schema: Schema) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=_LINEAR)
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError("nothing is fetched")
+
+
+def _at(at: str, **more: object) -> Mapping[str, object]:
+    return {"at": at[:200], **more}

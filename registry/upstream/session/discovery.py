@@ -1,0 +1,175 @@
+"""What a server says of itself, and all that it lists."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import orjson
+
+from core import header_params
+from registry.upstream.session import items
+from registry.upstream.values import (
+    Limits,
+    ProtocolError,
+    ResultTooLarge,
+    RpcErrorReply,
+    ServerListing,
+)
+from registry.upstream.wire import METHOD_NOT_FOUND, MODERN
+
+_PAGES = 200
+_MOST = 5000
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+Items = list[dict[str, Any]]
+LeftOut = list[tuple[str, str]]
+
+
+class DiscoverableServer(Protocol):
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]: ...
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]: ...
+
+
+async def discover(server: DiscoverableServer, limits: Limits, *, by_http: bool) -> ServerListing:
+    revision, opening = await server.introduce(limits)
+    tools = await _tools(server, opening, limits)
+    left_out: LeftOut = []
+    if by_http and revision == MODERN:
+        tools, left_out = _without_invalid(tools)
+    instructions = opening.get("instructions")
+    others: dict[str, Any] = {
+        kind: await _others(server, opening, kind, limits, left_out) for kind in items.KINDS
+    }
+    return ServerListing(
+        revision=revision,
+        server_info=_server_info(opening),
+        capabilities=_object(opening.get("capabilities")),
+        instructions=instructions if isinstance(instructions, str) else "",
+        tools=tools,
+        left_out=tuple(left_out),
+        **others,
+    )
+
+
+async def _tools(server: DiscoverableServer, opening: dict[str, Any], limits: Limits) -> Items:
+    try:
+        return await _all_pages(server, limits)
+    except RpcErrorReply as error:
+        # A server without tools need not know the method.
+        offers_tools = "tools" in _object(opening.get("capabilities"))
+        if error.code == METHOD_NOT_FOUND and not offers_tools:
+            return []
+        raise
+
+
+async def _all_pages(server: DiscoverableServer, limits: Limits) -> Items:
+    tools: dict[str, dict[str, Any]] = {}
+
+    def collect(page: dict[str, Any]) -> int:
+        _collect(page, tools)
+        return len(tools)
+
+    await _turn_pages(server, "tools", limits, collect)
+    return list(tools.values())
+
+
+async def _others(
+    server: DiscoverableServer,
+    opening: dict[str, Any],
+    kind: str,
+    limits: Limits,
+    left_out: LeftOut,
+) -> Items | None:
+    """Its resources, templates or prompts. What is wrong with them keeps no tool from agents."""
+    if items.CAPABILITY[kind] not in _object(opening.get("capabilities")):
+        return []
+    found = items.Items(kind, left_out)
+    try:
+        await _turn_pages(server, items.LISTED[kind], limits, found.collect)
+    except RpcErrorReply as error:
+        if error.code == METHOD_NOT_FOUND:
+            return []
+        left_out.append((items.METHOD[kind], str(error)))
+        return None
+    except (ProtocolError, ResultTooLarge) as error:
+        left_out.append((items.METHOD[kind], str(error)))
+        return None
+    return found.found
+
+
+async def _turn_pages(
+    server: DiscoverableServer,
+    listed: str,
+    limits: Limits,
+    collect: Callable[[dict[str, Any]], int],
+) -> None:
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        params = b"" if cursor is None else b'"cursor":' + orjson.dumps(cursor)
+        page = await server.ask(f"{listed}/list", params, limits)
+        if collect(page) > _MOST:
+            raise ResultTooLarge(f"The server lists more than {_MOST} {_named(listed)}.")
+        cursor = _next_cursor(page, listed, seen)
+        if cursor is None:
+            return
+    raise ResultTooLarge(f"The server lists its {_named(listed)} on more than {_PAGES} pages.")
+
+
+def _named(listed: str) -> str:
+    return "resource templates" if listed == "resources/templates" else listed
+
+
+def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]]) -> None:
+    listed = page.get("tools")
+    if not isinstance(listed, list):
+        raise ProtocolError("The server's tools/list has no list of tools.")
+    for tool in listed:
+        name = _name(tool)
+        if name in tools:
+            raise ProtocolError(f"The server lists the tool “{name[:100]}” twice.")
+        tools[name] = tool
+
+
+def _name(tool: Any) -> str:
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+        raise ProtocolError("The server lists a tool without a name.")
+    if not isinstance(tool.get("inputSchema"), dict):
+        raise ProtocolError(
+            f"The server lists the tool “{tool['name'][:100]}” without an inputSchema."
+        )
+    name: str = tool["name"]
+    return name
+
+
+def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | None:
+    cursor = page.get("nextCursor")
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str):
+        raise ProtocolError("The server's nextCursor is not text.")
+    if cursor in seen:
+        raise ProtocolError(f"The server's pages of {_named(listed)} lead in a circle.")
+    seen.add(cursor)
+    return cursor
+
+
+def _without_invalid(tools: Items) -> tuple[Items, LeftOut]:
+    """Source: MCP 2026-07-28: a client on HTTP must drop tools with an invalid x-mcp-header."""
+    kept, left_out = [], []
+    for tool in tools:
+        try:
+            header_params.declared(tool["inputSchema"])
+        except header_params.InvalidAnnotation as error:
+            left_out.append((tool["name"], str(error)))
+        else:
+            kept.append(tool)
+    return kept, left_out
+
+
+def _server_info(opening: dict[str, Any]) -> dict[str, Any]:
+    return _object(_object(opening.get("_meta")).get(_SERVER_INFO) or opening.get("serverInfo"))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

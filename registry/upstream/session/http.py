@@ -1,0 +1,506 @@
+"""A server reached by HTTP: which revision it speaks, its session, and calls of its tools."""
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+
+from core.outbound import AddressRefused
+from registry.upstream import wire
+from registry.upstream.session import input_requests
+from registry.upstream.session.agreement import Agreement, base_headers
+from registry.upstream.session.calling import CancelScope, UpstreamCall
+from registry.upstream.session.http_statuses import RENEGOTIATE, SessionInvalid, meaning, refusal
+from registry.upstream.session.log_level import SET_LEVEL, logs
+from registry.upstream.session.side_stream import SideStream
+from registry.upstream.session.stdio import StdioServer
+from registry.upstream.transport.connection_pool import ConnectionPool
+from registry.upstream.transport.http_request import (
+    BadStatus,
+    HttpRequest,
+    deliver,
+    exchange,
+    fields,
+    head,
+    overhear,
+)
+from registry.upstream.transport.process import ignore
+from registry.upstream.values import (
+    CallReply,
+    CancelledUpstream,
+    Limits,
+    Lost,
+    NotGreeted,
+    NotSent,
+    OutcomeUnknown,
+    ProtocolError,
+    RefusedByServer,
+    RpcErrorReply,
+    Target,
+    TimedOut,
+    UnclearStatus,
+    UpstreamError,
+)
+from registry.upstream.wire import (
+    ACKNOWLEDGED,
+    BESIDE_CALLS,
+    LEGACY,
+    LISTEN,
+    MODERN,
+    OF_LISTS,
+    WATCHED,
+    WireMessage,
+)
+
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
+_PROBE_S = 15.0
+# A session that was known so lately is taken to be known.
+_FRESH_S = 0.25
+_ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
+
+Hear = Callable[[WireMessage], None]
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    def __init__(
+        self, target: Target, links: ConnectionPool, ids: Iterator[int], words: tuple[str, ...] = ()
+    ) -> None:
+        self.target = target
+        # What agents can be asked by a server that is told so once, when it is greeted.
+        self._words = words
+        self._abler: dict[tuple[str, ...], HttpServer] = {}
+        # Hears what belongs to no call.
+        self.beside: Hear = ignore
+        # Calls that may be asked something: of a question beside them all nobody says whose it is.
+        self._out: dict[int, tuple[Agreement, UpstreamCall, HttpRequest]] = {}
+        self._links = links
+        self._ids = ids
+        self._agreement: Agreement | None = None
+        self._opening = asyncio.Lock()
+        try:
+            self._url = links.guard.check_url(target.url)
+        except AddressRefused as error:
+            raise NotSent(str(error)) from error
+        self._place = links.place(self._url)
+        self._standing = SideStream(links, links.place(self._url), self._hear_beside)
+        # Whose session the standing stream is beside.
+        self._beside: Agreement | None = None
+        self._base = base_headers(target)
+
+    async def call(self, call: UpstreamCall) -> CallReply:
+        agreement = self._agreement or await self._prepare(call.limits)
+        if agreement.session and not self._is_fresh(agreement):
+            agreement = await self._checked(agreement, call.limits)
+        try:
+            return await self._call(agreement, call)
+        except SessionInvalid as invalid:
+            call.resend_reason = str(invalid)
+            agreement = await self._prepare(call.limits, instead_of=agreement)
+        if not agreement.modern and call.abilities != self._words:
+            # It was of today when it was asked last.
+            return await (await self.able(call.abilities, call.limits)).call(call)
+        # By the server's own words nothing was taken the first time: it is sent once more.
+        try:
+            return await self._call(agreement, call)
+        except SessionInvalid as invalid:
+            # Just greeted anew, it contradicts itself: its word is no longer worth a third send.
+            said = f"{invalid} It had just been greeted anew, and it says so a second time."
+            raise UnclearStatus(said, invalid.status) from None
+
+    def _is_fresh(self, agreement: Agreement) -> bool:
+        """The server has hardly been restarted since it knew the session."""
+        heard_s = asyncio.get_running_loop().time() - agreement.known_at
+        return heard_s < _FRESH_S or self._links.has_kept(self._place)
+
+    async def _checked(self, agreement: Agreement, limits: Limits) -> Agreement:
+        """Whether the server still knows the session is asked with what acts on nothing: many say
+        that they do not with a status that would leave a call's outcome unknown."""
+        try:
+            await self._ask(agreement, "ping", b"", _ERRAND)
+        except SessionInvalid:
+            return await self._prepare(limits, instead_of=agreement)
+        except UnclearStatus as error:
+            if error.status in RENEGOTIATE:
+                return await self._prepare(limits, instead_of=agreement)
+        except (RpcErrorReply, OutcomeUnknown, RefusedByServer):
+            # The call itself will tell.
+            pass
+        return agreement
+
+    async def able(self, words: tuple[str, ...], limits: Limits) -> "HttpServer | StdioServer":
+        """The same server for agents that can be asked this: of an earlier revision, with a
+        session of its own, since there a client says what it can only once."""
+        known = self.target.revision
+        if known not in LEGACY:
+            agreement = self._agreement or await self._prepare(limits)
+            if agreement.modern:
+                return self
+            known = agreement.revision
+        if words not in self._abler:
+            target = replace(self.target, revision=known)
+            self._abler[words] = HttpServer(target, self._links, self._ids, words)
+            self._abler[words].beside = self.beside
+        return self._abler[words]
+
+    async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
+        """A request that changes nothing."""
+        agreement = self._agreement or await self._settle(limits)
+        try:
+            return await self._ask(agreement, method, params, limits)
+        except SessionInvalid:
+            pass
+        except UnclearStatus as error:
+            if error.status not in RENEGOTIATE:
+                raise
+        agreement = await self._settle(limits, instead_of=agreement)
+        try:
+            return await self._ask(agreement, method, params, limits)
+        except SessionInvalid as invalid:
+            raise NotSent(str(invalid)) from None
+
+    async def about_task(
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
+    ) -> WireMessage:
+        """Asks, fetches, answers or cancels; the message may hold an error."""
+        agreement = self._agreement or await self._settle(limits)
+        try:
+            return await self._about_task(agreement, method, task, limits, more)
+        except SessionInvalid:
+            agreement = await self._settle(limits, instead_of=agreement)
+        try:
+            return await self._about_task(agreement, method, task, limits, more)
+        except SessionInvalid as invalid:
+            raise NotSent(str(invalid)) from None
+
+    async def _about_task(
+        self, agreement: Agreement, method: str, task: str, limits: Limits, more: bytes
+    ) -> WireMessage:
+        id_ = next(self._ids)
+        body = wire.about_task(id_, method, task, modern=agreement.modern, more=more)
+        order = self._order(id_, body, agreement.head(method, task), limits)
+        try:
+            return await exchange(self._links, order)
+        except BadStatus as bad:
+            raise self._meaning(bad, id_, agreement) from None
+
+    async def watch(self, uris: Sequence[str], hear: Hear) -> None:
+        """Until the server ends the stream on which it tells of these resources."""
+        agreement = self._agreement or await self._settle(Limits())
+        if agreement.modern:
+            await self._listen(agreement, {"resourceSubscriptions": list(uris)}, hear)
+            return
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._overhear(agreement, hear))
+            for uri in uris:
+                params = b'"uri":' + orjson.dumps(uri)
+                await self._ask(agreement, "resources/subscribe", params, Limits())
+
+    async def attend(self, opened: asyncio.Event) -> None:
+        """Until the server ends the stream on which it says by itself that its lists changed."""
+        agreement = self._agreement or await self._settle(Limits())
+
+        def hear(message: WireMessage) -> None:
+            if message.method == ACKNOWLEDGED:
+                opened.set()
+            self.beside(message)
+
+        if agreement.modern:
+            await self._listen(agreement, OF_LISTS, hear)
+        else:
+            await self._overhear(agreement, self._hear_beside, opened)
+
+    async def _listen(self, agreement: Agreement, wanted: dict[str, Any], hear: Hear) -> None:
+        id_ = next(self._ids)
+        body = wire.request(id_, LISTEN, wire.listening(wanted))
+        order = self._order(id_, body, agreement.head(LISTEN), WATCHED)
+        order.hear = hear
+        message = await self._watched(exchange(self._links, order))
+        if message.error:
+            raise RpcErrorReply(message.error)
+
+    async def _overhear(
+        self, agreement: Agreement, hear: Hear, opened: asyncio.Event | None = None
+    ) -> None:
+        order = self._order(0, b"", agreement.listening(), WATCHED)
+        order.hear, order.opened = hear, opened
+        await self._watched(overhear(self._links, order))
+
+    async def _watched(self, stream: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await stream
+        except BadStatus as bad:
+            raise Lost(f"The server tells of no changes: HTTP {bad.status}.") from None
+
+    async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
+        """The revision, and what the server says of itself."""
+        agreement = self._agreement
+        # A session in use is kept: what it said at its opening holds as long as it lasts.
+        if agreement is None or not (agreement.session and agreement.opening):
+            agreement = await self._settle(limits, instead_of=agreement, fresh=True)
+        return agreement.revision, agreement.opening
+
+    async def close(self) -> None:
+        for abler in self._abler.values():
+            await abler.close()
+        self._standing.close()
+        agreement, self._agreement = self._agreement, None
+        if agreement and agreement.session:
+            ending = head("DELETE", self._url, agreement.headers)
+            await self._tell(self._order(0, b"", ending, _ERRAND))
+
+    async def _prepare(self, limits: Limits, instead_of: Agreement | None = None) -> Agreement:
+        try:
+            return await self._settle(limits, instead_of=instead_of)
+        except NotSent:
+            raise
+        except UpstreamError as error:
+            raise NotSent(f"The server could not be greeted. {error}") from error
+
+    async def _settle(
+        self, limits: Limits, instead_of: Agreement | None = None, fresh: bool = False
+    ) -> Agreement:
+        async with self._opening:
+            # Somebody else may have settled it while we waited.
+            if self._agreement is instead_of or self._agreement is None:
+                hint = "" if fresh or instead_of else self.target.revision
+                self._agreement = await self._negotiate(hint, limits)
+            return self._agreement
+
+    async def _negotiate(self, hint: str, limits: Limits) -> Agreement:
+        """By requests that act on nothing, and always before the first call: what a server of
+        another revision makes of a call, its status would not say."""
+        limits = replace(limits, total_s=min(limits.total_s, _PROBE_S))
+        if hint in LEGACY:
+            try:
+                return await self._initialize(hint, limits)
+            except UpstreamError:
+                log.info("%s no longer greets as %s, probing", self._url.host, hint)
+        return await self._probe(limits)
+
+    def _modern(self, opening: dict[str, Any] | None = None) -> Agreement:
+        headers = self._base | {"MCP-Protocol-Version": MODERN}
+        return Agreement(MODERN, self._url, headers, opening or {})
+
+    async def _probe(self, limits: Limits) -> Agreement:
+        """Ask in the present way; whatever an older server makes of it, greet it in its own."""
+        offered: Any = None
+        try:
+            opening = await self._ask(self._modern(), "server/discover", b"", limits)
+        except (NotSent, RefusedByServer):
+            raise
+        except SessionInvalid as invalid:
+            offered = invalid.supported
+        except UpstreamError as error:
+            offered = _supported(error)
+        else:
+            offered = opening.get("supportedVersions")
+            if isinstance(offered, list) and MODERN in offered:
+                return self._modern(opening)
+        if isinstance(offered, list) and MODERN in offered:
+            # It refused, and names the revision that it was asked in: once more, as it says.
+            return self._modern(await self._discover_again(limits))
+        return await self._initialize(wire.best_legacy(offered), limits)
+
+    async def _discover_again(self, limits: Limits) -> dict[str, Any]:
+        try:
+            return await self._ask(self._modern(), "server/discover", b"", limits)
+        except SessionInvalid as invalid:
+            raise NotSent(f"{invalid} It names that revision as one that it speaks.") from None
+
+    async def _initialize(self, revision: str, limits: Limits) -> Agreement:
+        id_ = next(self._ids)
+        body = wire.request(
+            id_, "initialize", orjson.dumps(wire.greeting(revision, self._words))[1:-1]
+        )
+        order = self._order(id_, body, head("POST", self._url, self._base), limits)
+        try:
+            message = await exchange(self._links, order)
+        except BadStatus as bad:
+            raise _turned_away(refusal(bad, id_)) from None
+        agreement = self._greeted(message, order)
+        ready = wire.notification("notifications/initialized")
+        status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
+        if status >= 300:
+            raise NotGreeted(f"The server refused the greeting with HTTP {status}.", status=status)
+        if self._words:
+            await self._listen_beside(agreement)
+        return agreement
+
+    def _greeted(self, message: WireMessage, order: HttpRequest) -> Agreement:
+        if message.error:
+            raise RpcErrorReply(message.error)
+        opening = message.value or {}
+        revision = opening.get("protocolVersion")
+        if revision not in LEGACY:
+            raise ProtocolError(f"The server speaks MCP {revision!r:.40}, which is not known here.")
+        headers = self._base.copy()
+        if revision >= "2025-06-18":
+            headers["MCP-Protocol-Version"] = revision
+        if order.session:
+            if not _SESSION_ID.fullmatch(order.session):
+                raise ProtocolError("The server's session id is not visible ASCII.")
+            headers["Mcp-Session-Id"] = order.session
+        known_at = asyncio.get_running_loop().time()
+        return Agreement(revision, self._url, headers, opening, order.session, known_at=known_at)
+
+    async def _ask(
+        self, agreement: Agreement, method: str, params: bytes, limits: Limits
+    ) -> dict[str, Any]:
+        id_ = next(self._ids)
+        parts = [part for part in (params, wire.meta(agreement.modern)) if part]
+        body = wire.request(id_, method, b",".join(parts))
+        order = self._order(id_, body, agreement.head(method), limits)
+        try:
+            message = await exchange(self._links, order)
+        except BadStatus as bad:
+            raise self._meaning(bad, id_, agreement) from None
+        if message.error:
+            raise RpcErrorReply(message.error)
+        return message.value or {}
+
+    def _meaning(
+        self, bad: BadStatus, id_: int, agreement: Agreement
+    ) -> UpstreamError | SessionInvalid:
+        if bad.status in RENEGOTIATE and self._agreement is agreement:
+            # Perhaps another server by now: it is greeted before the next request.
+            self._agreement = None
+        return meaning(bad, id_, revision=agreement.revision, session=agreement.session)
+
+    async def _call(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
+        if agreement.modern or not call.on_log or not logs(agreement.opening):
+            return await self._sent(agreement, call)
+        tell = partial(self._set_level, agreement)
+        async with agreement.loudness.enough(call.log_level, tell):
+            return await self._sent(agreement, call)
+
+    async def _set_level(self, agreement: Agreement, level: str) -> None:
+        await self._listen_beside(agreement)
+        # Whatever it makes of it: the call itself does not depend on it.
+        with contextlib.suppress(UpstreamError, SessionInvalid):
+            await self._ask(agreement, SET_LEVEL, b'"level":"%b"' % level.encode(), _ERRAND)
+
+    async def _listen_beside(self, agreement: Agreement) -> None:
+        """Some servers ask, and log, on the stream beside their session only."""
+        if agreement.session and self._beside is not agreement:
+            self._beside = agreement
+            await self._standing.open(agreement)
+
+    async def _sent(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
+        id_ = next(self._ids)
+        order = self._call_order(agreement, call, id_)
+        stop = None if agreement.modern else partial(self._stop, agreement, id_)
+        try:
+            with CancelScope(call.cancel, stop, call.limits.cancel_grace_s) as withdrawal:
+                await call.note_send()
+                self._out[id_] = (agreement, call, order)
+                message = await self._reply(agreement, order, withdrawal)
+        except CancelledUpstream:
+            if order.left:
+                raise
+            raise NotSent("The call was withdrawn before it was sent.") from None
+        finally:
+            self._out.pop(id_, None)
+            # Whatever it still asks, nothing waits for an answer any more.
+            for errand in order.errands:
+                errand.cancel()
+        if message.error and withdrawal.asked:
+            raise CancelledUpstream(acknowledged=True)
+        return wire.reply(message)
+
+    async def _reply(
+        self, agreement: Agreement, order: HttpRequest, withdrawal: CancelScope
+    ) -> WireMessage:
+        try:
+            message = await exchange(self._links, order)
+        except BadStatus as bad:
+            raise self._meaning(bad, order.id, agreement) from None
+        except (TimedOut, asyncio.CancelledError):
+            if order.left and not agreement.modern and not withdrawal.asked:
+                self._links.spawn(self._stop(agreement, order.id))
+            raise
+        agreement.known_at = asyncio.get_running_loop().time()
+        return message
+
+    def _call_order(self, agreement: Agreement, call: UpstreamCall, id_: int) -> HttpRequest:
+        modern = agreement.modern
+        meta = call.meta(id_, modern=modern)
+        if call.method == wire.TOOLS_CALL:
+            head, name = agreement.for_tool(call.name)
+            if call.param_headers and modern:
+                head += fields(call.param_headers)
+            as_task = call.as_task and not modern
+            body = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
+        else:
+            head = agreement.head(call.method, call.name)
+            body = wire.asking(id_, call.method, call.arguments, meta, more=call.more)
+        order = self._order(id_, body, head, call.limits)
+        order.resume = None if agreement.modern else agreement.resuming
+        order.hear = partial(self._hear, agreement, call, order)
+        return order
+
+    def _order(self, id_: int, body: bytes, head: bytes, limits: Limits) -> HttpRequest:
+        return HttpRequest(id=id_, place=self._place, head=head, body=body, limits=limits)
+
+    def _hear(
+        self, agreement: Agreement, call: UpstreamCall, order: HttpRequest, message: WireMessage
+    ) -> None:
+        if message.method in BESIDE_CALLS:
+            self.beside(message)
+        elif message.id is None:
+            call.hear(message, order.id)
+        elif not agreement.modern and input_requests.may_be_asked(call, message):
+            errand = self._links.spawn(self._answer(agreement, call, order, message))
+            order.errands.append(errand)
+        elif not agreement.modern:
+            answer = self._order(0, wire.answer_to(message), agreement.head(), _ERRAND)
+            self._links.spawn(self._tell(answer))
+
+    def _hear_beside(self, message: WireMessage) -> None:
+        """Only with one call out it can be about none but that."""
+        if message.method in BESIDE_CALLS:
+            self.beside(message)
+        elif len(self._out) == 1:
+            self._hear(*next(iter(self._out.values())), message)
+        elif self._agreement is not None and message.id is not None:
+            answer = self._order(0, wire.answer_to(message), self._agreement.head(), _ERRAND)
+            self._links.spawn(self._tell(answer))
+
+    async def _answer(
+        self, agreement: Agreement, call: UpstreamCall, order: HttpRequest, question: WireMessage
+    ) -> None:
+        with order.clock.stopped():
+            body = await input_requests.reply_to(call, question)
+        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
+
+    async def _stop(self, agreement: Agreement, id_: int) -> None:
+        body = wire.cancelled(id_, "The caller withdrew the call.")
+        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
+
+    async def _tell(self, order: HttpRequest) -> None:
+        try:
+            await deliver(self._links, order)
+        except UpstreamError as error:
+            log.info("%s was not told: %s", self._url.host, error)
+
+
+def _supported(error: UpstreamError) -> Any:
+    said = error.data if isinstance(error, RpcErrorReply) else None
+    return said.get("supported") if isinstance(said, dict) else None
+
+
+def _turned_away(error: UpstreamError) -> UpstreamError:
+    """A greeting acts on nothing, so that no status leaves anything in doubt."""
+    if isinstance(error, UnclearStatus) and error.status == 404:
+        return NotGreeted("There is no MCP server at this URL (HTTP 404).", status=404)
+    if isinstance(error, UnclearStatus):
+        return NotGreeted(str(error), status=error.status)
+    return error

@@ -1,0 +1,225 @@
+"""A call that its server runs as a task: asked after until it ends.
+
+Sources: io.modelcontextprotocol/tasks, specification/draft/tasks.md; MCP 2025-11-25,
+basic/utilities/tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import orjson
+
+from core import strict_json
+from registry.upstream import wire
+from registry.upstream.session import input_requests
+from registry.upstream.session.calling import UpstreamCall
+from registry.upstream.values import (
+    CallReply,
+    CancelledUpstream,
+    InputWanted,
+    Limits,
+    Lost,
+    NotSent,
+    OutcomeUnknown,
+    ProtocolError,
+    RefusedByServer,
+    RpcErrorReply,
+    TaskRef,
+    TimedOut,
+    UpstreamError,
+)
+from registry.upstream.wire import WireMessage
+
+# How often a server is asked, whatever it wishes.
+_LEAST_S, _MOST_S, _USUAL_S = 0.2, 30.0, 1.0
+_ERRAND = Limits(connect_s=5, idle_s=15, total_s=20)
+_ENDED = ("completed", "failed", "cancelled")
+_ID_MAX = 1000
+# Its questions have names of their own as long as it lasts.
+_ROUND = 0
+
+
+class TaskServer(Protocol):
+    async def about_task(
+        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
+    ) -> WireMessage: ...
+
+
+def made(reply: CallReply, *, asked_for: bool) -> TaskRef | None:
+    """The task that a tools/call was answered with; None for a result."""
+    if reply.kind == "task":
+        return _ref(orjson.loads(reply.result), modern=True)
+    if asked_for:
+        task = orjson.loads(reply.result).get("task")
+        return _ref(task, modern=False) if isinstance(task, dict) else None
+    return None
+
+
+def _ref(task: dict[str, Any], *, modern: bool) -> TaskRef:
+    name = task.get("taskId")
+    if not isinstance(name, str) or not 0 < len(name) <= _ID_MAX:
+        raise ProtocolError("The server answered with a task that has no usable id.")
+    return TaskRef(name, modern, _pause(task))
+
+
+def _pause(task: dict[str, Any]) -> float:
+    said = task.get("pollIntervalMs", task.get("pollInterval"))
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return _USUAL_S
+    return min(max(said / 1000, _LEAST_S), _MOST_S)
+
+
+async def follow(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> CallReply:
+    """Until the task has ended; raises as a call does. It was sent: nothing here is NotSent."""
+    try:
+        async with asyncio.timeout(call.limits.total_s):
+            return await _followed(server, ref, call)
+    except TimeoutError:
+        await _tell(server, ref)
+        raise TimedOut("The server's task did not end in time.", "total") from None
+
+
+async def _followed(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> CallReply:
+    pause = ref.poll_s
+    given: set[str] = set()
+    while True:
+        if await _cancelled_within(call, pause):
+            return await _stopped(server, ref, call, partial(CancelledUpstream))
+        task = await _looked(server, ref)
+        if task is None:
+            continue
+        value, message = task
+        if value.get("status") in _ENDED:
+            return await _end(server, ref, value, message)
+        _relay(call, value)
+        if value.get("status") == "input_required" and not await _helped(
+            server, ref, call, value, given
+        ):
+            return await _stopped(server, ref, call, partial(InputWanted, _wanted(value)))
+        pause = _pause(value)
+
+
+async def _helped(
+    server: TaskServer, ref: TaskRef, call: UpstreamCall, value: dict[str, Any], given: set[str]
+) -> bool:
+    """Pass on what answers there are to what it asks; False where there will be none."""
+    requests = value.get("inputRequests")
+    if call.asking is None or not ref.modern or not isinstance(requests, dict) or not requests:
+        return False
+    answers = input_requests.told(requests, await call.asking.look(requests, _ROUND))
+    if answers is None:
+        return False
+    # It may list what it was just told for a moment longer.
+    new = {key: answer for key, answer in answers.items() if key not in given}
+    if new:
+        more = wire.responses(orjson.dumps(new))
+        with contextlib.suppress(NotSent, OutcomeUnknown, RefusedByServer):
+            await server.about_task("tasks/update", ref.id, _ERRAND, modern=True, more=more)
+            given |= set(new)
+    return True
+
+
+async def _stopped(
+    server: TaskServer, ref: TaskRef, call: UpstreamCall, why: Callable[..., CancelledUpstream]
+) -> CallReply:
+    """Told to stop, it may all the same have come to a result, which wins."""
+    await _tell(server, ref)
+    until = asyncio.get_running_loop().time() + call.limits.cancel_grace_s
+    while asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(_LEAST_S)
+        task = await _looked(server, ref)
+        if task is None:
+            continue
+        value, message = task
+        if value.get("status") == "cancelled":
+            raise why(acknowledged=True)
+        if value.get("status") in _ENDED:
+            return await _end(server, ref, value, message)
+    raise why(acknowledged=False)
+
+
+async def _cancelled_within(call: UpstreamCall, seconds: float) -> bool:
+    if call.cancel is None:
+        await asyncio.sleep(seconds)
+        return False
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(call.cancel.wait(), seconds)
+    return call.cancel.is_set()
+
+
+async def _looked(server: TaskServer, ref: TaskRef) -> tuple[dict[str, Any], WireMessage] | None:
+    """None: it could not be asked just now, and may be later."""
+    try:
+        message = await server.about_task("tasks/get", ref.id, _ERRAND, modern=ref.modern)
+    except (NotSent, OutcomeUnknown, RefusedByServer):
+        return None
+    except RpcErrorReply as error:
+        message = WireMessage(error=error.raw)
+    if message.error is not None:
+        said = str(message.error.get("message", ""))[:200]
+        raise Lost(f"The server no longer knows its task: {said}")
+    return message.value or {}, message
+
+
+async def _end(
+    server: TaskServer, ref: TaskRef, value: dict[str, Any], message: WireMessage
+) -> CallReply:
+    if value["status"] == "cancelled":
+        raise OutcomeUnknown("The server cancelled its task by itself.")
+    if not ref.modern:
+        return wire.reply(await _fetched(server, ref))
+    if value["status"] == "failed" and isinstance(value.get("error"), dict):
+        return wire.reply(WireMessage(error=wire.checked_error(value["error"])))
+    result = value.get("result")
+    if not isinstance(result, dict):
+        raise ProtocolError("The server's task ended without a result.")
+    return wire.reply(WireMessage(result=_cut_out(message, result), value=result))
+
+
+async def _fetched(server: TaskServer, ref: TaskRef) -> WireMessage:
+    """It has ended: its result can be asked for as often as need be."""
+    while True:
+        try:
+            return await server.about_task("tasks/result", ref.id, _ERRAND, modern=False)
+        except (NotSent, OutcomeUnknown, RefusedByServer):
+            await asyncio.sleep(_USUAL_S)
+
+
+def _cut_out(message: WireMessage, result: dict[str, Any]) -> bytes:
+    """As the server wrote it, where it can be found."""
+    text = message.result.decode()
+    try:
+        begin, end = strict_json.spans(text)["result"]
+    except (KeyError, ValueError, RecursionError):
+        return json.dumps(result).encode()
+    return text[begin:end].encode()
+
+
+def _relay(call: UpstreamCall, value: dict[str, Any]) -> None:
+    said = value.get("statusMessage")
+    if isinstance(said, str) and said and call.on_status:
+        call.on_status(said[:1000])
+
+
+def _wanted(value: dict[str, Any]) -> str:
+    """What it asks for, in its own words, as far as it has any."""
+    requests = value.get("inputRequests")
+    asked = requests.values() if isinstance(requests, dict) else ()
+    said = [_member(_member(one, "params"), "message") for one in asked]
+    words = [text for text in [*said, value.get("statusMessage")] if isinstance(text, str) and text]
+    return words[0][:300] if words else ""
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+async def _tell(server: TaskServer, ref: TaskRef) -> None:
+    with contextlib.suppress(UpstreamError):
+        await server.about_task("tasks/cancel", ref.id, _ERRAND, modern=ref.modern)

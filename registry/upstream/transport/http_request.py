@@ -1,0 +1,318 @@
+"""One HTTP request to a server and the one reply to it, as JSON or as a stream of events."""
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from yarl import URL
+
+from core.outbound import AddressRefused
+from registry.upstream import wire
+from registry.upstream.transport.connection import BadHttp, ConnectionCut, ReadTimeout
+from registry.upstream.transport.connection_pool import (
+    Arrived,
+    ConnectionPool,
+    HttpOrigin,
+    StaleConnection,
+    Transmission,
+)
+from registry.upstream.transport.event_stream import EventStream
+from registry.upstream.transport.pausable_timeout import PausableTimeout
+from registry.upstream.values import (
+    Limits,
+    Lost,
+    NotSent,
+    ProtocolError,
+    ResultTooLarge,
+    TimedOut,
+    UpstreamError,
+)
+from registry.upstream.wire import WireMessage
+
+# What a server says beside an error status is read this far.
+_ERROR_BYTES = 64 * 1024
+# An event stream whose reply has come is usually ended by the server at once.
+_DRAIN_S = 1.0
+_STALE_TIMES = 200
+_RESUME_TIMES = 20
+_RESUME_WAIT_S = 10.0
+# Whatever becomes of a connection, and time running out.
+_FAILURES = (OSError,)
+_BREAK = re.compile(r"[\r\n\0]")
+
+
+class BadStatus(Exception):
+    """An answer with a status other than 200; what it means depends on the revision."""
+
+    def __init__(self, status: int, message: WireMessage | None = None) -> None:
+        super().__init__(status)
+        self.status = status
+        self.message = message
+
+
+@dataclass(slots=True)
+class HttpRequest:
+    """One request. `left` says afterwards whether any of it can have reached the server."""
+
+    id: int
+    place: HttpOrigin
+    # Without the length of the body, and without the empty line.
+    head: bytes
+    body: bytes
+    limits: Limits
+    # Takes the notifications and requests that come before the reply.
+    hear: Callable[[WireMessage], None] | None = None
+    # How to take up an ended stream again, where the revision has that: the head for an event id.
+    resume: Callable[[str], bytes] | None = None
+    session: str = ""
+    left: bool = False
+    # Answers to the server's own requests, on their way.
+    errands: list[asyncio.Task[None]] = field(default_factory=list)
+    clock: PausableTimeout = field(init=False)
+    # Set once the server began to answer.
+    opened: asyncio.Event | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = PausableTimeout(self.limits.idle_s)
+
+
+def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
+    """The head of a request as it is written."""
+    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    return "\r\n".join(lines).encode() + fields(headers)
+
+
+def fields(headers: Mapping[str, str]) -> bytes:
+    """More lines for the head of a request."""
+    if any(_BREAK.search(name + value) for name, value in headers.items()):
+        raise NotSent("A header of the request holds a line break.")
+    return "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode()
+
+
+async def exchange(links: ConnectionPool, order: HttpRequest) -> WireMessage:
+    """The reply to this order. Raises BadStatus, or the error that says whether it was sent."""
+    try:
+        async with asyncio.timeout(order.limits.total_s) as order.clock.timeout:
+            arrived = await _send(links, order)
+            order.clock.on(arrived.allow_silence)
+            if order.opened is not None and arrived.status == 200:
+                order.opened.set()
+            try:
+                return await _reply(links, arrived, order)
+            except BaseException:
+                # Closing the stream is also how 2026-07-28 cancels a call.
+                arrived.close()
+                raise
+            finally:
+                order.clock.over()
+    except _FAILURES as error:
+        raise _failure(error, order) from error
+
+
+async def overhear(links: ConnectionPool, order: HttpRequest) -> None:
+    """A stream that brings no reply, until it ends."""
+    assert order.hear is not None
+    try:
+        async with asyncio.timeout(order.limits.total_s):
+            arrived = await _send(links, order)
+            try:
+                if arrived.status != 200 or _kind(arrived) != "text/event-stream":
+                    raise BadStatus(arrived.status)
+                if order.opened is not None:
+                    order.opened.set()
+                await _reply_in(arrived, EventStream(order.limits.max_bytes), order)
+            finally:
+                arrived.close()
+    except _FAILURES as error:
+        raise _failure(error, order) from error
+
+
+async def deliver(links: ConnectionPool, order: HttpRequest) -> int:
+    """Send what has no reply (a notification, an answer); the status is all that comes back."""
+    try:
+        async with asyncio.timeout(order.limits.total_s):
+            arrived = await _send(links, order)
+            await _finish(arrived)
+            return arrived.status
+    except _FAILURES as error:
+        raise _failure(error, order) from error
+
+
+async def _send(links: ConnectionPool, order: HttpRequest) -> Arrived:
+    data = order.head + b"\r\nContent-Length: %d\r\n\r\n" % len(order.body) + order.body
+    for _ in range(_STALE_TIMES):
+        road = Transmission(await links.connect(order.place, order.limits))
+        try:
+            return await road.send(data, order.limits.idle_s)
+        except StaleConnection:
+            # Nothing was written. There may be others like it in the pool, and then a new one.
+            road.connection.close()
+        except BaseException:
+            road.connection.close()
+            raise
+        finally:
+            order.left = road.left
+    raise StaleConnection("The server closes each connection at once")
+
+
+async def _finish(arrived: Arrived) -> None:
+    """Read what should be nothing or little, so that the connection can be used again."""
+    try:
+        with contextlib.suppress(*_FAILURES):
+            async with asyncio.timeout(_DRAIN_S):
+                await arrived.content.readany()
+    finally:
+        # Closes the connection instead, if the end has not come.
+        arrived.release()
+
+
+async def _reply(links: ConnectionPool, arrived: Arrived, order: HttpRequest) -> WireMessage:
+    order.session = arrived.headers.get(b"mcp-session-id", "")
+    if arrived.status != 200:
+        message = None
+        # The status says enough, whatever became of the explanation.
+        with contextlib.suppress(UpstreamError, *_FAILURES):
+            message = await _explanation(arrived)
+        raise BadStatus(arrived.status, message)
+    kind = _kind(arrived)
+    if kind == "application/json":
+        message = wire.read(await _content(arrived, order.limits.max_bytes))
+        arrived.release()
+        return _for(order, message)
+    if kind == "text/event-stream":
+        return await _follow(links, arrived, order)
+    raise ProtocolError(
+        f"The server answered with “{kind[:60]}” instead of JSON or an event stream."
+    )
+
+
+def _kind(arrived: Arrived) -> str:
+    if arrived.headers.get(b"content-encoding", "identity") != "identity":
+        raise ProtocolError("The server sent a compressed reply, though it was asked not to.")
+    return arrived.headers.get(b"content-type", "").partition(";")[0].strip().lower()
+
+
+async def _explanation(arrived: Arrived) -> WireMessage | None:
+    if _kind(arrived) != "application/json":
+        return None
+    return wire.read(await _content(arrived, _ERROR_BYTES))
+
+
+async def _content(arrived: Arrived, limit: int) -> bytes:
+    if int(arrived.headers.get(b"content-length", "0")) > limit:
+        raise ResultTooLarge(f"The server's reply is larger than {limit} bytes.")
+    chunk = await arrived.content.readany()
+    if arrived.content.at_eof():
+        pieces = [chunk]
+    else:
+        pieces = await _pieces(arrived, chunk, limit)
+    if sum(map(len, pieces)) > limit:
+        raise ResultTooLarge(f"The server's reply is larger than {limit} bytes.")
+    return b"".join(pieces)
+
+
+async def _pieces(arrived: Arrived, chunk: bytes, limit: int) -> list[bytes]:
+    """All chunks, or as many as show that the limit is passed."""
+    pieces, size = [chunk], len(chunk)
+    while size <= limit and (chunk := await arrived.content.readany()):
+        pieces.append(chunk)
+        size += len(chunk)
+    return pieces
+
+
+def _for(order: HttpRequest, message: WireMessage) -> WireMessage:
+    """The message, if it is the reply to this very order. An error may be about no id at all."""
+    if not message.is_response:
+        raise ProtocolError(f"The server answered with a {message.method[:60]} of its own.")
+    if message.id != order.id and not (message.id is None and message.error):
+        raise ProtocolError(
+            f"The server answered another call than was asked (id {message.id!r:.60})."
+        )
+    return message
+
+
+async def _follow(links: ConnectionPool, arrived: Arrived, order: HttpRequest) -> WireMessage:
+    """The reply from an event stream; what comes before it is heard."""
+    events = EventStream(order.limits.max_bytes)
+    if message := await _reply_in(arrived, events, order):
+        if arrived.content.at_eof():
+            arrived.release()
+        else:
+            links.spawn(_finish(arrived))
+        return message
+    arrived.close()
+    if order.resume is not None and events.last_id:
+        return await _resume(links, events, order)
+    raise Lost("The server ended its stream before the reply.")
+
+
+async def _resume(links: ConnectionPool, events: EventStream, order: HttpRequest) -> WireMessage:
+    """Source: MCP 2025-11-25, basic/transports: a server may close a stream and be polled."""
+    assert order.resume is not None
+    for _ in range(_RESUME_TIMES):
+        await asyncio.sleep(min(events.retry_ms / 1000, _RESUME_WAIT_S))
+        again = HttpRequest(order.id, order.place, order.resume(events.last_id), b"", order.limits)
+        arrived = await _send(links, again)
+        order.clock.on(arrived.allow_silence)
+        try:
+            if arrived.status != 200 or _kind(arrived) != "text/event-stream":
+                break
+            events.begin_again()
+            if message := await _reply_in(arrived, events, order):
+                return message
+        finally:
+            arrived.close()
+    raise Lost("The server ended its stream before the reply, and does not continue it.")
+
+
+async def _reply_in(
+    arrived: Arrived, events: EventStream, order: HttpRequest
+) -> WireMessage | None:
+    """The reply, or nothing where the stream ends but could be taken up again."""
+    try:
+        while chunk := await arrived.content.readany():
+            for data in events.feed(chunk):
+                message = wire.read(data)
+                if message.is_response:
+                    return _for(order, message)
+                if order.hear:
+                    order.hear(message)
+    except ConnectionCut:
+        if order.resume is None or not events.last_id:
+            raise
+    return None
+
+
+def _failure(error: Exception, order: HttpRequest) -> UpstreamError:
+    if not order.left:
+        return NotSent(_not_reached(error, order))
+    if isinstance(error, ReadTimeout):
+        return TimedOut(f"The server was silent for {order.limits.idle_s:g} seconds.", "idle")
+    # With a number it is the network's, of a connection that broke.
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return TimedOut(f"The call took longer than {order.limits.total_s:g} seconds.", "total")
+    if isinstance(error, BadHttp):
+        return ProtocolError("The server's answer is not HTTP that can be read.")
+    return Lost("The connection broke before the reply.")
+
+
+def _not_reached(error: Exception, order: HttpRequest) -> str:
+    where = order.place.host
+    match error:
+        case AddressRefused():
+            return str(error)
+        case socket.gaierror():
+            return f"The name {where} was not found."
+        case ssl.SSLCertVerificationError():
+            return f"The certificate of {where} is not valid: {error}."
+        case TimeoutError():
+            return f"{where} did not take the connection within {order.limits.connect_s:g} seconds."
+        case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
+            # The system's word: what asyncio says of it names a tuple.
+            return f"{where} could not be reached: {os.strerror(number)}."
+    return f"{where} could not be reached: {error or type(error).__name__}."

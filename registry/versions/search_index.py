@@ -1,0 +1,114 @@
+"""What the catalogue finds a tool by: read from its definition once, when that is first seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.contrib.postgres.search import SearchVector
+from django.db.models import Value
+
+from core.text import revealed
+from registry.models import Listing, Tool
+from registry.models.versioned import AT_ONCE
+from registry.schemas import definitions
+
+# An index holds words, not essays: a definition may have 256 KB.
+MAX_WORDS, MAX_TEXT = 4_000, 20_000
+MAX_NAMES = 500
+MAX_DEPTH = 6
+_pieces = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+").findall
+
+
+def note(tools: Mapping[Tool, dict[str, Any]]) -> None:
+    """Let the catalogue find each by its definition, the last that its server gave."""
+    found_by = [
+        Listing(tool=tool, **words(tool.exposed_name, content)) for tool, content in tools.items()
+    ]
+    Listing.objects.bulk_create(
+        found_by,
+        AT_ONCE,
+        update_conflicts=True,
+        unique_fields=["tool"],
+        update_fields=["words", "lexemes"],
+    )
+
+
+def words(exposed_name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """A listing's columns."""
+    names = _words(exposed_name, content)
+    text = _storable(str(content.get("description") or ""))[:MAX_TEXT]
+    lexemes = SearchVector(Value(names), weight="A", config="english")
+    return {
+        "words": names,
+        "lexemes": lexemes + SearchVector(Value(text), weight="C", config="english"),
+    }
+
+
+def claims(content: dict[str, Any]) -> dict[str, Any]:
+    """What a tool's row keeps of its hints."""
+    hints = definitions.hints(content)
+    known = HINTS.values()
+    return {
+        "hints": sorted(name for name, said in hints.items() if said and name in known),
+        "risk": risk(hints),
+    }
+
+
+# By the filter's name, what a server says of its tool.
+HINTS = {
+    "reads": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "open": "openWorldHint",
+    "repeats": "idempotentHint",
+}
+
+
+def risk(hints: Mapping[str, bool]) -> Tool.Risk:
+    """The worst that the server's own words admit; what it does not say is no assurance."""
+    if hints.get("readOnlyHint"):
+        return Tool.Risk.READS
+    if hints.get("destructiveHint"):
+        return Tool.Risk.DESTROYS
+    if hints.get("destructiveHint") is False:
+        return Tool.Risk.CHANGES
+    return Tool.Risk.UNSAID
+
+
+def split(text: str) -> list[str]:
+    """The words in a name: "sendMail_v2" is send, Mail and 2 as well."""
+    return _pieces(text)
+
+
+def _words(exposed_name: str, content: dict[str, Any]) -> str:
+    names = [exposed_name, str(content.get("title") or ""), *_arguments(content)]
+    every = dict.fromkeys(word for name in names for word in (name, " ".join(split(name))) if word)
+    # In small letters, so that a part of a name is found by way of the index.
+    return _storable(" ".join(every).lower())[:MAX_WORDS]
+
+
+def _arguments(content: dict[str, Any]) -> Iterator[str]:
+    """Names of arguments, nested ones too."""
+    waiting = [(content.get("inputSchema"), 0)]
+    named = 0
+    while waiting:
+        node, depth = waiting.pop(0)
+        properties = node.get("properties") if isinstance(node, dict) else None
+        if not isinstance(properties, dict) or depth > MAX_DEPTH:
+            continue
+        for name, child in properties.items():
+            if named == MAX_NAMES:
+                return
+            named += 1
+            yield name
+            waiting += [(part, depth + 1) for part in (child, _items(child))]
+
+
+def _items(child: Any) -> Any:
+    return child.get("items") if isinstance(child, dict) else None
+
+
+def _storable(text: str) -> str:
+    """No column holds a NUL; and nobody looks for what is not seen."""
+    return revealed(text).encode(errors="replace").decode()

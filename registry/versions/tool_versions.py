@@ -1,0 +1,89 @@
+"""A tool's definition was seen: is it the published one, a new one, or a change to be held?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.db.models import F
+
+from accounts.models import User
+from audit.models import Entry
+from audit.services import Actor, entry, record_all
+from registry.models import Definition, Publication, Tool
+from registry.models.versioned import AT_ONCE, Sighting, change, kept, retire, state
+from registry.versions import search_index
+
+
+def see_all(seen: Sequence[Sighting[Tool]], *, by: Actor) -> list[str]:
+    """Keep what was seen as each tool's latest definition and let its state follow.
+
+    A tool may have no row yet. Returns the entries' actions; there is none where nothing moved.
+    Only the published digest serves; anything else is held until a person publishes it. The caller
+    holds the rows of server and tools.
+    """
+    moved = [(one, _action(said)) for one in seen if (said := change(one))]
+    if moved:
+        _keep([one for one, _ in moved])
+        record_all([_recorded(action, one.of, by) for one, action in moved])
+    return [action for _, action in moved]
+
+
+def miss_all(tools: Iterable[Tool], *, by: Actor) -> list[str]:
+    """Their server no longer lists them."""
+    gone = retire(Tool, tools)
+    record_all([_vanished(tool, by) for tool in gone])
+    return ["tool.vanished" for _ in gone]
+
+
+def publish_new(tools: Sequence[Tool], *, by: Actor, reason: str) -> None:
+    """Let agents have the latest definition of each, which is known to have no problem. None was
+    published before, and the caller holds their rows."""
+    Tool.objects.filter(pk__in=[tool.pk for tool in tools]).update(
+        published=F("latest"), state=Tool.State.PUBLISHED
+    )
+    note_published(tools, by=by, reason=reason)
+
+
+def note_published(
+    tools: Sequence[Tool], *, by: Actor, person: User | None = None, reason: str = ""
+) -> list[Publication]:
+    """That agents now have the latest definition of each."""
+    record_all([_recorded("definition.published", tool, by, reason) for tool in tools])
+    return Publication.objects.bulk_create(
+        [Publication(definition=tool.latest, person=person) for tool in tools], AT_ONCE
+    )
+
+
+def _keep(seen: Sequence[Sighting[Tool]]) -> None:
+    """Rows for what is new, and in each tool's row what it claims to be now."""
+    Tool.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
+    contents = {}
+    for one, definition in zip(seen, kept(Definition, "tool", seen), strict=True):
+        tool = one.of
+        contents[tool] = definition.content
+        tool.latest, tool.state = definition, state(tool, one.digest)
+        for name, claim in search_index.claims(contents[tool]).items():
+            setattr(tool, name, claim)
+    Tool.objects.bulk_update(contents, ["latest", "state", "hints", "risk"], AT_ONCE)
+    search_index.note(contents)
+
+
+def _action(said: str) -> str:
+    return "tool.returned" if said == "returned" else f"definition.{said}"
+
+
+def _recorded(action: str, tool: Tool, by: Actor, reason: str = "") -> Entry:
+    latest = tool.latest
+    return entry(
+        action,
+        actor=by,
+        reason=reason,
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        definition_digest=latest.digest if latest else "",
+        version=latest.version if latest else 0,
+    )
+
+
+def _vanished(tool: Tool, by: Actor) -> Entry:
+    return entry("tool.vanished", actor=by, server=tool.server.slug, tool=tool.exposed_name)

@@ -1,0 +1,156 @@
+"""What the catalogue's search and facets mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.contrib.postgres.lookups import TrigramWordSimilar
+from django.contrib.postgres.search import (
+    SearchQuery,
+    SearchRank,
+    SearchVectorExact,
+    TrigramWordSimilarity,
+)
+from django.db import connection, transaction
+from django.db.models import Case, Count, F, FloatField, Func, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
+from django.utils import timezone
+
+from registry.models import Item, Server, Tool
+from registry.versions.search_index import HINTS
+
+USED_DAYS = 30
+# How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
+ALIKE = 0.3
+CLOSE_MAX = 20
+# The operator that the index serves knows no other place for it.
+THRESHOLD = "SELECT set_config('pg_trgm.word_similarity_threshold', %s, true)"
+MAX_WORDS = 8
+_word = re.compile(r"\w+").findall
+# They stand in every description and in no query that means something.
+_EMPTY = {"a", "an", "and", "for", "from", "in", "into", "is", "it"}
+_EMPTY |= {"of", "on", "or", "that", "the", "this", "to", "with"}
+
+
+def tools(filters: Mapping[str, str]) -> QuerySet[Tool]:
+    """In the order of `place`: the best first where words were given, else by name."""
+    found = _faceted(filters)
+    words = _words(filters.get("q", ""))
+    if not words:
+        return found.annotate(place=F("exposed_name"))
+    for word in words:
+        found = found.filter(_has(word))
+    return found.annotate(place=_place(words))
+
+
+def close(filters: Mapping[str, str]) -> list[Tool]:
+    """Where nothing fits: tools whose names or arguments are nearly the words, best first."""
+    words = _words(filters.get("q", ""))
+    if not words:
+        return []
+    alike = Q(*(_alike(word) for word in words), _connector=Q.OR)
+    likeness = sum((_likeness(word) for word in words), Value(0.0, FloatField()))
+    near = _faceted(filters).filter(alike).annotate(likeness=likeness)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(THRESHOLD, [str(ALIKE)])
+        return list(near.order_by("-likeness", "exposed_name")[:CLOSE_MAX])
+
+
+def items(server: Server) -> QuerySet[Item]:
+    """What it lists beside its tools, in the order of `place`."""
+    place = Concat(F("kind"), Value(" "), F("key"), output_field=TextField())
+    return server.items.select_related("latest", "published").annotate(place=place)
+
+
+def kinds(server: Server) -> QuerySet[Item, tuple[str, int]]:
+    """How many of which kind it has now."""
+    there = server.items.exclude(state=Item.State.RETIRED).order_by("kind")
+    return there.values_list("kind").annotate(n=Count("pk"))
+
+
+def _words(q: str) -> list[str]:
+    said = [word.lower() for word in _word(q.replace("_", " "))]
+    return [word for word in dict.fromkeys(said) if word not in _EMPTY][:MAX_WORDS]
+
+
+def _has(word: str) -> Q:
+    """Its beginning in any text, or all of it within a name."""
+    begins = SearchQuery(f"{word}:*", config="english", search_type="raw")
+    has = Q(SearchVectorExact(F("listing__lexemes"), begins))
+    # Shorter ones have no trigram of their own and would walk through every tool.
+    return has | Q(listing__words__contains=word) if len(word) > 2 else has
+
+
+def _place(words: list[str]) -> Concat:
+    """Three digits that fall with the rank, then the name: one key, and unique."""
+    query = SearchQuery(
+        " | ".join(f"{word}:*" for word in words), config="english", search_type="raw"
+    )
+    rank = Greatest(SearchRank(F("listing__lexemes"), query, normalization=1), Value(0.0))
+    digits = LPad(Cast(Round(999 - 999 * rank), TextField()), 3, Value("0"))
+    return Concat(digits, Value(" "), F("exposed_name"), output_field=TextField())
+
+
+def _alike(word: str) -> Q:
+    return Q(TrigramWordSimilar(F("listing__words"), Value(word)))
+
+
+def _likeness(word: str) -> Func:
+    return TrigramWordSimilarity(word, "listing__words")
+
+
+def _faceted(filters: Mapping[str, str]) -> QuerySet[Tool]:
+    found = _in_state(Tool.objects.for_list(), filters.get("state", ""))
+    if server := filters.get("server"):
+        found = found.filter(server__slug=server)
+    if owner := filters.get("owner"):
+        found = found.filter(server__owner__username=owner)
+    if tag := filters.get("tag"):
+        found = found.filter(tags__name=tag)
+    if filters.get("risk") in Tool.Risk.values:
+        found = found.filter(risk=filters["risk"])
+    if hint := HINTS.get(filters.get("hint", "")):
+        found = found.filter(hints__contains=[hint])
+    return _used(found, filters.get("used", ""))
+
+
+def _used(found: QuerySet[Tool], used: str) -> QuerySet[Tool]:
+    since = timezone.now().date() - timedelta(days=USED_DAYS)
+    match used:
+        case "yes":
+            return found.filter(used_on__gte=since)
+        case "no":
+            return found.filter(Q(used_on=None) | Q(used_on__lt=since))
+        case _:
+            return found
+
+
+def _in_state(found: QuerySet[Tool], state: str) -> QuerySet[Tool]:
+    if state == "unpublished":
+        return found.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+    if state in Tool.State.values:
+        return found.filter(state=state)
+    # What is gone from its server is found only by asking for it.
+    return found.exclude(state=Tool.State.RETIRED)
+
+
+def unpublished() -> QuerySet[Tool]:
+    return Tool.objects.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+
+
+def servers() -> QuerySet[Server]:
+    """What cannot be reached first, then what was never reached, then by name."""
+    worst = Case(
+        When(enabled=False, then=3),
+        When(health=Server.Health.DOWN, then=0),
+        When(health=Server.Health.UNKNOWN, then=1),
+        default=2,
+    )
+    offered = ~Q(tools__state=Tool.State.RETIRED)
+    counted = Server.objects.annotate(
+        offered=Count("tools", filter=offered),
+        published=Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED)),
+    )
+    return counted.order_by(worst, "slug")

@@ -1,0 +1,376 @@
+"""Registering servers, changing how they are reached, and letting agents have what they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.http import ConsoleRequest
+from core import loop
+from core.errors import CountersignError
+from core.http import is_htmx, page
+from registry import extensions, services
+from registry.connections import Commands, Unreachable
+from registry.discovery import discovery
+from registry.models import Item, Server, Tool
+from registry.names import NameRefused
+from registry.secrets import SecretRefused
+from registry.views import pasting
+
+PASTED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReachInput:
+    """How a server is reached, as a form says it."""
+
+    transport: str
+    url: str = ""
+    command: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credential: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationInput:
+    slug: str
+    reach: ReachInput
+    title: str = ""
+    publish: bool = False
+
+
+def _commands() -> list[tuple[str, str]]:
+    known = Commands()
+    try:
+        listed = [(name, known.get(name)) for name in known.names()]
+    except Unreachable:
+        return []
+    return [(n, f"{n} · {c.title}" if c and c.title else n) for n, c in listed]
+
+
+class _NamedForm(forms.Form):
+    slug = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=32,
+        help_text=gettext_lazy("1 to 32 of a–z, 0–9, - and _. Tools are called name.tool."),
+    )
+    title = forms.CharField(label=gettext_lazy("Title"), max_length=200, required=False)
+    publish = forms.BooleanField(
+        label=gettext_lazy("Publish what the first look finds"),
+        required=False,
+        help_text=gettext_lazy("Without it, each tool waits until somebody has read it."),
+    )
+
+    def named(self, reach: ReachInput) -> RegistrationInput:
+        given = self.cleaned_data
+        return RegistrationInput(given["slug"], reach, given["title"], given["publish"])
+
+
+class _UrlPart(forms.Form):
+    url = forms.CharField(
+        label=gettext_lazy("URL"),
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "https://mcp.example.com/mcp"}),
+    )
+    credential = forms.CharField(
+        label=gettext_lazy("Credential"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Sent as a bearer token. Kept sealed and never shown again."),
+    )
+    headers = forms.CharField(
+        label=gettext_lazy("Headers"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "X-Api-Key: …"}),
+        help_text=gettext_lazy("One a line, “Name: value”. Kept sealed and never shown again."),
+    )
+
+    def clean_headers(self) -> dict[str, str]:
+        found = {}
+        for line in self.cleaned_data["headers"].splitlines():
+            name, colon, value = line.partition(":")
+            if line.strip() and not colon:
+                raise forms.ValidationError(_("A line has no colon: write “Name: value”."))
+            if line.strip():
+                found[name.strip()] = value.strip()
+        return found
+
+    def reach(self) -> ReachInput:
+        given = self.cleaned_data
+        return ReachInput(
+            "http", url=given["url"], headers=given["headers"], credential=given["credential"]
+        )
+
+
+class _CommandPart(forms.Form):
+    command = forms.ChoiceField(
+        label=gettext_lazy("Command"),
+        choices=_commands,
+        help_text=gettext_lazy("From this host's catalogue of commands; its administrator adds."),
+    )
+
+    def reach(self) -> ReachInput:
+        return ReachInput("stdio", command=self.cleaned_data["command"])
+
+
+class UrlForm(_UrlPart, _NamedForm):
+    field_order = ["slug", "url", "credential", "headers", "title", "publish"]
+
+    def servers(self) -> list[RegistrationInput]:
+        return [self.named(self.reach())]
+
+
+class CommandForm(_CommandPart, _NamedForm):
+    field_order = ["slug", "command", "title", "publish"]
+
+    def servers(self) -> list[RegistrationInput]:
+        return [self.named(self.reach())]
+
+
+class PasteForm(forms.Form):
+    pasted = forms.CharField(
+        label=gettext_lazy("JSON"),
+        widget=forms.Textarea(attrs={"rows": 10, "class": "mono", "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "“mcpServers” of Claude, Cursor or Gemini, “servers” of VS Code, or a server.json."
+        ),
+    )
+
+    def clean_pasted(self) -> list[RegistrationInput]:
+        try:
+            found = pasting.read(self.cleaned_data["pasted"])
+        except pasting.PasteRefused as error:
+            raise forms.ValidationError(str(error)) from error
+        if problems := [f"{one.slug}: {one.problem}" for one in found if one.problem]:
+            raise forms.ValidationError(problems)
+        if len(found) > PASTED_MAX:
+            raise forms.ValidationError(_("Paste at most %d servers at once.") % PASTED_MAX)
+        return [
+            RegistrationInput(
+                one.slug, ReachInput("http", url=one.url, headers=one.headers), one.title
+            )
+            for one in found
+        ]
+
+    def servers(self) -> list[RegistrationInput]:
+        asked: list[RegistrationInput] = self.cleaned_data["pasted"]
+        return asked
+
+
+class MethodsForm(forms.Form):
+    methods = forms.CharField(
+        label=gettext_lazy("Methods of extensions"),
+        required=False,
+        widget=forms.Textarea(
+            attrs={"rows": 3, "class": "mono", "spellcheck": "false", "placeholder": "acme/search"}
+        ),
+        help_text=gettext_lazy("One a line. Each waits like a new tool until it is published."),
+    )
+
+    def clean_methods(self) -> list[str]:
+        lines = map(str.strip, self.cleaned_data["methods"].splitlines())
+        try:
+            return extensions.checked(filter(None, lines))
+        except extensions.MethodRefused as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+WAYS: dict[str, type[UrlForm | CommandForm | PasteForm]] = {
+    "url": UrlForm,
+    "command": CommandForm,
+    "paste": PasteForm,
+}
+
+
+@page("registry.add_server", "GET", "HEAD", "POST")
+def register(request: ConsoleRequest) -> HttpResponse:
+    way = request.GET.get("by", "")
+    way = way if way in WAYS else "url"
+    form = WAYS[way](request.POST or None)
+    context: dict[str, Any] = {"section": "catalogue", "form": form, "way": way}
+    if way == "command" and not _commands():
+        context["no_commands"] = True
+    if request.method == "POST" and form.is_valid():
+        if "test" in request.POST:
+            context["looks"] = [_look(asked.slug, asked.reach) for asked in form.servers()]
+        elif made := _register(request, form):
+            return _made(made)
+    return _answer(request, "registry/register.html", context)
+
+
+@page("registry.change_server", "GET", "HEAD", "POST")
+def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    lists = "methods" in request.POST
+    posted = request.POST or None
+    form = _reach_form(server, None if lists else posted)
+    listed = {"methods": "\n".join(server.methods)}
+    methods = MethodsForm(posted if lists else None, initial=listed)
+    context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
+    context |= {"relays": Server.Relay.choices, "methods": methods}
+    if methods.is_valid():
+        _list_methods(request, server, methods)
+        return redirect("registry:review", slug)
+    if form.is_valid():
+        if "test" in request.POST:
+            context["looks"] = [_look(slug, form.reach())]
+        elif _reconnect(request, server, form):
+            return redirect("registry:review", slug)
+    return _answer(request, "registry/server_edit.html", context)
+
+
+def _reach_form(server: Server, posted: Any) -> _UrlPart | _CommandPart:
+    now = {"url": server.url, "command": server.command}
+    part = _UrlPart if server.transport == Server.Transport.HTTP else _CommandPart
+    return part(posted, initial=now)
+
+
+@page("registry.change_server", "POST")
+def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    enabled = request.POST.get("enabled") == "1"
+    services.set_enabled(server, enabled, by=request.user)
+    said = _("“%s” is on.") if enabled else _("“%s” is off: agents do not see its tools.")
+    messages.success(request, said % slug)
+    return redirect("registry:server", slug)
+
+
+@page("registry.change_server", "POST")
+def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    services.set_relays(server, request.POST.getlist("relay"), by=request.user)
+    messages.success(request, _("What “%s” may ask of agents is set.") % slug)
+    return redirect("registry:edit_server", slug)
+
+
+@page("registry.operate_server", "GET", "HEAD", "POST")
+def review(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """What the server offers and agents do not have yet."""
+    server = get_object_or_404(Server, slug=slug)
+    if request.method == "POST":
+        return _publish(request, server)
+    held = server.tools.for_catalogue().filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+    context = {
+        "section": "catalogue",
+        "server": server,
+        "tools": held.order_by("exposed_name"),
+        "items": server.items.waiting().for_list(),
+        "look": server.discoveries.first(),
+    }
+    return render(request, "registry/review.html", context)
+
+
+def _register(request: ConsoleRequest, form: UrlForm | CommandForm | PasteForm) -> list[Server]:
+    """None, with the reason at the form's field, unless all could be registered."""
+    try:
+        with transaction.atomic():
+            made = [
+                services.register(
+                    asked.slug,
+                    **asdict(asked.reach),
+                    title=asked.title,
+                    publish=asked.publish,
+                    owner=request.user,
+                    by=request.user,
+                )
+                for asked in form.servers()
+            ]
+    except CountersignError as error:
+        _complain(form, error)
+        return []
+    # Whoever registered it wants to read what it offers, now.
+    loop.discovery.run(discovery.look_at([server.pk for server in made]), timeout=90)
+    return made
+
+
+def _reconnect(request: ConsoleRequest, server: Server, form: _UrlPart | _CommandPart) -> bool:
+    given = asdict(form.reach())
+    given.pop("transport")
+    try:
+        services.set_connection(server, **given, by=request.user)
+    except CountersignError as error:
+        _complain(form, error)
+        return False
+    loop.discovery.run(discovery.look_at([server.pk]), timeout=90)
+    messages.success(request, _("“%s” is reached in the new way.") % server.slug)
+    return True
+
+
+def _list_methods(request: ConsoleRequest, server: Server, form: MethodsForm) -> None:
+    if services.set_methods(server, form.cleaned_data["methods"], by=request.user):
+        # What is new appears at a look, and whoever listed it wants to publish it now.
+        loop.discovery.run(discovery.look_at([server.pk]), timeout=90)
+    messages.success(request, _("What “%s” may be asked beyond MCP is set.") % server.slug)
+
+
+def _complain(form: forms.Form, error: CountersignError) -> None:
+    wanted = "url" if "url" in form.fields else "command"
+    if isinstance(error, NameRefused):
+        wanted = "slug"
+    elif isinstance(error, SecretRefused):
+        wanted = "headers" if form.cleaned_data.get("headers") else "credential"
+    form.add_error(wanted if wanted in form.fields else next(iter(form.fields)), str(error))
+
+
+def _made(made: list[Server]) -> HttpResponse:
+    if len(made) == 1:
+        return redirect("registry:review", made[0].slug)
+    return redirect("/catalogue/?state=unpublished")
+
+
+def _look(slug: str, reach: ReachInput) -> dict[str, Any]:
+    try:
+        reached = services.reached(**asdict(reach))
+        return {
+            "slug": slug,
+            "probed": loop.discovery.run(discovery.probe(slug, reached), timeout=60),
+        }
+    except CountersignError as error:
+        return {"slug": slug, "error": str(error)}
+
+
+def _publish(request: ConsoleRequest, server: Server) -> HttpResponse:
+    """What was on the page is what is published: each definition by its digest."""
+    tools, items = _reviewed(request, "digest-"), _reviewed(request, "item-")
+    only = request.POST.get("only", "")
+    if only:
+        tools = {pk: digest for pk, digest in tools.items() if only == str(pk)}
+        items = {pk: digest for pk, digest in items.items() if only == f"item-{pk}"}
+    before = _published(server)
+    for refusal in (
+        *services.publish_all(server, by=request.user, digests=tools),
+        *services.publish_items(server, by=request.user, digests=items),
+    ):
+        messages.error(request, refusal)
+    count = _published(server) - before
+    if count > 0:
+        messages.success(request, _("Published: %d. Agents get them now.") % count)
+    return redirect("registry:review", server.slug)
+
+
+def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:
+    """By row, the digest that was on the page."""
+    return {
+        int(name.removeprefix(prefix)): str(value)
+        for name, value in request.POST.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+    }
+
+
+def _published(server: Server) -> int:
+    tools = server.tools.filter(state=Tool.State.PUBLISHED).count()
+    return tools + server.items.filter(state=Item.State.PUBLISHED).count()
+
+
+def _answer(request: ConsoleRequest, whole: str, context: dict[str, Any]) -> HttpResponse:
+    part = "registry/probe.html"
+    return render(request, part if is_htmx(request) else whole, context)

@@ -1,0 +1,139 @@
+"""One tool's pages, as far as the registry knows of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.http import ConsoleRequest
+from core.http import page
+from registry import services
+from registry.models import Definition, Publication, Tag, Tool
+from registry.schemas import differences
+from registry.schemas.arguments import rows
+from registry.views.tool_pages import definition_of, frame
+
+
+class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Tool
+        fields = ["mode", "timeout_s", "safe_to_repeat", "confirmed_read_only", "repeats"]
+        labels = {
+            "mode": gettext_lazy("Runs"),
+            "timeout_s": gettext_lazy("Time limit in seconds"),
+            "safe_to_repeat": gettext_lazy("Safe to repeat"),
+            "confirmed_read_only": gettext_lazy("Read-only, confirmed"),
+            "repeats": gettext_lazy("The same call again within ten minutes"),
+        }
+        help_texts = {
+            "safe_to_repeat": gettext_lazy(
+                "Doing the same twice does no harm: lost calls are then tried again."
+            ),
+            "confirmed_read_only": gettext_lazy(
+                "Its server says that it is read-only, and you know that it changes nothing: a "
+                "cancelled call leaves nothing to find out."
+            ),
+            "repeats": gettext_lazy(
+                "Where it is not safe. In doubt: the agent may not know how the first one ended. "
+                "What is meant to be done again, agents can say so."
+            ),
+        }
+
+
+@page("registry.view_tool")
+def tool(request: HttpRequest, name: str) -> HttpResponse:
+    context = frame(name, "overview", request.GET.get("version", ""))
+    shown: Tool = context["tool"]
+    content: dict[str, Any] = context["definition"].content
+    context |= {
+        "arguments": rows(_schema(content, "inputSchema")),
+        "output": rows(_schema(content, "outputSchema")),
+        "tags": list(shown.tags.all()),
+        "all_tags": Tag.objects.all(),
+        "handling": HandlingForm(instance=shown),
+        "toolsets": shown.toolsets.all() | shown.server.toolsets.all(),
+    }
+    return render(request, "registry/tool.html", context)
+
+
+@page("registry.view_tool")
+def versions(request: HttpRequest, name: str) -> HttpResponse:
+    """All that the server ever said of it, and what changed from one to the next."""
+    context = frame(name, "versions")
+    shown: Tool = context["tool"]
+    after = definition_of(shown, request.GET.get("to", ""))
+    before = _before(shown, after, request.GET.get("from", ""))
+    context |= {
+        "versions": shown.definitions.defer("body"),
+        "before": before,
+        "after": after,
+        "changes": differences.changes(before.content, after.content) if before else [],
+        "lines": differences.lines(before.content, after.content) if before else [],
+        "publications": Publication.objects.filter(definition__tool=shown)
+        .select_related("definition", "person")
+        .defer("definition__body")[:20],
+    }
+    return render(request, "registry/tool_versions.html", context)
+
+
+@page("policies.view_rule")
+def policy(request: HttpRequest, name: str) -> HttpResponse:
+    return render(request, "registry/tool_policy.html", frame(name, "policy"))
+
+
+@page("registry.operate_server", "POST")
+def publish(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
+    try:
+        services.publish(shown, digest=request.POST.get("digest", ""), by=request.user)
+    except services.PublicationRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("“%s” is published: agents get it now.") % name)
+    return redirect("registry:tool", name)
+
+
+@page("registry.change_tool", "POST")
+def tag(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool, exposed_name=name)
+    words = re.split(r"[\s,]+", request.POST.get("tags", "").strip().lower())
+    try:
+        services.set_tags(shown, [word for word in words if word], by=request.user)
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
+    return redirect("registry:tool", name)
+
+
+@page("registry.operate_server", "POST")
+def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool, exposed_name=name)
+    form = HandlingForm(request.POST, instance=shown)
+    try:
+        if form.is_valid():
+            services.set_handling(shown, by=request.user, **form.cleaned_data)
+            messages.success(request, _("“%s” is handled as chosen.") % name)
+        else:
+            said = [str(error) for errors in form.errors.values() for error in errors]
+            messages.error(request, " ".join(said))
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
+    return redirect("registry:tool", name)
+
+
+def _before(shown: Tool, after: Definition, version: str) -> Definition | None:
+    """What to compare with: what is asked for, else the one before."""
+    if version:
+        return definition_of(shown, version)
+    return shown.definitions.filter(version__lt=after.version).first()
+
+
+def _schema(content: dict[str, Any], name: str) -> dict[str, Any]:
+    schema = content.get(name)
+    return schema if isinstance(schema, dict) else {}

@@ -1,0 +1,254 @@
+"""Toolsets: what is in them, who may use them, and how a client connects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Count, Model, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.http import ConsoleRequest
+from accounts.models import Agent
+from core.http import is_htmx, page
+from core.paging import paged
+from registry import services
+from registry.models import OwnTool, Server, Tool, Toolset
+from registry.publishing.override_service import tools_of
+from registry.views import client_snippets
+from registry.views.overrides import seen
+
+SHOWN = 200
+FOUND = 40
+
+
+class ToolsetForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Toolset
+        fields = ["slug", "title"]
+        labels = {"slug": gettext_lazy("Name"), "title": gettext_lazy("Title")}
+        help_texts = {
+            "slug": gettext_lazy("Letters, digits, - and _. It is the end of the address."),
+            "title": gettext_lazy("For people; may stay empty."),
+        }
+
+
+@page("registry.view_toolset")
+def toolsets(request: ConsoleRequest) -> HttpResponse:
+    shown = Toolset.objects.annotate(
+        servers_in=Count("servers", distinct=True),
+        tools_in=Count("tools", distinct=True),
+        agents_in=Count("agents", distinct=True),
+    )
+    context = {"section": "toolsets", "page": paged(shown, "slug", request.GET)}
+    return render(request, "registry/toolsets.html", context)
+
+
+@page("registry.add_toolset", "GET", "HEAD", "POST")
+def add_toolset(request: ConsoleRequest) -> HttpResponse:
+    form = ToolsetForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        made = services.create_toolset(**form.cleaned_data, by=request.user)
+        messages.success(request, _("“%s” is there. Choose what is in it.") % made)
+        return redirect("registry:toolset", made.slug)
+    return render(request, "registry/toolset_add.html", {"section": "toolsets", "form": form})
+
+
+@page("registry.view_toolset")
+def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
+    shown = get_object_or_404(Toolset, slug=slug)
+    may_change = request.user.has_perm("registry.change_toolset")
+    words = request.GET.get("q", "").strip()
+    context = {
+        "section": "toolsets",
+        "toolset": shown,
+        "endpoint": client_snippets.endpoint(shown),
+        "names": seen(shown, list(_offered(shown)[:SHOWN])),
+        "more": _offered(shown)[SHOWN : SHOWN + 1].exists(),
+        "prefix": max(client_snippets.PREFIXES.values(), key=len),
+        "servers": _marked(Server.objects.all(), shown.servers.all()),
+        "agents": _marked(Agent.objects.visible_to(request.user), shown.agents.all()),
+        "single": shown.tools.select_related("server").order_by("exposed_name"),
+        "own": [(own, own.value in shown.own_tools) for own in OwnTool],
+        "q": words,
+        "found": _by_server(_addable(shown, words)) if may_change and words else [],
+    }
+    return render(request, "registry/toolset.html", context)
+
+
+@page("registry.view_toolset")
+def connect(request: ConsoleRequest, slug: str) -> HttpResponse:
+    shown = get_object_or_404(Toolset, slug=slug)
+    context = {"section": "toolsets", "toolset": shown, **_connecting(shown)}
+    return render(request, "registry/connect.html", context)
+
+
+@page("registry.change_toolset", "POST")
+def set_title(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    services.set_title(changed, request.POST.get("title", "").strip()[:200], by=request.user)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_own_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    known = [name for name in request.POST.getlist("own") if name in OwnTool.values]
+    services.set_own_tools(changed, known, by=request.user)
+    messages.success(request, _("The tools for own calls of “%s” are as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_servers(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    wanted = Server.objects.filter(pk__in=_ids(request, "server"))
+    with transaction.atomic():
+        _change(
+            changed,
+            Server.objects.all(),
+            changed.servers.all(),
+            wanted,
+            services.add_server,
+            services.remove_server,
+            request,
+        )
+    messages.success(request, _("The servers of “%s” are as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_agents(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    visible = Agent.objects.visible_to(request.user)
+    wanted = visible.filter(pk__in=_ids(request, "agent"))
+    with transaction.atomic():
+        _change(
+            changed,
+            visible,
+            changed.agents.all(),
+            wanted,
+            services.assign,
+            services.unassign,
+            request,
+        )
+    messages.success(request, _("The agents of “%s” are as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+def _change(
+    changed: Toolset,
+    choices: QuerySet[Any],
+    now: QuerySet[Any],
+    wanted: QuerySet[Any],
+    join: Callable[..., None],
+    part: Callable[..., None],
+    request: ConsoleRequest,
+) -> None:
+    """Only what was offered to choose from is taken away."""
+    members, asked = set(now.values_list("pk", flat=True)), set(wanted.values_list("pk", flat=True))
+    for one in choices.filter(pk__in=asked - members):
+        join(changed, one, by=request.user)
+    for one in choices.filter(pk__in=members - asked):
+        part(changed, one, by=request.user)
+
+
+@page("registry.change_toolset", "POST")
+def add_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    with transaction.atomic():
+        for tool in Tool.objects.filter(pk__in=_ids(request, "tool")):
+            services.add_tool(changed, tool, by=request.user)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def remove_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    with transaction.atomic():
+        for tool in changed.tools.filter(pk__in=_ids(request, "tool")):
+            services.remove_tool(changed, tool, by=request.user)
+    return redirect("registry:toolset", slug)
+
+
+@page("", "GET", "HEAD", "POST")
+def agent_toolsets(request: ConsoleRequest, name: str) -> HttpResponse:
+    """What an agent's page shows of this app, and a page of its own without JavaScript."""
+    agent = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
+    if request.method == "POST":
+        return _set_toolsets(request, agent)
+    context = {
+        "section": "agents",
+        "agent": agent,
+        "toolsets": _marked(Toolset.objects.all(), Toolset.objects.filter(agents=agent)),
+    }
+    whole = "registry/agent_toolsets.html"
+    return render(request, f"{whole}#choice" if is_htmx(request) else whole, context)
+
+
+def _set_toolsets(request: ConsoleRequest, agent: Agent) -> HttpResponse:
+    if not request.user.has_perm("registry.change_toolset"):
+        raise PermissionDenied
+    wanted = _ids(request, "toolset")
+    with transaction.atomic():
+        for one in Toolset.objects.all():
+            verb = services.assign if one.pk in wanted else services.unassign
+            verb(one, agent, by=request.user)
+    messages.success(request, _("The toolsets of “%s” are as chosen.") % agent)
+    return redirect("accounts:agent", agent.name)
+
+
+@page("")
+def agent_connect(request: ConsoleRequest, name: str) -> HttpResponse:
+    agent = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
+    usable = list(Toolset.objects.filter(agents=agent))
+    context: dict[str, Any] = {"section": "agents", "agent": agent, "toolsets": usable}
+    if usable:
+        chosen = next((one for one in usable if one.slug == request.GET.get("toolset")), usable[0])
+        context |= {"toolset": chosen, **_connecting(chosen)}
+    whole = "registry/agent_connect.html"
+    return render(request, f"{whole}#how" if is_htmx(request) else whole, context)
+
+
+def _connecting(shown: Toolset) -> dict[str, Any]:
+    url = client_snippets.endpoint(shown)
+    return {
+        "endpoint": url,
+        "snippets": client_snippets.snippets(url),
+        "export": client_snippets.EXPORT,
+    }
+
+
+def _offered(shown: Toolset) -> QuerySet[Tool]:
+    """What agents are shown of it: published tools of servers that are on."""
+    published = tools_of(shown).filter(state=Tool.State.PUBLISHED, server__enabled=True)
+    return published.order_by("exposed_name")
+
+
+def _addable(shown: Toolset, words: str) -> QuerySet[Tool]:
+    fitting = Tool.objects.exclude(state=Tool.State.RETIRED).select_related("server")
+    for word in words.split():
+        fitting = fitting.filter(exposed_name__icontains=word)
+    fitting = fitting.exclude(server__in=shown.servers.all())
+    return fitting.exclude(pk__in=shown.tools.values("pk")).order_by("exposed_name")[:FOUND]
+
+
+def _by_server(tools: Iterable[Tool]) -> list[tuple[Server, list[Tool]]]:
+    return [(server, list(group)) for server, group in groupby(tools, key=lambda t: t.server)]
+
+
+def _marked(choices: QuerySet[Any], chosen: QuerySet[Any]) -> list[tuple[Model, bool]]:
+    members = set(chosen.values_list("pk", flat=True))
+    return [(one, one.pk in members) for one in choices]
+
+
+def _ids(request: ConsoleRequest, name: str) -> set[int]:
+    return {int(given) for given in request.POST.getlist(name) if given.isdecimal()}

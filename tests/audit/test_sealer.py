@@ -1,0 +1,271 @@
+"""Who may seal and sign: the sealer's role and process, and nobody else."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.utils import timezone
+
+from audit import signing
+from audit.live import check_live
+from audit.models import Checkpoint, Entry, Leaf, Signer
+from audit.sealing import Sealing
+from audit.services import SYSTEM, record
+from audit.verify import Broken, read_trusted
+from tests.database import Databases
+from tests.sealing import batch, seal, seal_all, sealer
+
+pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
+
+FORGED = [
+    "INSERT INTO audit_leaf (index, entry_id, salt, hash) VALUES (0, 1, '', '')",
+    "INSERT INTO audit_node (level, index, hash) VALUES (8, 0, '')",
+    "INSERT INTO audit_checkpoint (size, root, note) VALUES (0, '', '')",
+    "INSERT INTO audit_signer (public, first_size, from_secret) VALUES ('', 0, false)",
+    "INSERT INTO audit_line (entry_id, at, action, actor, agent, person, server, tool, definition,"
+    " effect, rule) VALUES (1, now(), '', '', '', '', '', '', '', '', '')",
+    "UPDATE audit_line SET actor = 'mallory'",
+    "DELETE FROM audit_line",
+    "DELETE FROM audit_signer",
+]
+NAMED = [("id", "-5"), ("at", "now() - interval '1 day'"), ("transaction", "'3'::xid8")]
+
+
+@pytest.fixture
+def forger(databases: Databases) -> Iterator[psycopg.Connection[Any]]:
+    with databases.superuser(os.environ) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield connection
+
+
+@pytest.mark.parametrize("statement", FORGED)
+def test_the_application_seals_nothing(statement: str) -> None:
+    with (
+        psycopg.connect(os.environ["DATABASE_URL"]) as app,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        app.execute(statement)
+
+
+@pytest.mark.parametrize(("column", "value"), NAMED)
+def test_the_application_gives_no_entry_a_place_or_time_of_its_choice(
+    column: str, value: str
+) -> None:
+    with (
+        psycopg.connect(os.environ["DATABASE_URL"]) as app,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        app.execute(
+            f"INSERT INTO audit_entry (action, actor_kind, actor, {column})"
+            f" VALUES ('note.made', 'system', 'x', {value})"
+        )
+
+
+def test_the_sealer_reads_entries_and_adds_to_what_is_sealed_and_that_is_all(
+    databases: Databases,
+) -> None:
+    with psycopg.connect(databases.seal_url(os.environ)) as seal_role:
+        rows = seal_role.execute(
+            "SELECT c.relname, p FROM pg_class c CROSS JOIN unnest(ARRAY['SELECT', 'INSERT',"
+            " 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) p"
+            " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v', 'm', 'p')"
+            " AND (has_table_privilege(c.oid, p) OR p IN ('SELECT', 'INSERT', 'UPDATE')"
+            " AND has_any_column_privilege(c.oid, p))"
+        ).fetchall()
+
+    sealed = {"audit_leaf", "audit_node", "audit_checkpoint", "audit_signer", "audit_line"}
+    reads = {(f"audit_{name}", "SELECT") for name in ("entry", "origin", "rollback")} | {
+        (table, "SELECT") for table in sealed
+    }
+    assert set(rows) == reads | {(table, "INSERT") for table in sealed}
+
+
+def test_without_the_key_file_nothing_is_signed(settings: Any) -> None:
+    settings.SEAL_KEY_FILE = None
+    record("note.made", actor=SYSTEM)
+
+    with pytest.raises(signing.CannotSign, match="Only the sealer signs"):
+        seal()
+    assert not Leaf.objects.exists()
+    assert not Checkpoint.objects.exists()
+
+
+def test_what_is_not_sealed_in_time_is_wrong(forger: psycopg.Connection[Any]) -> None:
+    record("note.made", actor=SYSTEM)
+    assert check_live().wrong == []
+    for late in (timezone.now() - timedelta(seconds=61), timezone.now() + timedelta(hours=1)):
+        forger.execute("UPDATE audit_entry SET at = %s", [late])
+        (said,) = check_live().wrong
+        assert "is not sealed" in said
+    seal_all()
+
+
+def test_an_entry_below_all_ids_is_never_sealed_and_always_found(
+    forger: psycopg.Connection[Any],
+) -> None:
+    forger.execute(
+        "INSERT INTO audit_entry (id, at, action, actor_kind, actor)"
+        " VALUES (-7, now() - interval '1 day', 'approval.voted', 'person', 'alice')"
+    )
+    record("note.made", actor=SYSTEM)
+
+    assert seal_all() == 1
+    assert ["Entry -7 of" in sentence for sentence in check_live().wrong] == [True]
+
+
+def test_leaves_that_no_checkpoint_signed_are_outside_the_tree(
+    forger: psycopg.Connection[Any],
+) -> None:
+    for _ in range(2):
+        record("note.made", actor=SYSTEM)
+    seal_all()
+    forger.execute("UPDATE audit_entry SET id = id + 1000")
+    forger.execute("UPDATE audit_leaf SET entry_id = entry_id + 1000, index = index")
+    forger.execute(
+        "INSERT INTO audit_leaf SELECT 2, entry_id + 1, salt, hash FROM audit_leaf WHERE index = 1"
+    )
+
+    assert "Leaves 2 to 2 are outside the tree: no checkpoint signed them." in check_live().wrong
+
+
+def test_what_comes_a_minute_late_is_named(forger: psycopg.Connection[Any]) -> None:
+    """And what came within a transaction's time is not."""
+    for seconds, wrong in ((59, 0), (61, 1)):
+        entry = record("note.made", actor=SYSTEM)
+        seal()
+        record("note.made", actor=SYSTEM)
+        newest = Entry.objects.order_by("-id")[0]
+        forger.execute(
+            "UPDATE audit_entry SET at = %s - %s WHERE id = %s",
+            [Entry.objects.get(pk=entry.pk).at, timedelta(seconds=seconds), newest.pk],
+        )
+        seal()
+        named = [said for said in check_live().wrong if f"Entry {newest.pk} says" in said]
+        assert len(named) == wrong
+
+
+def test_a_clock_that_went_back_is_named_and_accuses_nobody(
+    forger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from audit import sealing
+
+    began = timezone.now()
+    for hours in (2, 0, 0):
+        entry = record("note.made", actor=SYSTEM)
+        at = began + timedelta(hours=hours)
+        forger.execute("UPDATE audit_entry SET at = %s WHERE id = %s", [at, entry.pk])
+        horizon = sealing._horizon()
+        monkeypatch.setattr(sealing, "_horizon", lambda h=horizon, at=at: replace(h, now=at))
+        seal()
+        monkeypatch.undo()
+
+    found = check_live()
+    assert found.wrong == []
+    (note,) = found.notes
+    assert "The clock went back from" in note
+    assert "at leaf 1" in note
+
+
+def test_another_key_than_the_record_knows_signs_nothing(settings: Any, tmp_path: Path) -> None:
+    record("note.made", actor=SYSTEM)
+    seal()
+    settings.SEAL_KEY_FILE = tmp_path / "other"
+    record("note.made", actor=SYSTEM)
+
+    with pytest.raises(signing.CannotSign, match=r"is not in .*/other: put it back"):
+        seal()
+    signing.write_key(settings.SEAL_KEY_FILE)
+    with pytest.raises(signing.CannotSign, match="put the right file there"):
+        seal()
+    assert Signer.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "owner"])
+def test_a_record_that_workers_sealed_goes_on_with_the_sealers_own_key(
+    forger: psycopg.Connection[Any],
+) -> None:
+    record("note.made", actor=SYSTEM)
+    seal()
+    old = signing.key_from_secret()
+    checkpoint = Checkpoint.objects.get()
+    from audit.bodies import moment
+    from audit.verify import checkpoint_text
+
+    text = checkpoint_text(old.key, checkpoint.size, bytes(checkpoint.root), moment(checkpoint.at))
+    forger.execute("DELETE FROM audit_signer")
+    forger.execute("UPDATE audit_checkpoint SET note = %s", [f"{text}\n{old.sign(text)}"])
+
+    signing.adopt_old_key()
+    record("note.made", actor=SYSTEM)
+    seal()
+
+    assert check_live().wrong == []
+    first, second = signing.keys()
+    assert (first.key, first.until) == (old.key, 1)
+    assert second.key == signing.public_key() != old.key
+
+
+def test_another_key_signs_from_now_on_and_the_old_one_proves_what_it_signed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, settings: Any
+) -> None:
+    settings.SEAL_KEY_FILE = tmp_path / "seal" / "key"
+    running = Sealing()
+    record("note.made", actor=SYSTEM)
+    assert batch(running) == 1
+    before = signing.public_key()
+
+    with sealer():
+        call_command("audit_rotate_key")
+
+    first, second = signing.keys()
+    assert (first.key, first.until) == (before, 1)
+    assert second.key == signing.read_key(settings.SEAL_KEY_FILE).key != before
+    assert capsys.readouterr().out.splitlines()[1:] == [str(first), str(second)]
+    record("note.made", actor=SYSTEM)
+    # Also by the process that ran all the while.
+    assert batch(running) == 1
+    assert check_live().wrong == []
+    assert read_trusted(Checkpoint.objects.latest("pk").note, [second]).size == 2
+    # The old key, stolen, proves nothing that came after.
+    with pytest.raises(Broken, match="not signed"):
+        read_trusted(Checkpoint.objects.latest("pk").note, [first])
+
+
+def test_a_rotation_that_broke_off_is_finished(tmp_path: Path, settings: Any) -> None:
+    settings.SEAL_KEY_FILE = tmp_path / "key"
+    record("note.made", actor=SYSTEM)
+    seal()
+    with sealer(), transaction.atomic():
+        signing.rotate(1)
+        # Killed after the commit, before the file was replaced.
+        connection.run_on_commit.clear()
+    assert (tmp_path / "key.next").exists()
+
+    record("note.made", actor=SYSTEM)
+    assert seal() == 1
+
+    assert not (tmp_path / "key.next").exists()
+    assert check_live().wrong == []
+
+
+def test_a_lost_key_is_replaced_by_a_command(tmp_path: Path, settings: Any) -> None:
+    settings.SEAL_KEY_FILE = tmp_path / "key"
+    record("note.made", actor=SYSTEM)
+    seal()
+    settings.SEAL_KEY_FILE.unlink()
+    record("note.made", actor=SYSTEM)
+    with pytest.raises(signing.CannotSign, match="audit_rotate_key"):
+        seal()
+
+    with sealer():
+        call_command("audit_rotate_key")
+
+    assert seal() == 1
+    assert check_live().wrong == []

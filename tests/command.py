@@ -1,0 +1,96 @@
+"""`manage.py test`: which tests run together, which are repeated, and what is said of them."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from tests.browser import whole
+from tests.outcomes import DIRECTORY, ONLY, Phase, phases_in
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKERS = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+LONG, PROOF = "--long", "--proof"
+SOME_FAILED, NONE_RAN = 1, 5
+# More than so many did not fail by bad luck, and repeating them takes long.
+MOST_REPEATED = 40
+SLOWEST = 10
+
+
+def run_tests(arguments: Sequence[str]) -> int:
+    """The exit code: 0 if everything passed, at once or when it was repeated."""
+    chosen = [argument for argument in arguments if argument not in (LONG, PROOF)]
+    if chosen and len(chosen) == len(arguments):
+        return run_pytest(chosen, {})
+    with tempfile.TemporaryDirectory(prefix="countersign-tests-") as name:
+        home = Path(name)
+        # Before `--long` another command may have run the other browser tests, and says where it
+        # wrote what they used.
+        used = Path(os.environ.get(whole.DIRECTORY) or home)
+        first, controls = home / "first", {whole.DIRECTORY: str(used)}
+        codes = {
+            run_pytest([*stage, *chosen], {**controls, DIRECTORY: str(first)})
+            for stage in stages(arguments, is_continued=any(used.glob("finished-*")))
+        }
+        phases = list(phases_in(first))
+        failed = {phase.test for phase in phases if phase.failed}
+        failed_twice = repeat(failed, home, controls)
+    report(phases, failed, failed_twice)
+    is_broken = codes - {0, SOME_FAILED, NONE_RAN} or codes == {NONE_RAN}
+    is_unexplained = SOME_FAILED in codes and not failed
+    return int(bool(is_broken or is_unexplained or failed_twice))
+
+
+def stages(arguments: Sequence[str], *, is_continued: bool) -> list[list[str]]:
+    """What shares the machine's cores, and then what kills or counts on its time."""
+    if PROOF in arguments:
+        return [["-m", "proof"]]
+    if LONG not in arguments:
+        return [[*WORKERS, "-m", "not long and not proof"]]
+    # What no browser test used of a page is known when all of them have run.
+    wanted = "long" if is_continued else "(long or browser)"
+    return [
+        [*WORKERS, "-m", f"{wanted} and not alone and not proof"],
+        ["-m", f"{wanted} and alone and not proof"],
+    ]
+
+
+def repeat(failed: Collection[str], home: Path, environment: dict[str, str]) -> set[str]:
+    """Those that fail again when they run by themselves."""
+    if not failed or len(failed) > MOST_REPEATED:
+        return set(failed)
+    say("", f"Once more, one after the other: what failed ({len(failed)})")
+    only, second = home / "only", home / "second"
+    only.write_text("\n".join(failed))
+    files = sorted({test.partition("::")[0] for test in failed})
+    code = run_pytest(files, {**environment, DIRECTORY: str(second), ONLY: str(only)})
+    phases = list(phases_in(second))
+    if code not in (0, SOME_FAILED):
+        return set(failed)
+    passed = {phase.test for phase in phases} - {phase.test for phase in phases if phase.failed}
+    return set(failed) - passed
+
+
+def report(phases: Sequence[Phase], failed: set[str], failed_twice: set[str]) -> None:
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for phase in phases:
+        seconds[phase.test] += phase.seconds
+    slowest = sorted(seconds, key=lambda test: -seconds[test])[:SLOWEST]
+    say("", f"The {SLOWEST} slowest of {len(seconds)}:")
+    say(*(f"{seconds[test]:7.1f} s  {test}" for test in slowest))
+    say(*(f"FLAKY {test}" for test in sorted(failed - failed_twice)))
+    say(*(f"FAILED {test}" for test in sorted(failed_twice)))
+
+
+def run_pytest(arguments: Sequence[str], environment: dict[str, str]) -> int:
+    command = [sys.executable, "-m", "pytest", *arguments]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        print(line, flush=True)  # noqa: T201

@@ -1,0 +1,111 @@
+"""`backup` and `restore` on a database that somebody else runs, as an installation with services of
+its own has it. tests/faults/test_restore.py has them beside a running `up`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from config import archive, pgtools
+from config.pgtools import NoProgram
+from tests.config.up import ROOT, bare_environment
+from tests.database import Databases
+
+Manage = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def urls(databases: Databases) -> Iterator[dict[str, str]]:
+    made = databases.clone()
+    yield made
+    databases.drop(made)
+
+
+@pytest.fixture
+def manage(urls: dict[str, str], tmp_path: Path) -> Manage:
+    env = bare_environment() | urls | {"COUNTERSIGN_DATA": str(tmp_path / "data")}
+    # The host's owner, who restores, can read what the sealer signs with.
+    env["COUNTERSIGN_SEAL_KEY_FILE"] = str(tmp_path / "data" / "seal" / "key")
+    (tmp_path / "data").mkdir()
+
+    def run(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "manage.py", *argv],
+            cwd=ROOT,
+            env={**env, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_a_backup_is_put_back_and_declared(
+    manage: Manage, urls: dict[str, str], tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.tar"
+    # Two entries: one in the backup, one that is dropped.
+    assert manage("pause").stdout == "Paused.\n"
+    # As the sealer does within a second, so that the backup knows its key.
+    sealed = manage("audit_seal", DATABASE_URL=urls["DATABASE_OWNER_URL"])
+    assert sealed.stdout == "1 entries sealed.\n", sealed.stderr
+    done = manage("backup", str(backup))
+    assert done.returncode == 0, done.stderr
+    assert backup.stat().st_mode & 0o777 == 0o600
+    assert {"secret.key", archive.DATABASE} <= archive.read(backup)["members"].keys()
+    assert manage("resume").stdout == "Calls are sent again.\n"
+
+    # The application's role, say, on any host.
+    with psycopg.connect(urls["DATABASE_URL"]):
+        refused = manage("restore", str(backup))
+    assert "is not paused" in refused.stderr
+    done = manage("restore", str(backup))
+
+    assert done.returncode == 0, done.stderr
+    assert "0 pending and 0 other open calls were closed" in done.stdout
+    assert "Restored: entries 1 to 1 dropped, by " in done.stdout
+    verified = manage("audit_verify")
+    assert (verified.returncode, "Restored: entries 1 to 1" in verified.stderr) == (3, True)
+    (kept,) = (tmp_path / "data" / "backups").iterdir()
+    assert archive.read(kept)["record"]["leaves"] == 2
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        assert link.execute("SELECT max(number) FROM audit_origin").fetchone() == (2,)
+        assert link.execute("SELECT action FROM audit_entry ORDER BY id").fetchall() == [
+            ("pause.began",),
+            ("record.restored",),
+        ]
+
+
+def test_into_the_record_of_another_installation_nothing_is_restored(
+    manage: Manage, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.tar"
+    manage("pause")
+    assert manage("backup", str(backup)).returncode == 0
+
+    again = manage("backup", str(backup))
+    assert "choose another name" in again.stderr
+
+    refused = manage("restore", str(backup), COUNTERSIGN_SECRET_KEY="another" * 9)
+
+    assert "the record of another installation" in refused.stderr
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(NoProgram, match="PostgreSQL 12, and pg_dump 12 is not to be found"):
+        pgtools.find("pg_dump", 12)
+
+
+def test_a_password_stays_off_the_list_of_processes() -> None:
+    found = pgtools._environment("postgresql://me:s3cret@/it?host=/run/pg&port=5433")
+
+    assert (found["PGPASSWORD"], found["PGUSER"], found["PGDATABASE"]) == ("s3cret", "me", "it")
+    assert found["PGHOST"] == "/run/pg"
+    assert "DATABASE_URL" not in found or found["DATABASE_URL"] == os.environ.get("DATABASE_URL")

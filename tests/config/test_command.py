@@ -1,0 +1,91 @@
+"""`manage.py test` repeats what failed, and says how that went."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import command
+from tests.database import ROOT
+
+SETTINGS = """[pytest]
+addopts = -p tests.outcomes --strict-markers
+markers =
+    long: l
+    proof: p
+"""
+TESTS = """from pathlib import Path
+
+import pytest
+
+
+def test_passes():
+    pass
+
+
+def test_fails_at_first():
+    mark = Path(__file__).with_name("mark")
+    again = mark.exists()
+    mark.touch()
+    assert again
+
+
+@pytest.fixture
+def broken():
+    yield
+    raise OSError
+
+
+def test_cannot_be_cleaned_up_after(broken):
+    pass
+
+
+@pytest.mark.long
+def test_takes_long():
+    pass
+"""
+Said = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Said:
+    """Runs the tests above, and returns the exit code and the closing lines."""
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_some.py").write_text(TESTS)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORKERS", ("-p", "no:cacheprovider"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("DJANGO_SETTINGS_MODULE", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+    def said(*arguments: str) -> tuple[int, list[str]]:
+        code = command.run_tests(arguments)
+        _, _, end = capfd.readouterr().out.rpartition("slowest of")
+        return code, [line for line in end.splitlines() if line.startswith(("FLAKY", "FAILED"))]
+
+    return said
+
+
+def test_what_fails_once_is_named_flaky_and_what_fails_twice_fails(said: Said) -> None:
+    assert said() == (
+        1,
+        [
+            "FLAKY test_some.py::test_fails_at_first",
+            "FAILED test_some.py::test_cannot_be_cleaned_up_after",
+        ],
+    )
+
+
+def test_what_is_only_flaky_does_not_fail(tmp_path: Path, said: Said) -> None:
+    file = tmp_path / "test_some.py"
+    file.write_text(file.read_text().replace("raise OSError", "pass"))
+
+    assert said() == (0, ["FLAKY test_some.py::test_fails_at_first"])
+
+
+def test_what_cannot_be_collected_fails(tmp_path: Path, said: Said) -> None:
+    (tmp_path / "test_other.py").write_text("import no_such_module")
+
+    assert said()[0] == 1

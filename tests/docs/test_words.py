@@ -1,0 +1,68 @@
+"""One name for one thing, and states worded in one table."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from approvals.models import Approval
+from calls.record.states import State
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "accounts", "approvals", "audit", "calls", "config", "core", "gateway", "policies", "registry",
+)  # fmt: skip
+# Django finds these by their names.
+FRAMEWORK = re.compile(r"^(Command|Migration|\w+Config)$")
+# A bare participle, adverb or pronoun says nothing of what is inside.
+BARE = re.compile(
+    r"""(?x)^(
+    again|alike|aside|asides|asked|asking|asks|beside|carried|come|cut|done|earlier|ears|
+    fallen|fitted|found|given|gone|granting|hands|heard|hearing|held|here|it|kept|known|
+    late|leave|left|listed|looks|made|opening|other|reached|reading|repeated|room|running|
+    said|same|seen|sent|shown|silence|standing|stepping|supposing|taken|talk|talks|told|
+    trying|turned|turns|unheard|used|usual|waiting|way|ways|wording|written
+    )$"""
+)
+
+
+def sources() -> list[Path]:
+    found = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for path in found if "migrations" not in path.parts)
+
+
+def classes(path: Path) -> list[str]:
+    body = ast.parse(path.read_text()).body
+    names = [node.name for node in body if isinstance(node, ast.ClassDef)]
+    return [name for name in names if not FRAMEWORK.match(name)]
+
+
+def test_no_two_classes_share_a_name() -> None:
+    places = defaultdict(list)
+    for path in sources():
+        for name in classes(path):
+            places[name].append(str(path.relative_to(ROOT)))
+
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_no_class_and_no_module_is_named_by_a_bare_word() -> None:
+    # `running` in calls is a state of calls; as a folder it holds what runs them.
+    modules = [path for path in sources() if BARE.match(path.stem)]
+    named = [
+        (path, name) for path in sources() for name in classes(path) if BARE.match(name.lower())
+    ]
+
+    assert (modules, named) == ([], [])
+
+
+def test_states_are_worded_in_one_table_only() -> None:
+    """Templates take the word from the state itself (calls/templatetags/call_states.py)."""
+    labels = {str(state.label) for state in State} | {str(s.label) for s in Approval.State}
+    quoted = re.compile(r"{%\s*translate\s+\"([^\"]+)\"\s*%}")
+    pages = sorted((ROOT / "templates" / "ui").glob("state*.html"))
+
+    assert pages
+    assert [
+        word for page in pages for word in quoted.findall(page.read_text()) if word in labels
+    ] == []

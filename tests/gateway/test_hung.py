@@ -1,0 +1,290 @@
+"""A database or a broker that hangs: it takes what it is told, and says nothing."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import aiohttp
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from accounts.models import User
+from approvals.models import Vote
+from calls.models import Call
+from calls.record.states import State
+from policies.models import Effect
+from registry.models import Tool, Toolset
+from tests.faults.proxy import BrokerWire, DatabaseWire
+from tests.gateway.agent import TASKS, Agent
+from tests.gateway.conftest import Play, add_rule, until
+from tests.gateway.test_rest import Rest
+from tests.processes import Stack
+from tests.upstreams.recorder import Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# Longer than any of our own deadlines, and shorter than what hung before there were any.
+PROMPTLY_S = 6.0
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[tuple[DatabaseWire, BrokerWire]]:
+    with (
+        DatabaseWire(os.environ["DATABASE_URL"]) as database,
+        BrokerWire(os.environ["REDIS_URL"]) as broker,
+    ):
+        yield database, broker
+
+
+@pytest.fixture
+def database(wires: tuple[DatabaseWire, BrokerWire]) -> Iterator[DatabaseWire]:
+    yield wires[0]
+    wires[0].let_go()
+
+
+@pytest.fixture
+def broker(wires: tuple[DatabaseWire, BrokerWire]) -> Iterator[BrokerWire]:
+    yield wires[1]
+    wires[1].let_go()
+
+
+@pytest.fixture(scope="module")
+def house(
+    tmp_path_factory: pytest.TempPathFactory, wires: tuple[DatabaseWire, BrokerWire]
+) -> Iterator[Stack]:
+    """Processes whose database and broker may be made to hang; the test's own do not, nor does
+    the worker's database."""
+    with Stack(tmp_path_factory.mktemp("hung")) as stack:
+        stack.env |= {"REDIS_URL": wires[1].url, "COUNTERSIGN_DATABASE_SILENT_S": "0.5"}
+        assert stack.worker
+        stack.env |= {"DATABASE_URL": wires[0].url}
+        yield stack
+
+
+@pytest.fixture
+def agent(play: Play, house: Stack, toolset: Toolset) -> Agent:
+    assert house.agents
+    return play(at_stack=house, capabilities=TASKS)
+
+
+def in_background(tool: str) -> None:
+    Tool.objects.filter(name=tool).update(mode=Tool.Mode.BACKGROUND)
+
+
+async def test_while_the_database_hangs_agents_are_refused_and_nothing_is_sent(
+    agent: Agent, database: DatabaseWire, upstream: Recorder
+) -> None:
+    assert (await agent.call("rec.echo", {"text": "before"})).text == "before"
+    upstream.received.clear()
+
+    database.hold()
+    async with asyncio.timeout(PROMPTLY_S):
+        texts = [str(n) for n in range(8)]
+        replies = await asyncio.gather(*(agent.call("rec.echo", {"text": t}) for t in texts))
+
+    assert {reply.status for reply in replies} == {503}
+    assert {reply.headers["Retry-After"] for reply in replies} == {"1"}
+    database.let_go()
+
+    async def answers() -> bool:
+        return (await agent.call("rec.echo", {"text": "after"})).status == 200
+
+    await until(answers)
+    assert {call.arguments for call in upstream.calls} == {b'{"text": "after"}'}
+
+
+async def test_it_is_unwell_as_long_as_the_database_hangs(
+    house: Stack, database: DatabaseWire, http: aiohttp.ClientSession
+) -> None:
+    assert house.web
+    assert house.agents
+    database.hold()
+
+    async with asyncio.timeout(PROMPTLY_S):
+        for url in (house.web_url, house.agents_url):
+            # What was known a moment ago is still true.
+            await until(partial(is_unwell, http, url))
+    database.let_go()
+
+    for url in (house.web_url, house.agents_url):
+        await until(partial(is_well, http, url))
+
+
+async def is_unwell(http: aiohttp.ClientSession, url: str) -> bool:
+    async with http.get(f"{url}/healthz") as response:
+        return response.status == 503
+
+
+async def is_well(http: aiohttp.ClientSession, url: str) -> bool:
+    async with http.get(f"{url}/healthz") as response:
+        return response.status == 200
+
+
+async def test_a_long_call_whose_record_comes_too_late_is_never_sent(
+    agent: Agent, database: DatabaseWire, upstream: Recorder
+) -> None:
+    await sync_to_async(in_background)("echo")
+    await agent.ask("tools/list")
+    database.once_said(b"too late", then=database.hold_answers)
+    async with asyncio.timeout(PROMPTLY_S):
+        reply = await agent.call("rec.echo", {"text": "too late"})
+    assert reply.status == 503
+
+    async def waits() -> bool:
+        return await Call.objects.aexists()
+
+    await until(waits)
+    database.let_go()
+
+    async def ended() -> Call | None:
+        return await Call.objects.filter(finished_at__isnull=False).afirst()
+
+    assert (await until(ended)).executed == "no"
+    assert upstream.calls == []
+
+
+async def test_a_broker_that_hangs_holds_up_no_call(
+    agent: Agent, broker: BrokerWire, upstream: Recorder
+) -> None:
+    await sync_to_async(in_background)("echo")
+    await agent.ask("tools/list")
+
+    broker.hold()
+    async with asyncio.timeout(PROMPTLY_S):
+        # More than there are threads to wait in.
+        texts = [str(n) for n in range(12)]
+        replies = await asyncio.gather(*(agent.call("rec.echo", {"text": t}) for t in texts))
+    assert {reply.result["resultType"] for reply in replies} == {"task"}
+
+    async def all_done() -> bool:
+        return await Call.objects.filter(state=State.SUCCEEDED).acount() == len(texts)
+
+    await until(all_done)
+    assert len(upstream.calls) == len(texts)
+    broker.let_go()
+
+
+@pytest.fixture
+def rest(house: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_token: str) -> Rest:
+    assert house.web
+    return Rest(http, house.web_url, scout_token)
+
+
+@pytest.fixture(params=["hold", "cut"])
+def goes_away(request: pytest.FixtureRequest, database: DatabaseWire) -> Callable[[], None]:
+    """Hangs, or is gone."""
+    leave: Callable[[], None] = getattr(database, request.param)
+    return leave
+
+
+async def test_rest_says_of_a_call_that_was_sent_that_it_is_recorded(
+    rest: Rest, goes_away: Callable[[], None], upstream: Recorder
+) -> None:
+    async with asyncio.timeout(2 * PROMPTLY_S):
+        asking = asyncio.create_task(rest.call("rec.hang", wait=3))
+
+        async def was_sent() -> bool:
+            return bool(upstream.calls)
+
+        await until(was_sent)
+        goes_away()
+        reply = await asking
+
+    assert reply.status == 503
+    assert reply.headers["Content-Type"] == "application/problem+json"
+    problem = json.loads(reply.body)
+    assert problem["recorded"] == "yes"
+    assert problem["call"] == str((await Call.objects.aget()).pk)
+    assert problem["look"] == f"/api/calls/{problem['call']}"
+    assert "is recorded" in problem["detail"]
+    upstream.release()
+
+
+async def test_rest_names_the_call_that_it_cannot_show(
+    rest: Rest, goes_away: Callable[[], None]
+) -> None:
+    call_id = json.loads((await rest.call("rec.echo", {"text": "x"})).body)["id"]
+
+    goes_away()
+    async with asyncio.timeout(2 * PROMPTLY_S):
+        shown = await rest.get(f"calls/{call_id}")
+        cancelled = await rest.send("POST", f"calls/{call_id}/cancel")
+        made = await rest.call("rec.echo", {"text": "y"})
+
+    assert {reply.status for reply in (shown, cancelled, made)} == {503}
+    assert {json.loads(reply.body)["call"] for reply in (shown, cancelled)} == {call_id}
+    assert json.loads(made.body)["status"] == 503
+
+
+@dataclass
+class Person:
+    """A browser in which somebody is signed in."""
+
+    http: aiohttp.ClientSession
+    url: str
+    session: str
+
+    async def press(self, path: str, *, htmx: bool = False, **fields: str) -> tuple[int, str]:
+        cookies = {"sessionid": self.session, "csrftoken": "c" * 32}
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+        headers |= {"HX-Request": "true"} if htmx else {}
+        data = {**fields, "csrfmiddlewaretoken": "c" * 32}
+        address = f"{self.url}{path}"
+        async with self.http.post(
+            address, data=data, headers=headers, allow_redirects=False
+        ) as response:
+            return response.status, await response.text()
+
+
+@pytest.fixture
+def approver(house: Stack, http: aiohttp.ClientSession, alice: User) -> Person:
+    assert house.web
+    client = Client()
+    client.force_login(alice)
+    return Person(http, house.web_url, client.cookies["sessionid"].value)
+
+
+@pytest.fixture
+async def held(agent: Agent) -> Call:
+    await sync_to_async(add_rule)(Effect.ASK, "erase")
+    await until(lambda: is_held(agent))
+    return await Call.objects.aget(state=State.HELD)
+
+
+async def is_held(agent: Agent) -> bool:
+    await agent.call("rec.erase")
+    return await Call.objects.filter(state=State.HELD).aexists()
+
+
+VOTE = b'INSERT INTO "approvals_vote"'
+# What the vote's request says last, and what is known then.
+MOMENTS = {
+    "before": ([b"FOR UPDATE"], "was not recorded", 0),
+    "committing": ([VOTE, b"COMMIT"], "is not known", 1),
+    "after": ([VOTE, b"COMMIT", b"SELECT"], "is recorded", 1),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("htmx", [False, pytest.param(True, marks=pytest.mark.long)])
+async def test_whoever_votes_is_told_what_is_known_of_the_vote(
+    approver: Person,
+    held: Call,
+    database: DatabaseWire,
+    goes_away: Callable[[], None],
+    moment: str,
+    htmx: bool,
+) -> None:
+    said, sentence, votes = MOMENTS[moment]
+    database.once_said(*said, then=goes_away)
+    async with asyncio.timeout(2 * PROMPTLY_S):
+        path = f"/queue/{held.pk}/approve/"
+        status, page = await approver.press(path, htmx=htmx, seen=held.call_digest)
+
+    assert status == 503
+    assert sentence in page
+    assert str(held.pk) in page
+    assert await Vote.objects.acount() == votes
