@@ -9,11 +9,14 @@ the host's own crash it may miss the last moments.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,19 @@ def read() -> KnownPosition:
 
 
 def note(position: KnownPosition) -> None:
-    """Only ever forward, whichever process of this host writes."""
+    """Only ever forward, whichever process of this host writes.
+
+    The call is taken by now and has to be sent: a host that cannot write loses this memory, and
+    says so, and no call becomes unknown by it.
+    """
+    try:
+        _path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(position)
+    except OSError as error:
+        log.error("%s: how far the database had come is not kept: %s", _path(), error.strerror)
+
+
+def _write(position: KnownPosition) -> None:
     file = os.open(_path(), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

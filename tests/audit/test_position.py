@@ -1,0 +1,36 @@
+"""What this host remembers of the database, when its disk does not take it."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from audit import position
+from audit.position import KnownPosition
+
+SEEN = KnownPosition("cluster/1", 700)
+
+
+@pytest.fixture(autouse=True)
+def data(settings: Any, tmp_path: Path) -> Path:
+    settings.DATA_DIR = tmp_path / "data"
+    return tmp_path / "data"
+
+
+def test_only_ever_forward(data: Path) -> None:
+    position.note(SEEN)
+    position.note(KnownPosition("cluster/1", 699))
+    assert position.read() == SEEN
+
+
+def test_a_full_disk_is_named_and_stops_no_call(
+    data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    position.note(SEEN)
+    assert f"{data}/position: how far the database had come is not kept: No space" in caplog.text
