@@ -22,6 +22,7 @@
   const due = new Map();
   const rangAt = new Map();
   const askedAt = new WeakMap();
+  const shownBefore = new WeakMap();
 
   function show(state) {
     if (!sign) return;
@@ -117,6 +118,13 @@
       const listens = `[hx-trigger*="live:${topic}"]`;
       if (at >= askedAt.get(detail.xhr) && (target.matches(listens) || target.querySelector(listens))) ring(topic);
     }
+  });
+
+  // The answer to the last letter typed may come after somebody unfolded what narrows.
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => shownBefore.set(detail.xhr, detail.target.cloneNode(true)));
+  document.body.addEventListener("htmx:afterSwap", ({ detail }) => {
+    const part = detail.target.id && document.getElementById(detail.target.id);
+    if (part) foldAlike(shownBefore.get(detail.xhr), part);
   });
 
   document.body.addEventListener("htmx:oobBeforeSwap", ({ target, detail }) => {

@@ -87,6 +87,19 @@ def test_on_a_telephone_one_searches_by_the_button_and_unfolds_what_narrows(
     expect(page).to_have_url(re.compile("risk=destroys"))
 
 
+def test_what_one_unfolded_stays_so_when_the_next_letter_is_answered(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice, viewport={"width": 360, "height": 780})
+    page.goto("/catalogue/")
+    page.get_by_text("Narrow by").click()
+    facet = page.get_by_role("navigation", name="Narrow by").locator(".facet > summary").first
+    expect(facet).to_be_visible()
+    page.get_by_role("searchbox", name="Search").fill("mail")
+    expect(page.locator("#found .rows .title")).to_have_text(["mailer.send_mail"])
+    expect(facet).to_be_visible()
+
+
 def test_versions_are_compared(alice: Page, office: Office) -> None:
     scenery.see(office.search.server, {**SEARCH, "description": "Finds other things."})
     alice.goto(f"/tools/{office.search.exposed_name}/")
