@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from tests.faults.house import House
-from tests.gateway.agent import MODERN, TASKS, Agent, Reply
+from tests.gateway.agent import MODERN, TASKS, Agent, NoSession, Reply
 
 # What a client may see of a process that dies under it.
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, json.JSONDecodeError, KeyError)
@@ -106,6 +106,8 @@ class Member:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self._run(errand)
+        except NoSession as refusal:
+            return told(refusal.reply)
         except BROKEN as error:
             return {"told": "nothing", "why": repr(error)[:80]}
 

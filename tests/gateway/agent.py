@@ -63,6 +63,14 @@ def data_of(block: str) -> list[str]:
     return [data for data in datas if data]
 
 
+class NoSession(AssertionError):
+    """The gateway began none; `reply` says why."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.body)
+        self.reply = reply
+
+
 @dataclass
 class Agent:
     """Speaks one revision; a legacy one opens its session when it first asks something."""
@@ -131,7 +139,8 @@ class Agent:
         }
         hello = {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}
         reply = await self.post(hello)
-        assert reply.status == 200, reply.body
+        if reply.status != 200:
+            raise NoSession(reply)
         self.session = reply.headers["Mcp-Session-Id"]
         ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         await self.post(ready, headers=self.headers(ready))
