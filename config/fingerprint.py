@@ -8,6 +8,8 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 MADE_OF = (
     "*/migrations/*.py",
+    "*/sql/*.sql",
+    "core/sql_files.py",
     "core/triggers.py",
     "core/management/commands/grant_app_role.py",
     "requirements/product.txt",

@@ -86,7 +86,8 @@ class RestoreRefused(Exception):
 
 def check_release(manifest: Mapping[str, Any]) -> None:
     """Raises Refused when a later release made it."""
-    known = MigrationLoader(None).disk_migrations
+    loaded = MigrationLoader(None).disk_migrations
+    known = {*loaded, *(name for migration in loaded.values() for name in migration.replaces)}
     later = [f"{app}.{name}" for app, name in manifest["migrations"] if (app, name) not in known]
     if later:
         raise RestoreRefused(

@@ -15,7 +15,8 @@ from pgtrigger import compiler
 
 SEARCH_PATH = "pg_catalog, public, pg_temp"
 
-# For functions that are there already; SQL of migrations. Extensions keep theirs.
+
+# Whoever made a function of ours: it looks where we say. Extensions keep theirs.
 FIX_SEARCH_PATHS = f"""
 DO $$
 DECLARE
@@ -126,15 +127,3 @@ def configuration(*columns: str) -> list[StrictTrigger]:
     update = pgtrigger.UpdateOf(*columns) if columns else pgtrigger.Update  # type: ignore[no-untyped-call]
     change = pgtrigger.Insert | pgtrigger.Delete | update
     return [Configuration(name="configuration", operation=change)]
-
-
-def watch_tables(*tables: str) -> list[tuple[str, str]]:
-    """(forwards, backwards) SQL for migrations: `Configuration` for many-to-many tables."""
-    return [
-        (
-            f"CREATE TRIGGER configuration AFTER INSERT OR UPDATE OR DELETE ON {table} "
-            "FOR EACH STATEMENT EXECUTE FUNCTION core_configuration_trigger()",
-            f"DROP TRIGGER configuration ON {table}",
-        )
-        for table in tables
-    ]

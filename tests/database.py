@@ -24,6 +24,17 @@ OWNER, APP = "countersign_test_owner", "countersign_test_app"
 SEAL = "countersign_test_seal"
 
 
+# In one process, which reads the product's code once.
+MIGRATED = """
+import django
+from django.core.management import call_command
+django.setup()
+call_command("migrate", database="owner", interactive=False, verbosity=0)
+call_command("grant_app_role")
+call_command("ensure_roles")
+"""
+
+
 class Databases:
     """Databases for tests on one PostgreSQL server, where `admin` is a superuser's URL."""
 
@@ -111,10 +122,8 @@ class Databases:
             "CREATE DATABASE {draft} OWNER {owner}",
         ):
             connection.execute(sql.SQL(statement).format(**names))
-        manage(["migrate", "--database", "owner", "--no-input", "-v", "0"], env=self._urls(draft))
-        manage(["grant_app_role"], env=self._urls(draft))
-        # As every installation has them. That they were made stands in no test's record.
-        manage(["ensure_roles"], env=self._urls(draft))
+        # Roles as every installation has them. That they were made stands in no test's record.
+        python("-c", MIGRATED, env=self._urls(draft))
         with self._connect(draft) as past:
             past.execute("SET session_replication_role = replica; DELETE FROM audit_entry")
         connection.execute(sql.SQL("ALTER DATABASE {draft} RENAME TO {template}").format(**names))
@@ -211,8 +220,12 @@ def _exists(
 
 def manage(arguments: list[str], *, env: Mapping[str, str]) -> str:
     """One of Django's commands in a process of its own."""
+    return python("-m", "django", *arguments, env=env)
+
+
+def python(*arguments: str, env: Mapping[str, str]) -> str:
     result = subprocess.run(
-        [sys.executable, "-m", "django", *arguments],
+        [sys.executable, *arguments],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", **env},
         cwd=ROOT,
         capture_output=True,

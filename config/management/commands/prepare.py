@@ -8,6 +8,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from accounts import single_person
@@ -16,6 +18,12 @@ from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
 from config.secret_check import check_secret
+
+TOO_OLD = (
+    "This database was last used by a release from before the migrations were joined, and one that "
+    "lacks some of them ({}). Start the last release that has them once, then this one: see "
+    "“Upgrading” in docs/operations.md."
+)
 
 
 class Command(BaseCommand):
@@ -32,6 +40,8 @@ class Command(BaseCommand):
         # What these say goes to the error output: ours is read by a program.
         if wrong := check_secret(settings.DATABASE_OWNER_URL, settings.SECRET_KEY):
             raise CommandError(wrong)
+        if lacking := lacks():
+            raise CommandError(TOO_OLD.format(lacking))
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
         call_command("ensure_roles", stdout=sys.stderr)
@@ -49,3 +59,14 @@ class Command(BaseCommand):
         note = sql.SQL("COMMENT ON TABLE django_migrations IS {}")
         with connections["owner"].cursor() as cursor:
             cursor.execute(note.format(sql.Literal(schema_fingerprint())))
+
+
+def lacks() -> str:
+    """The first of the joined migrations that is missing where others of them were made, or "".
+    Django itself would take such a database for a finished one."""
+    made = MigrationRecorder(connections["owner"]).applied_migrations()
+    joined = {
+        name for one in MigrationLoader(None).disk_migrations.values() for name in one.replaces
+    }
+    missing = sorted(joined - set(made)) if joined & set(made) else []
+    return ".".join(missing[0]) if missing else ""

@@ -1,0 +1,81 @@
+-- Who may decide on a call, and whose word is never taken. Code and triggers ask the same functions,
+-- so that they cannot disagree.
+
+CREATE FUNCTION approvals_may_decide(person bigint)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT COALESCE((
+        SELECT u.is_active AND (u.is_superuser OR EXISTS (
+            SELECT FROM auth_permission p
+            JOIN django_content_type t ON t.id = p.content_type_id AND t.app_label = 'approvals'
+            WHERE p.codename = 'decide_approval' AND (
+                p.id IN (SELECT up.permission_id FROM accounts_user_user_permissions up
+                         WHERE up.user_id = u.id)
+                OR p.id IN (SELECT gp.permission_id FROM auth_group_permissions gp
+                            JOIN accounts_user_groups ug ON ug.group_id = gp.group_id
+                            WHERE ug.user_id = u.id))))
+        FROM accounts_user u WHERE u.id = person), false)
+$$;
+
+-- Who has a part in a call: it is asked in their name, or by a means that they hold; or they
+-- edited what is sent. The strongest reason stands first.
+CREATE FUNCTION approvals_parties(call uuid)
+RETURNS TABLE (person_id bigint, why text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT c.person_id, 'person' FROM calls_call c WHERE c.id = call
+    UNION ALL
+    SELECT a.owner_id, 'owner' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
+    WHERE c.id = call
+    UNION ALL
+    SELECT a.created_by_id, 'creator' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
+    WHERE c.id = call AND a.created_by_id IS NOT NULL
+    UNION ALL
+    SELECT t.created_by_id, 'issuer' FROM calls_call c
+    JOIN accounts_agenttoken t ON t.id = c.token_id
+    WHERE c.id = call AND t.created_by_id IS NOT NULL
+    UNION ALL
+    SELECT r.person_id, 'asker' FROM calls_rerun r WHERE r.again_id = call
+    UNION ALL
+    SELECT m.person_id, 'editor' FROM calls_amendment m WHERE m.call_id = call
+$$;
+
+-- Accounts that these people let in, or that those did, and that nobody else has confirmed: the
+-- same person may be behind them.
+CREATE FUNCTION approvals_dependents(people bigint[])
+RETURNS TABLE (person_id bigint, inviter text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH RECURSIVE found (id, inviter) AS (
+        SELECT u.id, i.username::text FROM accounts_user u
+        JOIN accounts_user i ON i.id IN (u.invited_by_id, u.let_in_by_id) AND i.id = ANY(people)
+        WHERE u.unconfirmed_until > now()
+        UNION
+        SELECT u.id, f.inviter FROM accounts_user u
+        JOIN found f ON f.id IN (u.invited_by_id, u.let_in_by_id)
+        WHERE u.unconfirmed_until > now()
+    )
+    SELECT id, inviter FROM found
+$$;
+
+-- Single-person mode. Not only the row: the one who would decide has to be alone at this very
+-- moment.
+CREATE FUNCTION approvals_single_person()
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT CASE WHEN EXISTS (SELECT FROM accounts_singlepersonmode WHERE ended_at IS NULL)
+        THEN (SELECT count(*) FROM accounts_user u WHERE approvals_may_decide(u.id)) = 1
+        ELSE false END
+$$;
+
+-- Those whose word is never taken, with the reason.
+CREATE FUNCTION approvals_excluded(call uuid)
+RETURNS TABLE (person_id bigint, why text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH party AS MATERIALIZED (SELECT p.person_id, p.why FROM approvals_parties(call) p)
+    SELECT p.person_id, p.why FROM party p
+    -- Who edited it has no vote all the same: it can be refused, and asked for anew.
+    WHERE p.person_id IN (SELECT e.person_id FROM party e WHERE e.why = 'editor')
+        OR NOT approvals_single_person()
+    UNION ALL
+    SELECT d.person_id, 'invited:' || d.inviter
+    FROM approvals_dependents(ARRAY(SELECT p.person_id FROM party p)) d
+$$;

@@ -1,0 +1,26 @@
+-- Single-person mode is over for good as soon as a second person may decide, however that came: by a
+-- group, a right of their own, or by being let in.
+
+CREATE FUNCTION approvals_end_single_person()
+RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM accounts_singlepersonmode WHERE ended_at IS NULL) AND
+        (SELECT count(*) FROM accounts_user u WHERE approvals_may_decide(u.id)) > 1
+    THEN
+        UPDATE accounts_singlepersonmode SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
+        INSERT INTO audit_entry (action, actor_kind, actor, reason) VALUES (
+            'single_person_mode.ended', 'system', 'countersign',
+            'There is a second approver: from now on nobody decides alone on calls of their own.');
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE OF is_active, is_superuser
+ON accounts_user FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
+CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+ON accounts_user_groups FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
+CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+ON accounts_user_user_permissions FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
+CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+ON auth_group_permissions FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();

@@ -1,0 +1,16 @@
+from django.db import migrations
+
+from core.sql_files import run_file
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    replaces = [
+        ("core", "0001_initial"),
+        ("core", "0002_search_paths"),
+    ]
+
+    dependencies: list[tuple[str, str]] = []
+
+    operations = [run_file("core/sql/configuration.sql")]

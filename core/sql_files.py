@@ -1,0 +1,22 @@
+"""SQL of migrations, in files that an editor colours and a person reads."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+WATCH = """
+CREATE TRIGGER configuration AFTER INSERT OR UPDATE OR DELETE ON {table}
+FOR EACH STATEMENT EXECUTE FUNCTION core_configuration_trigger()
+"""
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run_file(name: str) -> migrations.RunSQL:
+    """All statements of a file, such as "core/sql/configuration.sql"; never taken back."""
+    return migrations.RunSQL((ROOT / name).read_text())
+
+
+def watched(*tables: str) -> list[migrations.RunSQL]:
+    """Their changes count as changes of configuration: for tables that have no model of their own,
+    such as many-to-many ones."""
+    return [migrations.RunSQL(WATCH.format(table=table)) for table in tables]
