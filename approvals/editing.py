@@ -75,7 +75,7 @@ def others(approval: Approval, editor: User) -> list[str]:
     """Who could approve what `editor` proposes; nobody where they are too few to decide."""
     # As the database will say once this person has edited too.
     never = {*eligibility.excluded_people(approval.call), editor.pk}
-    never |= eligibility.dependents([editor.pk])
+    never |= eligibility.same_hands([editor.pk])
     found: set[int] = set()
     for clause in clauses(stored(approval.thresholds)):
         able = _able(clause, never)

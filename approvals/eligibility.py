@@ -93,10 +93,12 @@ def parties(call: Call) -> dict[int, str]:
     return _sentences((person, why) for person, why in rows if why != "editor")
 
 
-def dependents(people: Collection[int]) -> set[int]:
-    """Accounts that may still be in these people's hands."""
-    rows = _asked("SELECT person_id, inviter FROM approvals_dependents(%s)", list(people))
-    return {person for person, _inviter in rows}
+def same_hands(people: Collection[int]) -> set[int]:
+    """Accounts that may still be in these people's hands, or these in theirs."""
+    given = list(people)
+    rows = _asked("SELECT person_id, inviter FROM approvals_dependents(%s)", given)
+    rows += _asked("SELECT person_id, invited FROM approvals_inviters(%s)", given)
+    return {person for person, _name in rows}
 
 
 def _asked(question: str, value: Any) -> list[tuple[int, str]]:
@@ -124,6 +126,12 @@ def _never(why: str) -> str:
             return _("You issued the token that asked for this: somebody else has to decide.")
         case "asker":
             return _("You asked for this call again: somebody else has to decide.")
+        case "let_in":
+            said = _(
+                "You let %(who)s in, who has a part in this call. Your word counts here once "
+                "somebody else has confirmed that account."
+            )
+            return said % {"who": name}
         case "invited":
             said = _(
                 "%(who)s let you in, and has a part in this call. Your word counts here once "

@@ -12,7 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run_file(name: str) -> migrations.RunSQL:
-    """All statements of a file, such as "core/sql/configuration.sql"; never taken back."""
+    """All statements of a file, such as "core/sql/configuration.sql"; never taken back.
+
+    A file of functions holds them as they are today: a change of one is made there, and a new
+    migration runs the file again.
+    """
     return migrations.RunSQL((ROOT / name).read_text())
 
 

@@ -2,7 +2,7 @@
 
 -- Is this person one of those that a threshold names? A rule that names a person means them by
 -- every name that they have or had: no name is used twice.
-CREATE FUNCTION approvals_is_from(person bigint, source text)
+CREATE OR REPLACE FUNCTION approvals_is_from(person bigint, source text)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT CASE
@@ -19,7 +19,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 $$;
 
 -- Do these two share a group that is no role, nor the one that a threshold names?
-CREATE FUNCTION approvals_same_team(one bigint, other bigint, source text)
+CREATE OR REPLACE FUNCTION approvals_same_team(one bigint, other bigint, source text)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT EXISTS (
@@ -31,7 +31,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 $$;
 
 -- The votes that stand and whose people may decide now, threshold by threshold.
-CREATE FUNCTION approvals_counted(call uuid, thresholds jsonb)
+CREATE OR REPLACE FUNCTION approvals_counted(call uuid, thresholds jsonb)
 RETURNS TABLE (place bigint, vote_id bigint, person_id bigint, approve boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     WITH standing AS MATERIALIZED (
@@ -58,7 +58,7 @@ $$;
 
 -- 'approved', 'denied' or '': of the clauses of thresholds, one from each rule that asks, every
 -- one has to be met, and a no that is met wins.
-CREATE FUNCTION approvals_decided(call uuid, thresholds jsonb)
+CREATE OR REPLACE FUNCTION approvals_decided(call uuid, thresholds jsonb)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     WITH met AS (
@@ -76,7 +76,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 $$;
 
 -- A call leaves people's hands only with their approval; one without any is caught at its claim.
-CREATE FUNCTION approvals_released()
+CREATE OR REPLACE FUNCTION approvals_released()
 RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -85,5 +85,5 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER approvals_released AFTER UPDATE ON calls_call FOR EACH ROW
+CREATE OR REPLACE TRIGGER approvals_released AFTER UPDATE ON calls_call FOR EACH ROW
 WHEN (OLD.state = 'held' AND NEW.state = 'approved') EXECUTE FUNCTION approvals_released();

@@ -1,7 +1,7 @@
 -- Who may decide on a call, and whose word is never taken. Code and triggers ask the same functions,
 -- so that they cannot disagree.
 
-CREATE FUNCTION approvals_may_decide(person bigint)
+CREATE OR REPLACE FUNCTION approvals_may_decide(person bigint)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT COALESCE((
@@ -17,31 +17,55 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
         FROM accounts_user u WHERE u.id = person), false)
 $$;
 
--- Who has a part in a call: it is asked in their name, or by a means that they hold; or they
--- edited what is sent. The strongest reason stands first.
-CREATE FUNCTION approvals_parties(call uuid)
+-- Who let these accounts in, or let those in who did, while nobody else has confirmed them: the same
+-- person may be behind them.
+CREATE OR REPLACE FUNCTION approvals_inviters(people bigint[])
+RETURNS TABLE (person_id bigint, invited text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH RECURSIVE found (id, invited) AS (
+        SELECT i.id, u.username::text FROM accounts_user u
+        JOIN accounts_user i ON i.id IN (u.invited_by_id, u.let_in_by_id)
+        WHERE u.id = ANY(people) AND u.unconfirmed_until > now()
+        UNION
+        SELECT i.id, f.invited FROM found f
+        JOIN accounts_user u ON u.id = f.id AND u.unconfirmed_until > now()
+        JOIN accounts_user i ON i.id IN (u.invited_by_id, u.let_in_by_id)
+    )
+    SELECT id, invited FROM found
+$$;
+
+-- Who has a part in a call: it is asked in their name, or by a means that they hold; or they edited
+-- what is sent; or they may still be behind the account of one of these ('let_in:' and its name).
+-- The strongest reason stands first.
+CREATE OR REPLACE FUNCTION approvals_parties(call uuid)
 RETURNS TABLE (person_id bigint, why text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT c.person_id, 'person' FROM calls_call c WHERE c.id = call
+    WITH direct (person_id, why) AS MATERIALIZED (
+        SELECT c.person_id, 'person' FROM calls_call c WHERE c.id = call
+        UNION ALL
+        SELECT a.owner_id, 'owner' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
+        WHERE c.id = call
+        UNION ALL
+        SELECT a.created_by_id, 'creator' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
+        WHERE c.id = call AND a.created_by_id IS NOT NULL
+        UNION ALL
+        SELECT t.created_by_id, 'issuer' FROM calls_call c
+        JOIN accounts_agenttoken t ON t.id = c.token_id
+        WHERE c.id = call AND t.created_by_id IS NOT NULL
+        UNION ALL
+        SELECT r.person_id, 'asker' FROM calls_rerun r WHERE r.again_id = call
+        UNION ALL
+        SELECT m.person_id, 'editor' FROM calls_amendment m WHERE m.call_id = call
+    )
+    SELECT d.person_id, d.why FROM direct d
     UNION ALL
-    SELECT a.owner_id, 'owner' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
-    WHERE c.id = call
-    UNION ALL
-    SELECT a.created_by_id, 'creator' FROM calls_call c JOIN accounts_agent a ON a.id = c.agent_id
-    WHERE c.id = call AND a.created_by_id IS NOT NULL
-    UNION ALL
-    SELECT t.created_by_id, 'issuer' FROM calls_call c
-    JOIN accounts_agenttoken t ON t.id = c.token_id
-    WHERE c.id = call AND t.created_by_id IS NOT NULL
-    UNION ALL
-    SELECT r.person_id, 'asker' FROM calls_rerun r WHERE r.again_id = call
-    UNION ALL
-    SELECT m.person_id, 'editor' FROM calls_amendment m WHERE m.call_id = call
+    SELECT i.person_id, 'let_in:' || i.invited
+    FROM approvals_inviters(ARRAY(SELECT d.person_id FROM direct d)) i
 $$;
 
 -- Accounts that these people let in, or that those did, and that nobody else has confirmed: the
 -- same person may be behind them.
-CREATE FUNCTION approvals_dependents(people bigint[])
+CREATE OR REPLACE FUNCTION approvals_dependents(people bigint[])
 RETURNS TABLE (person_id bigint, inviter text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     WITH RECURSIVE found (id, inviter) AS (
@@ -58,7 +82,7 @@ $$;
 
 -- Single-person mode. Not only the row: the one who would decide has to be alone at this very
 -- moment.
-CREATE FUNCTION approvals_single_person()
+CREATE OR REPLACE FUNCTION approvals_single_person()
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT CASE WHEN EXISTS (SELECT FROM accounts_singlepersonmode WHERE ended_at IS NULL)
@@ -66,8 +90,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
         ELSE false END
 $$;
 
--- Those whose word is never taken, with the reason.
-CREATE FUNCTION approvals_excluded(call uuid)
+-- Those whose word is never taken, with the reason. Two accounts that one person let in are taken for
+-- two people: in a young house one administrator lets everybody in. Cards show it.
+CREATE OR REPLACE FUNCTION approvals_excluded(call uuid)
 RETURNS TABLE (person_id bigint, why text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     WITH party AS MATERIALIZED (SELECT p.person_id, p.why FROM approvals_parties(call) p)
@@ -77,5 +102,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
         OR NOT approvals_single_person()
     UNION ALL
     SELECT d.person_id, 'invited:' || d.inviter
-    FROM approvals_dependents(ARRAY(SELECT p.person_id FROM party p)) d
+    FROM approvals_dependents(
+        ARRAY(SELECT p.person_id FROM party p WHERE p.why NOT LIKE 'let_in:%')) d
 $$;

@@ -1,7 +1,7 @@
 -- Single-person mode is over for good as soon as a second person may decide, however that came: by a
 -- group, a right of their own, or by being let in.
 
-CREATE FUNCTION approvals_end_single_person()
+CREATE OR REPLACE FUNCTION approvals_end_single_person()
 RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -16,11 +16,11 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE OF is_active, is_superuser
+CREATE OR REPLACE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE OF is_active, is_superuser
 ON accounts_user FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
-CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+CREATE OR REPLACE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
 ON accounts_user_groups FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
-CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+CREATE OR REPLACE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
 ON accounts_user_user_permissions FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();
-CREATE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
+CREATE OR REPLACE TRIGGER approvals_end_single_person AFTER INSERT OR UPDATE
 ON auth_group_permissions FOR EACH STATEMENT EXECUTE FUNCTION approvals_end_single_person();

@@ -152,6 +152,12 @@ def confirmed_by_a_puppet(scene: Scene) -> tuple[Client, UUID]:
     return theirs, held
 
 
+def second_account_asks(scene: Scene) -> tuple[Client, UUID]:
+    theirs = scene.invited("puppet", Role.OPERATOR)
+    puppet = Scene(User.objects.get(username="puppet"), theirs, scene.send_mail, scene.bob)
+    return scene.client, scene.held(puppet.agent())
+
+
 def edited(scene: Scene) -> tuple[Client, UUID]:
     held = scene.held(Agent.objects.get(name="scout"))
     change(scene.client, held, subject="Minutes of Wednesday")
@@ -208,6 +214,7 @@ REFUSED: dict[str, tuple[Way, str]] = {
     "second account, by one's own invitation": (second_account, "pat let you in"),
     "second account of a second account": (third_account, "pat let you in"),
     "second account, confirmed by another": (confirmed_by_a_puppet, "pat let you in"),
+    "second account, which asks": (second_account_asks, "You let puppet in"),
     "second account of an editor": (edited_by_the_inviter, "pat let you in"),
 }
 
