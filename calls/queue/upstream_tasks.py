@@ -64,7 +64,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         call_id=call.pk,
         fence=fence,
         tool=tool,
-        arguments=bytes(call.arguments),
+        arguments=call.to_send,
         background=True,
         doubtful=True,
         upstream_task=call.upstream_task,

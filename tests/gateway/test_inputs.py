@@ -11,12 +11,18 @@ from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
 from accounts.models import User
+from accounts.roles import Role
+from approvals import editing
+from approvals import services as approvals
+from approvals.editing import Edit
+from approvals.models import Approval
 from audit.models import Entry
 from calls.models import Input
 from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
+from tests.console import scenery
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply, data_of
 from tests.gateway.conftest import AddRule, Play, forget_agreements, the_call, until
 from tests.processes import Stack
@@ -367,6 +373,34 @@ async def test_a_call_that_waits_for_its_agent_outlives_whoever_ran_it(
     assert (call.state, call.executed) == (State.SUCCEEDED, "yes")
     taken = Entry.objects.filter(call_id=call.pk, action="call.taken_over")
     assert await taken.acount() == 2
+
+
+async def test_whoever_goes_on_with_an_edited_call_sends_what_was_approved(
+    play: Play, mortal: Stack, upstream: Asking, rule: AddRule, alice: User
+) -> None:
+    await rule(Effect.ASK, "twice")
+    agent = play(at_stack=mortal, capabilities=FORMS)
+    held = await agent.call("rec.twice", {"x": 1})
+    await edit_and_approve(b'{"x":2}', by=alice)
+    asked = await agent.call(
+        "rec.twice", {"x": 1}, requestState=held.result["requestState"], inputResponses={}
+    )
+
+    mortal.worker.restart()
+    more = await agent.call("rec.twice", {"x": 1}, **again(asked))
+    await agent.call("rec.twice", {"x": 1}, **again(more))
+
+    assert [r.message["params"]["arguments"] for r in upstream.calls] == [{"x": 2}] * 3
+
+
+@sync_to_async
+def edit_and_approve(arguments: bytes, *, by: User) -> None:
+    """By one person, and approved by another."""
+    approval = Approval.objects.for_queue().get()
+    seen = Edit(seen_digest=approval.call.call_digest, arguments=arguments)
+    editing.edit(approval, seen, by=scenery.person("carol", Role.APPROVER))
+    approval = Approval.objects.for_queue().get()
+    approvals.vote(approval, by=by, approve=True, seen_digest=approval.call.call_digest)
 
 
 async def test_a_server_that_holds_its_request_has_lost_it(
