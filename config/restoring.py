@@ -186,6 +186,7 @@ def replace_database(path: Path) -> None:
 def migrate() -> None:
     subprocess.run(
         [sys.executable, "-m", "django", "prepare", "--only-migrate"],
+        cwd=settings.BASE_DIR,
         env=app_environment(),
         check=True,
     )

@@ -36,8 +36,9 @@ def manage(urls: dict[str, str], tmp_path: Path) -> Manage:
 
     def run(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "manage.py", *argv],
-            cwd=ROOT,
+            [sys.executable, str(ROOT / "manage.py"), *argv],
+            # From wherever its host's owner stands.
+            cwd=tmp_path,
             env={**env, **more},
             capture_output=True,
             text=True,
