@@ -37,6 +37,15 @@ WORTH = 4
 
 # A transaction that is not answered by then is given up, and asked for on another connection.
 ANSWER_S = 5.0
+NAME = "countersign journal"
+
+# A backend that was stopped does, once it goes on, what it had been told before, however long ago
+# that was; told to end meanwhile, it ends first. Its number may be a younger one's by then.
+END_BACKENDS = f"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = ANY(%s) AND usename = current_user AND application_name = '{NAME}'
+  AND backend_start < clock_timestamp() - interval '{ANSWER_S - 1} s'
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +116,8 @@ class GroupCommit:
         # Those that wait no longer than so.
         self._hurried: set[_Unit] = set()
         self._timer: asyncio.TimerHandle | None = None
+        # Backends that did not answer, and may yet do what they were told.
+        self._given_up: list[int] = []
         # The last attempt found no database.
         self.is_away = False
 
@@ -253,7 +264,7 @@ class GroupCommit:
                 sheets.setdefault(statement, []).append(line.json)
         ordered = sorted(sheets, key=lambda statement: statement.order)
         rows_of = [(s.sql, b"[%b]" % b",".join(sheets[s])) for s in ordered]
-        answers = await _answered(pipeline, rows_of)
+        answers = await self._answered(pipeline, rows_of)
         return {
             (statement, str(row[0])): row
             for statement, rows in zip(ordered, answers, strict=True)
@@ -268,21 +279,27 @@ class GroupCommit:
                 self._conninfo,
                 autocommit=True,
                 client_encoding="utf8",
-                application_name="countersign journal",
+                application_name=NAME,
                 options=PLANS,
                 **KEEPALIVE,
             )
+            await self._end_backends(connection)
             lane.pipeline = Pipeline(connection)
         return lane.pipeline
 
+    async def _end_backends(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Before what they did not answer is asked for again."""
+        if numbers := self._given_up:
+            await connection.execute(END_BACKENDS, [numbers])
+            self._given_up = [number for number in self._given_up if number not in numbers]
 
-async def _answered(pipeline: Pipeline, sheets: Prepared) -> list[list[Row]]:
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            return await pipeline.transact(sheets)
-    except TimeoutError:
-        pipeline.give_up()
-        raise psycopg.OperationalError("the database does not answer") from None
+    async def _answered(self, pipeline: Pipeline, sheets: Prepared) -> list[list[Row]]:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await pipeline.transact(sheets)
+        except TimeoutError:
+            self._given_up.append(pipeline.give_up())
+            raise psycopg.OperationalError("the database does not answer") from None
 
 
 def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:

@@ -62,10 +62,12 @@ class Pipeline:
                 raise errors.error_from_result(result)
         return [_rows(result) for result in results[len(unprepared) :]]
 
-    def give_up(self) -> None:
-        """Whatever comes of it now, nobody reads it."""
+    def give_up(self) -> int:
+        """Whatever comes of it now, nobody reads it. Returns the backend's process number."""
+        number = self._link.backend_pid
         self._deaf()
         self._link.finish()
+        return number
 
     async def aclose(self) -> None:
         self._deaf()

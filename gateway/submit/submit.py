@@ -54,8 +54,9 @@ PAUSES_S = (0.0, 0.05, 0.2, 0.5)
 UNCONFIRMED_S = 30
 NEVER_S = 10 * 365 * 86400.0
 CONFIRM_S = 1.0
-# How often a record that came too late is looked for: it comes once the database is back.
-TAKE_BACK_S = (1.0, 4.0, 15.0)
+# How often a record that came too late is looked for: it comes once the database is back, and is
+# found before its lease is over.
+TAKE_BACK_S = (0.0, 1.0, 4.0, *[15.0] * 40)
 
 
 class KeyTaken(Exception):
@@ -368,11 +369,11 @@ def _take_back(runtime: Runtime, line: dict[str, Any]) -> None:
 
 async def _taking_back(journal: GroupCommit, line: dict[str, Any]) -> None:
     for pause_s in TAKE_BACK_S:
+        # It may be written by a connection that was given up, and later than we look.
+        await asyncio.sleep(pause_s)
         (moved,) = await journal.write((MOVE, line), within=None)
         if moved is not None:
             return
-        # It may be written by a connection that was given up, and later than this.
-        await asyncio.sleep(pause_s)
 
 
 def _not_sent(call_request: CallRequest, why: str) -> dict[str, Any]:

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import aiohttp
+import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
@@ -18,6 +21,7 @@ from calls.models import Call
 from calls.record.states import State
 from policies.models import Effect
 from registry.models import Tool, Toolset
+from tests.database import Databases
 from tests.faults.proxy import BrokerWire, DatabaseWire
 from tests.gateway.agent import TASKS, Agent
 from tests.gateway.conftest import Play, add_rule, until
@@ -143,6 +147,46 @@ async def test_a_long_call_whose_record_comes_too_late_is_never_sent(
         return await Call.objects.filter(finished_at__isnull=False).afirst()
 
     assert (await until(ended)).executed == "no"
+    assert upstream.calls == []
+
+
+def backends(connection: psycopg.Connection[Any]) -> set[int]:
+    found = connection.execute(
+        "SELECT pid FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'countersign journal'"
+    )
+    return {pid for (pid,) in found}
+
+
+async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_told(
+    play: Play, own_stack: Stack, databases: Databases, upstream: Recorder
+) -> None:
+    """Each process is stopped by itself, and the server takes new connections all the while."""
+    assert own_stack.agents
+    agent = play(at_stack=own_stack)
+    await agent.call("rec.echo", {"text": "before"})
+    before = await Call.objects.acount()
+    upstream.received.clear()
+    with databases.superuser(os.environ) as connection:
+        stopped = backends(connection)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            assert (await agent.call("rec.echo", {"text": "late"})).status == 503
+
+            async def is_given_up() -> bool:
+                return bool(backends(connection) - stopped)
+
+            await until(is_given_up)
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+
+        async def are_gone() -> bool:
+            return not backends(connection) & stopped
+
+        await until(are_gone)
+    assert await Call.objects.acount() == before
     assert upstream.calls == []
 
 
