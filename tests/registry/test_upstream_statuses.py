@@ -190,6 +190,15 @@ async def test_a_session_that_ended_by_its_revisions_word_is_opened_again(
     assert resent == ["2: The server had ended its session (HTTP 404)."]
 
 
+async def test_a_404_with_the_very_answer_was_taken(upstreams: Upstreams) -> None:
+    acting = Acting(404, reply)
+    async with serving(legacy(acting, session="s")) as server:
+        failed = await call_of(upstreams, server)
+
+    assert acting.acted == 1
+    assert isinstance(failed, OutcomeUnknown)
+
+
 async def test_it_is_sent_twice_at_most(upstreams: Upstreams) -> None:
     acting = Acting(404)
     async with serving(legacy(acting, session="s")) as server:

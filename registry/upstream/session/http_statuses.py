@@ -63,11 +63,12 @@ def _supported(bad: BadStatus, id_: int) -> list[Any] | None:
 
 
 def _is_answer(bad: BadStatus, id_: int) -> bool:
-    """Whether the server behind the transport answered this very request with its own error."""
+    """Whether the server behind the transport answered this very request, with its own error or,
+    against all sense, with a result: it took it."""
     message = bad.message
-    if message is None or not message.error:
+    if message is None:
         return False
-    if message.id is None:
+    if message.id is None and message.error:
         return bad.status == 400 and message.error["code"] in _MODERN_ERRORS
     return message.id == id_
 
