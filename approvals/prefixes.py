@@ -2,8 +2,8 @@
 
 A plain text begins with the prefix as written. What is a path or a URL, by its own look or the
 prefix's, is compared part by part, so that /data does not cover /database; and what two readers
-could take differently lies below nothing. Only a text that had several lines when it was approved
-may have some, and is no path.
+could take differently lies below nothing. Only where several lines were approved may there be
+several, and they are no path: neither the prefix nor the first of them looks like one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def is_below(given: str, prefix: str, *, approved: str) -> bool:
     """What is not surely below is for people. `approved`: the text that the prefix is of."""
     if not prefix:
         return False
-    if "\n" in approved:
-        return not text.hidden_count(given) and _begins(given, prefix)
+    if "\n" in approved.strip() and "\n" in given.strip():
+        return _is_text_below(given, prefix)
     try:
         _check_characters(given)
         if "://" in prefix:
@@ -46,6 +46,13 @@ def is_below(given: str, prefix: str, *, approved: str) -> bool:
     except _AmbiguousText:
         return False
     return _begins(given, prefix)
+
+
+def _is_text_below(given: str, prefix: str) -> bool:
+    """Of several lines. Programs that take only the first for a path are not let in by the rest."""
+    first = given.strip().partition("\n")[0]
+    is_plain = not (is_path(prefix) or is_path(first) or text.hidden_count(given))
+    return is_plain and _begins(given, prefix)
 
 
 def _begins(given: str, prefix: str) -> bool:

@@ -203,6 +203,22 @@ def test_a_text_of_lines_stays_one(value: str, holds: bool) -> None:
     assert below("# Minutes", value, "# Minutes\nof last week") is holds
 
 
+@pytest.mark.parametrize(
+    ("prefix", "approved", "value"),
+    [
+        ("https://example.org/", "https://example.org/v1\n", "https://example.org/../admin"),
+        ("https://example.org", "https://example.org\n", "https://example.org.evil/"),
+        ("/data/", "/data/x\n", "/data/../../etc/passwd"),
+        ("/data/", "/data/x\ny", "/data/../../etc/passwd\ny"),
+        ("report-", "report-x\ny", "report-/../../etc/passwd"),
+        ("report-", "report-x\ny", "report-/../../etc/passwd\ny"),
+        ("report-", "report-x\ny", "report-%2e%2e\ny"),
+    ],
+)
+def test_a_line_break_lets_no_path_out(prefix: str, approved: str, value: str) -> None:
+    assert not below(prefix, value, approved)
+
+
 @given(st.text(alphabet="/\\.%2eEfFcC5;x \uff0e\u2215", max_size=14))
 def test_nothing_covered_ever_leaves(rest: str) -> None:
     """By the eyes of a program that takes escapes out, folds letters and then walks the path."""
