@@ -24,6 +24,7 @@ from accounts.roles import Role, ensure_roles
 from audit.services import SYSTEM, record
 from core import seal
 from core.errors import CountersignError
+from core.text import lookalike_count
 
 MAX_DAYS = 90
 LINK_HOURS = 24
@@ -166,6 +167,11 @@ def why_not_named(name: str) -> str:
         return " ".join(error.messages)
     if not name or name != name.strip():
         return _("Give a name.")
+    if name != User.normalize_username(name):
+        said = _("Write “%s”, in usual letters: it is the same name for whoever signs in.")
+        return said % User.normalize_username(name)
+    if lookalike_count(name):
+        return _("“%s” mixes alphabets whose letters look alike. Write it in one of them.") % name
     if UsedName.objects.filter(name__iexact=name).exists():
         return _("“%s” is somebody's name already, or was: no name is used twice.") % name
     return ""

@@ -113,6 +113,22 @@ def test_a_rule_goes_on_meaning_the_person(
     assert claim(held, owner="here") is not None
 
 
+@pytest.mark.parametrize("name", ["\uff42\uff4f\uff42", "b\u043eb", "\u0430lice"])
+def test_nobody_is_called_what_looks_like_another(
+    as_ada: Client, alice: User, bob: User, name: str
+) -> None:
+    rename(as_ada, alice, name)
+
+    assert alice.username == "alice"
+
+
+@pytest.mark.parametrize("name", ["\u738b\u82b3", "\u043e\u043b\u044c\u0433\u0430", "jos\u00e9"])
+def test_names_of_other_alphabets_are_names(as_ada: Client, alice: User, name: str) -> None:
+    rename(as_ada, alice, name)
+
+    assert alice.username == name
+
+
 @pytest.mark.parametrize("name", ["", " ", "a b!", "x" * 151, "a\0b"])
 def test_a_name_that_cannot_be_is_refused(as_ada: Client, alice: User, name: str) -> None:
     rename(as_ada, alice, name)
