@@ -67,7 +67,9 @@ class SignIn(LoginView):
         return super().form_invalid(form)
 
     def _name(self) -> str:
-        return self.request.POST.get("username", "").strip()[:150]
+        """As the form reads it: full-width letters make no other name of it."""
+        name = self.request.POST.get("username", "")
+        return User.normalize_username(name).strip()[:150]
 
 
 @never_cache

@@ -88,6 +88,14 @@ def test_guessing_ends_and_is_written_down(quick: None, client: Client, anna: Us
     assert Entry.objects.filter(action="sign_in.limited").count() == 1
 
 
+def test_one_name_is_not_guessed_in_many_spellings(quick: None, client: Client, anna: User) -> None:
+    guess(client, attempts.OF_PAIR)
+
+    # Full-width letters, which signing in reads as plain ones.
+    assert guess(client, 1, "ａnna") == [429]
+    assert sign_in(client, username="annａ").status_code == 429
+
+
 def test_what_was_tried_is_forgotten(quick: None, client: Client, anna: User) -> None:
     guess(client, attempts.OF_PAIR + 3)
     Attempt.objects.update(at=timezone.now() - attempts.WINDOW)
