@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.conf import settings
@@ -126,8 +127,13 @@ def end_the_lost() -> None:
     lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime(), upstream_task="")
     sentence = _("Whoever ran the call stopped before saying how it ended.")
     outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
-    for call_id, fence, safe in lost.values_list("pk", "fence", "tool__safe_to_repeat")[:100]:
-        end = again(outcome, attempt=fence) if safe else outcome
+    known = lost.values_list("pk", "fence", "tool__safe_to_repeat", "cancel_asked_at")
+    for call_id, fence, safe, cancelled_at in known[:100]:
+        end = outcome
+        if safe:
+            # As for whoever runs it: what was cancelled is not tried again.
+            cancelled = replace(outcome, state=State.CANCELLED)
+            end = cancelled if cancelled_at else again(outcome, attempt=fence)
         _end(ended(call_id, fence, end, SYSTEM))
 
 

@@ -76,6 +76,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         revision=call.revision,
         session=client_options.session,
         trace=client_options.trace,
+        is_cancelled=call.cancel_asked_at is not None,
     )
 
 

@@ -91,6 +91,8 @@ class ExecutionRequest:
     session: str = ""
     # The trace that it belongs to, for its server to go on with.
     trace: Mapping[str, str] = field(default_factory=dict)
+    # Somebody asked for its end while nobody was there to hear it.
+    is_cancelled: bool = False
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
     claimed_at: float = field(default_factory=time.monotonic)
 
@@ -187,6 +189,8 @@ class Engine:
     ) -> Answer | None:
         """None: the call goes back to the queue, and a worker will try again."""
         flight = InFlightCall(execution_request.fence, asyncio.current_task())
+        if execution_request.is_cancelled:
+            flight.cancel.set()
         self.flights[execution_request.call_id] = flight
         try:
             outcome = await self._send(execution_request, flight, call_listener)

@@ -1,8 +1,11 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import Agent, User
@@ -10,6 +13,8 @@ from audit.models import Entry
 from audit.services import Actor
 from calls import services as calls_services
 from calls.models import Call
+from calls.queue.claiming import claim
+from calls.queue.upstream_tasks import take_over
 from calls.record.states import State
 from registry import services
 from registry.models import Tool, Toolset
@@ -223,3 +228,36 @@ async def test_another_agent_answers_nothing(
     await agent.ask("tasks/cancel", {"taskId": task})
     await ended(State.CANCELLED)
     assert upstream.answers == {}
+
+
+@pytest.mark.django_db
+def test_who_takes_it_over_knows_that_it_was_cancelled(
+    toolset: Toolset, scout: Agent, bob: User
+) -> None:
+    (call_id,) = rows.queue(scout, bob, "hang")
+    assert claim(call_id, owner="one") is not None
+    Call.objects.filter(pk=call_id).update(
+        upstream_task='{"round": 1, "asked": {}}', lease_until=timezone.now() - timedelta(hours=1)
+    )
+    calls_services.cancel(call_id, by=Actor("person", bob.pk, "bob"))
+
+    taken = take_over(owner="another")
+
+    assert taken is not None
+    assert taken.is_cancelled
+
+
+@pytest.mark.django_db
+def test_a_lost_call_that_was_cancelled_is_not_tried_again(
+    toolset: Toolset, scout: Agent, bob: User, settings: Any
+) -> None:
+    settings.LEASE_S = 0
+    Tool.objects.filter(name="hang").update(safe_to_repeat=True)
+    (call_id,) = rows.queue(scout, bob, "hang")
+    assert claim(call_id, owner="one") is not None
+    calls_services.cancel(call_id, by=Actor("person", bob.pk, "bob"))
+
+    calls_services.end_the_lost()
+
+    call = Call.objects.get(pk=call_id)
+    assert (call.state, call.executed) == (State.CANCELLED, "unknown")
