@@ -19,7 +19,8 @@ from core import text
 _SEPARATORS = re.compile(r"[/\\]")
 _REST_SEPARATORS = re.compile(r"[/\\&=;?#]")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_IS_PATH = re.compile(r"[/\\]|%(?:25)*(?:2f|5c|2e)", re.IGNORECASE)
+# Escapes of what is not ASCII too: some programs make a slash or a dot of them.
+_IS_PATH = re.compile(r"[/\\]|%(?:25)*(?:2f|5c|2e|u|[89a-f][0-9a-f])", re.IGNORECASE)
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
 # Signs that some code page, or some font, makes a slash, a backslash or a dot of.
 _NEARLY = frozenset("⁄∕⧸╱∖⧵﹨＼¥₩․‥…。｡．﹒")
