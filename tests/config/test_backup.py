@@ -84,6 +84,34 @@ def test_a_backup_is_put_back_and_declared(
         ]
 
 
+BROKEN_OFF = """
+from pathlib import Path
+from config import archive, restoring
+path = Path({path!r})
+restoring.note_present(archive.read(path))
+restoring.replace_database(path)
+"""
+
+
+@pytest.mark.long
+def test_a_restore_that_broke_off_is_ended_by_declaring_it(
+    manage: Manage, urls: dict[str, str], tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.tar"
+    manage("pause")
+    manage("audit_seal", DATABASE_URL=urls["DATABASE_OWNER_URL"])
+    assert manage("backup", str(backup)).returncode == 0
+    broken_off = manage("shell", "-v", "0", "-c", BROKEN_OFF.format(path=str(backup)))
+    assert broken_off.returncode == 0, broken_off.stderr
+
+    done = manage("restore", "--declare")
+
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        # What every process reads when it starts.
+        assert link.execute("SELECT count(*) FROM audit_secret").fetchone() == (1,)
+
+
 def test_into_the_record_of_another_installation_nothing_is_restored(
     manage: Manage, tmp_path: Path
 ) -> None:

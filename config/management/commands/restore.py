@@ -70,7 +70,6 @@ class Command(BaseCommand):
         with restoring.sealing_stopped():
             restoring.note_present(manifest)
             restoring.replace_database(path)
-        restoring.migrate()
         for sentence in restoring.put_files_back(path, manifest):
             self.stderr.write(sentence)
 
@@ -101,6 +100,8 @@ class Command(BaseCommand):
         self.stdout.write(f"What was there is kept in {path}.")
 
     def _declare(self, options: dict[str, Any]) -> None:
+        # A restore that broke off may have left it without grants, or with older tables.
+        restoring.migrate()
         anchors = restoring.anchors_of(options["anchor"])
         self.stdout.write(
             restoring.declare(anchors, by=host.actor(), without_anchor=options["without_anchor"])
