@@ -162,8 +162,46 @@ class Cleaner:
             connection.execute(_named("CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}", name))
         connection.execute(self._function())
 
+        self._furnished: dict[str, str] = {}
+
     def clean(self) -> None:
         self.connection.execute("SELECT pg_temp.clean()")
+
+    def knows(self, name: str) -> bool:
+        return name in self._furnished
+
+    def keep(self, name: str) -> None:
+        """What is there now beyond the template, but for the record, can be put back by `furnish`."""
+        steps: list[sql.Composable] = []
+        for table in (table for table in self.tables if not table.startswith("audit_")):
+            kept = f"furnished_{len(self._furnished)}_{table}"
+            names: dict[str, sql.Composable] = {"name": sql.Identifier(table)}
+            names |= {"kept": sql.Identifier(kept), "columns": self._columns(table)}
+            self.connection.execute(sql.SQL(KEEP).format(**names))
+            if table in self.filled:
+                base = sql.Identifier(f"kept_{table}")
+                self.connection.execute(sql.SQL(LESS).format(base=base, **names))
+            if self._has_rows(kept):
+                steps.append(sql.SQL(PUT_BACK).format(**names))
+        function = f"furnish_{len(self._furnished)}"
+        made = sql.SQL(FURNISH).format(
+            function=sql.Identifier(function), steps=sql.SQL("\n").join(steps)
+        )
+        self.connection.execute(made)
+        self._furnished[name] = function
+
+    def furnish(self, name: str) -> None:
+        function = sql.Identifier("pg_temp", self._furnished[name])
+        self.connection.execute(sql.SQL("SELECT {}()").format(function))
+
+    def _columns(self, table: str) -> sql.Composable:
+        """But for those that the database computes."""
+        rows = self.connection.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'public'"
+            " AND table_name = %s AND is_generated = 'NEVER' ORDER BY ordinal_position",
+            [table],
+        )
+        return sql.SQL(", ").join(sql.Identifier(column) for (column,) in rows)
 
     def _function(self) -> sql.Composed:
         """In the database, where it is one question, and planned once."""
@@ -200,6 +238,22 @@ THEN
   DELETE FROM public.{name};
   INSERT INTO public.{name} OVERRIDING SYSTEM VALUE TABLE {kept};
 END IF;
+"""
+KEEP: LiteralString = "CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}"
+LESS: LiteralString = """
+DELETE FROM {kept} k WHERE EXISTS (SELECT FROM {base} b WHERE b IS NOT DISTINCT FROM k)
+"""
+PUT_BACK: LiteralString = """
+INSERT INTO public.{name} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept};
+"""
+FURNISH: LiteralString = """
+CREATE FUNCTION pg_temp.{function}() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+{steps}
+UPDATE core_generation SET n = n + 1;
+NOTIFY countersign_changed;
+END
+$$
 """
 # Only ever counted up, or nobody's to change.
 KEPT = ("core_generation", "django_migrations")

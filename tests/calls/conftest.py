@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.calls.flaky import Flaky
-from tests.gateway.conftest import http, play, rule, toolset, upstream
+from tests.gateway.conftest import bob, furniture, http, play, rule, scout, toolset, upstream
 from tests.processes import Stack
 
-__all__ = ["http", "play", "rule", "toolset", "upstream"]
+__all__ = ["bob", "furniture", "http", "play", "rule", "scout", "toolset", "upstream"]
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from accounts import services as accounts
 from accounts.models import Agent as AgentRow
 from accounts.models import User
+from accounts.roles import Role
 from approvals import services as approvals
 from approvals.models import Approval
 from audit.services import SYSTEM
@@ -21,6 +22,8 @@ from policies.services import save_rule
 from registry import services
 from registry.discovery import discovery
 from registry.models import Server, Toolset
+from tests.conftest import person
+from tests.database import Cleaner
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.processes import Stack
 from tests.upstreams.library import Library
@@ -49,14 +52,46 @@ def upstream(running_recorder: Recorder) -> Recorder:
 
 
 @pytest.fixture
-def toolset(upstream: Recorder, scout: AgentRow, bob: User, transactional_db: None) -> Toolset:
-    """Everything that the recorder offers is allowed; what a test holds or denies, it says."""
+def furniture(upstream: Recorder, cleaner: Cleaner, transactional_db: None) -> None:
+    """Bob, scout and their toolset with what the recorder offers. The server is really asked for
+    the first test of a run; for others its rows are put back, and each process greets it anew."""
+    if cleaner.knows(upstream.url):
+        cleaner.furnish(upstream.url)
+        forget_agreements()
+    else:
+        _furnish(upstream)
+        cleaner.keep(upstream.url)
+    upstream.received.clear()
+
+
+def _furnish(upstream: Recorder) -> None:
+    bob = person("bob", Role.VIEWER)
     made = services.create_toolset("desk", by=bob)
-    services.assign(made, scout, by=bob)
+    services.assign(made, accounts.create_agent("scout", owner=bob, by=bob), by=bob)
     add_server("rec", made, upstream, by=bob)
     add_rule(Effect.ALLOW, "*", position=900)
-    upstream.received.clear()
-    return made
+
+
+@pytest.fixture
+def bob(request: pytest.FixtureRequest, db: None) -> User:
+    """Owns scout."""
+    if "toolset" not in request.fixturenames:
+        return person("bob", Role.VIEWER)
+    request.getfixturevalue("furniture")
+    return User.objects.get(username="bob")
+
+
+@pytest.fixture
+def scout(request: pytest.FixtureRequest, bob: User) -> AgentRow:
+    if "toolset" not in request.fixturenames:
+        return accounts.create_agent("scout", owner=bob, by=bob)
+    return AgentRow.objects.get(name="scout")
+
+
+@pytest.fixture
+def toolset(furniture: None) -> Toolset:
+    """Everything that the recorder offers is allowed; what a test holds or denies, it says."""
+    return Toolset.objects.get(slug="desk")
 
 
 def add_server(slug: str, toolset: Toolset, upstream: Recorder, *, by: User) -> None:
