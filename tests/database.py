@@ -171,7 +171,7 @@ class Cleaner:
         return name in self._furnished
 
     def keep(self, name: str) -> None:
-        """What is there now beyond the template, but for the record, can be put back by `furnish`."""
+        """What is there now beyond the template, but for the record, `furnish` puts back."""
         steps: list[sql.Composable] = []
         for table in (table for table in self.tables if not table.startswith("audit_")):
             kept = f"furnished_{len(self._furnished)}_{table}"
