@@ -16,8 +16,8 @@ from pgtrigger import compiler
 SEARCH_PATH = "pg_catalog, public, pg_temp"
 
 
-# Whoever made a function of ours: it looks where we say. Extensions keep theirs.
-FIX_SEARCH_PATHS = f"""
+# For functions of ours, whoever made them; extensions keep theirs as they are.
+EACH_FUNCTION = """
 DO $$
 DECLARE
     one regprocedure;
@@ -28,7 +28,8 @@ BEGIN
             SELECT FROM pg_depend d
             WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
     LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = {SEARCH_PATH}', one);
+        EXECUTE format('ALTER FUNCTION %s SET search_path = {search_path}', one);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO {role}', one);
     END LOOP;
 END $$
 """

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from psycopg import sql
 
-from core.triggers import FIX_SEARCH_PATHS
+from core.triggers import EACH_FUNCTION, SEARCH_PATH
 
 # What the sealer alone writes, each row once.
 SEALED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_signer", "audit_line")
@@ -63,7 +63,6 @@ GRANTS = """
 GRANT USAGE ON SCHEMA public TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role};
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {role};
 REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role};
 REVOKE INSERT, DELETE ON core_generation FROM {role};
 REVOKE INSERT ON audit_origin, audit_secret FROM {role};
@@ -90,8 +89,6 @@ class Command(BaseCommand):
         with connections["owner"].cursor() as cursor:
             cursor.execute("SELECT current_user")
             row = cursor.fetchone()
-            # Of functions that migrations made as SQL too, whoever wrote them.
-            cursor.execute(FIX_SEARCH_PATHS)
             if not role or (row and row[0] == role):
                 self.stdout.write("One role owns and uses this database: nothing to grant.")
                 return
@@ -99,6 +96,8 @@ class Command(BaseCommand):
             names = {"role": sql.Identifier(role), "database": database}
             cursor.execute(sql.SQL(DATABASE_RIGHTS).format(**names))
             cursor.execute(sql.SQL(GRANTS).format(**names))
+            path = sql.SQL(SEARCH_PATH)
+            cursor.execute(sql.SQL(EACH_FUNCTION).format(search_path=path, **names))
             self._warn_of_temporary_tables(cursor, role)
             for table in APPEND_ONLY:
                 self._revoke(cursor, "UPDATE, DELETE, TRUNCATE", table, role)
