@@ -2,11 +2,12 @@
 
 Whoever invites somebody holds the link that signs them in, and may use it alone. For a while
 (COUNTERSIGN_INVITE_DAYS) the new account therefore counts as its inviter's wherever two people are
-needed. The database asks the same where it counts votes (approvals_dependents in migrations of
-approvals).
+needed. The database asks the same where it counts votes (approvals_parties, approvals_dependents).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,19 +17,33 @@ from accounts.actors import AccountRefused, acting
 from accounts.models import User
 from audit.services import record
 
+# By id: of each account that nobody else has confirmed, who let it in.
+Guests = dict[int, set[int]]
+
+
+def guests(*, however_old: bool = False) -> Guests:
+    """Of the accounts that count as their inviter's; with `however_old`, of all that nobody
+    confirmed."""
+    since = {} if however_old else {"unconfirmed_until__gt": timezone.now()}
+    found = User.objects.filter(unconfirmed_until__isnull=False, **since)
+    rows = found.values_list("pk", "invited_by_id", "let_in_by_id")
+    return {pk: {one for one in by if one is not None} for pk, *by in rows}
+
+
+def behind(people: Iterable[int], known: Guests) -> set[int]:
+    """By id: who may still be behind these accounts, directly or by way of another one."""
+    found: set[int] = set()
+    todo = list(people)
+    while todo:
+        new = known.get(todo.pop(), set()) - found
+        found |= new
+        todo.extend(new)
+    return found
+
 
 def inviters(person: User) -> set[int]:
-    """By id: who else may still be behind this account, directly or by way of another one."""
-    found: set[int] = set()
-    todo = [person]
-    while todo:
-        one = todo.pop()
-        if one.is_confirmed:
-            continue
-        new = {pk for pk in (one.invited_by_id, one.let_in_by_id) if pk is not None} - found
-        found |= new
-        todo.extend(User.objects.filter(pk__in=new))
-    return found
+    """By id: who else may still be behind this account."""
+    return behind([person.pk], guests())
 
 
 def are_independent(one: User, other: User) -> bool:

@@ -16,6 +16,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 from zlib import crc32
 
+from accounts.independence import Guests, behind, guests
 from accounts.models import Agent, AgentToken, AgentTokenQuerySet
 from core import seal
 
@@ -42,8 +43,10 @@ class Bearer:
     person_name: str
     groups: frozenset[str]
     expires_at: float
-    # Who has a part in what this token asks for: the agent's owner and creator, the token's issuer.
+    # Who has a part in what this token asks for: the agent's owner and creator, the token's issuer;
+    # and who may still be behind their accounts (accounts/independence.py).
     parties: frozenset[int] = frozenset()
+    inviters: frozenset[int] = frozenset()
 
 
 def make() -> str:
@@ -100,11 +103,13 @@ def look_up(token: str) -> Bearer | None:
 
 def _lines(tokens: AgentTokenQuerySet) -> Iterable[tuple[Parts, Bearer]]:
     found = tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
-    return ((Parts(token.public_id, bytes(token.digest)), _bearer(token)) for token in found)
+    known = guests()
+    return ((Parts(token.public_id, bytes(token.digest)), _bearer(token, known)) for token in found)
 
 
-def _bearer(token: AgentToken) -> Bearer:
+def _bearer(token: AgentToken, known: Guests) -> Bearer:
     owner = token.agent.owner
+    party = parties(token.agent, token.created_by_id)
     return Bearer(
         token_id=token.pk,
         agent_id=token.agent_id,
@@ -113,7 +118,8 @@ def _bearer(token: AgentToken) -> Bearer:
         person_name=owner.username,
         groups=frozenset(group.name for group in owner.groups.all()),
         expires_at=token.expires_at.timestamp(),
-        parties=parties(token.agent, token.created_by_id),
+        parties=party,
+        inviters=frozenset(behind(party, known)),
     )
 
 

@@ -77,6 +77,7 @@ class Window:
 class StandingGrant:
     id: int
     owner: str
+    owner_id: int
     # Its owner, and whoever may still be behind that account (accounts/independence.py).
     voices: frozenset[int]
     pattern: Pattern
@@ -94,6 +95,10 @@ class StandingGrant:
             and now < self.expires_at
             and self.window.holds(now)
         )
+
+    def is_independent(self, parties: frozenset[int], inviters: frozenset[int]) -> bool:
+        """Nobody with a part in what is asked said yes to it in advance."""
+        return parties.isdisjoint(self.voices) and self.owner_id not in inviters
 
     def covers(self, document: Any) -> bool:
         counted = self.sum_path is None or bounds.amount(document, self.sum_path) is not None
@@ -115,9 +120,14 @@ class GrantBook:
     _spent: set[int] = field(default_factory=set)
 
     def matching(
-        self, subject: Subject, decision: Decision, arguments: bytes, parties: frozenset[int]
+        self,
+        subject: Subject,
+        decision: Decision,
+        arguments: bytes,
+        parties: frozenset[int],
+        inviters: frozenset[int] = frozenset(),
     ) -> StandingGrant | None:
-        """`parties`: who has a part in what is asked; none of them says yes to it in advance."""
+        """`parties`: who has a part in what is asked; `inviters`: who may be behind them."""
         candidates = self.grants.get((subject.agent_id, subject.definition_id))
         if not candidates:
             return None
@@ -125,7 +135,9 @@ class GrantBook:
         left = [
             g
             for g in candidates
-            if g.id not in self._spent and g.answers(decision, now) and parties.isdisjoint(g.voices)
+            if g.id not in self._spent
+            and g.answers(decision, now)
+            and g.is_independent(parties, inviters)
         ]
         if not left:
             return None
@@ -154,6 +166,7 @@ def standing(grant: Grant) -> StandingGrant:
     return StandingGrant(
         id=grant.pk,
         owner=grant.owner.username,
+        owner_id=grant.owner_id,
         voices=frozenset({grant.owner_id, *inviters(grant.owner)}),
         pattern=pattern(bytes(grant.arguments), bounds.parse(grant.bounds)),
         window=Window(frozenset(grant.days), grant.start_minute, grant.end_minute, grant.time_zone),

@@ -32,8 +32,9 @@ async def explain(rpc: RpcRequest) -> bytes:
     call_request, differing = with_fixed_arguments(_ask(rpc, tool, arguments))
     snapshot = await rpc.runtime.newest()
     decision = await decide(rpc.runtime, snapshot, call_request, tool)
+    bearer, arguments = call_request.bearer, call_request.arguments
     granted = decision.effect == Effect.ASK and snapshot.grants.matching(
-        subject(call_request, tool), decision, call_request.arguments, call_request.bearer.parties
+        subject(call_request, tool), decision, arguments, bearer.parties, bearer.inviters
     )
     members = _said(decision, granted=bool(granted))
     members["violations"] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accounts.independence import behind, guests
 from accounts.models import Agent
 from accounts.tokens import Bearer, parties
 
@@ -10,6 +11,7 @@ def speaking_for(agent: Agent) -> Bearer | None:
     """None if the agent or its owner was disabled."""
     if not (agent.enabled and agent.owner.is_active):
         return None
+    party = parties(agent)
     return Bearer(
         token_id=0,
         agent_id=agent.pk,
@@ -18,5 +20,6 @@ def speaking_for(agent: Agent) -> Bearer | None:
         person_name=agent.owner.username,
         groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
         expires_at=float("inf"),
-        parties=parties(agent),
+        parties=party,
+        inviters=frozenset(behind(party, guests())),
     )

@@ -129,8 +129,10 @@ def _granted(
     call_request: CallRequest, tool: PublishedTool, decision: Decision, snapshot: Snapshot
 ) -> CallRequest:
     """The same, with the grant that answers for people, if there is one."""
-    arguments, parties = call_request.arguments or NO_ARGUMENTS, call_request.bearer.parties
-    found = snapshot.grants.matching(subject(call_request, tool), decision, arguments, parties)
+    arguments, bearer = call_request.arguments or NO_ARGUMENTS, call_request.bearer
+    found = snapshot.grants.matching(
+        subject(call_request, tool), decision, arguments, bearer.parties, bearer.inviters
+    )
     return replace(call_request, grant=found) if found else call_request
 
 
