@@ -202,6 +202,9 @@ class RoleChange(models.Model):
         GIVEN = "given", _("Given")
         REFUSED = "refused", _("Refused")
         TAKEN = "taken", _("Taken away")
+        # Somebody who has the role may be another person now, by the host's command line.
+        ENTERED = "entered", _("A way in made at the host")
+        CONFIRMED = "confirmed", _("Confirmed at the host")
 
     person = models.ForeignKey(User, models.PROTECT, related_name="role_changes")
     # The group's name: the change stays true when the group is gone.
@@ -228,6 +231,11 @@ class RoleChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} of {self.person}: {self.state}"
+
+    @property
+    def was_requested(self) -> bool:
+        """It waited for a second administrator's word, or for the host's in their place."""
+        return self.decided_at != self.asked_at
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):

@@ -84,6 +84,13 @@ def lost(person: User, role: str, *, by: User | None) -> None:
     _record("role.taken", person, role, by)
 
 
+def note_of_host(person: User, state: RoleChange.State) -> None:
+    """What the host's command line did to an account that decides: cards show it like a new role.
+    Its entry is its own."""
+    for group in weighty(person.groups.all()):
+        _note(person, group.name, state, None)
+
+
 def why_not_confirm(change: RoleChange, by: User | None) -> str:
     """Why `by` may not confirm the request, as a sentence; empty if they may. Nobody: the host."""
     if by is None:
@@ -119,8 +126,9 @@ def requested() -> list[RoleChange]:
 
 def recent() -> list[RoleChange]:
     """What those who decide should know, newest first."""
-    done = (RoleChange.State.GIVEN, RoleChange.State.TAKEN)
-    found = RoleChange.objects.filter(state__in=done, decided_at__gt=timezone.now() - SHOWN)
+    undone = (RoleChange.State.REQUESTED, RoleChange.State.REFUSED)
+    found = RoleChange.objects.filter(decided_at__gt=timezone.now() - SHOWN)
+    found = found.exclude(state__in=undone)
     return list(found.select_related("person", "asked_by", "decided_by").order_by("-decided_at"))
 
 
@@ -141,7 +149,9 @@ def _request(person: User, group: Group, by: User | None) -> None:
 
 def _note(person: User, role: str, state: RoleChange.State, by: User | None) -> None:
     now = timezone.now()
-    RoleChange.objects.create(person=person, role=role, asked_by=by, state=state, decided_at=now)
+    RoleChange.objects.create(
+        person=person, role=role, asked_by=by, asked_at=now, state=state, decided_at=now
+    )
 
 
 def _decide(change: RoleChange, state: RoleChange.State, by: User | None) -> None:

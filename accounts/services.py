@@ -15,11 +15,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import attempts, role_changes, single_person, tokens
+from accounts import attempts, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
 from accounts.actors import AccountRefused as AccountRefused
 from accounts.actors import acting as acting
-from accounts.models import Agent, AgentToken, Attempt, SignInLink, UsedName, User
+from accounts.models import Agent, AgentToken, Attempt, RoleChange, SignInLink, UsedName, User
 from accounts.roles import Role, ensure_roles
 from audit.services import SYSTEM, record
 from core import seal
@@ -238,6 +238,22 @@ def set_password(person: User, password: str) -> None:
     record("person.password_set", actor=person.actor, person=person.username, let_in_by=let_in_by)
 
 
+@transaction.atomic
+def set_password_at_host(person: User, password: str) -> None:
+    """The command line's: somebody else than the person may know it."""
+    person.set_password(password)
+    person.save(update_fields=["password"])
+    role_changes.note_of_host(person, RoleChange.State.ENTERED)
+    record("person.password_set", actor=COMMAND_LINE, person=person.username)
+
+
+@transaction.atomic
+def confirm_at_host(person: User) -> None:
+    """Raises AccountRefused."""
+    independence.confirm(person, by=None)
+    role_changes.note_of_host(person, RoleChange.State.CONFIRMED)
+
+
 def set_time_zone(person: User, time_zone: str) -> None:
     """Only how times are shown to this person: no entry."""
     person.time_zone = time_zone
@@ -308,9 +324,11 @@ def why_no_link(person: User) -> str:
 @transaction.atomic
 def sign_in_link(person: User, *, by: User | None = None) -> str:
     """An address that signs `person` in, once, within a day. Raises AccountRefused."""
-    obstacle = why_no_link(person) if by else ""
-    if obstacle:
+    obstacle = why_no_link(person)
+    if obstacle and by:
         raise AccountRefused(obstacle)
+    if obstacle:
+        role_changes.note_of_host(person, RoleChange.State.ENTERED)
     text = secrets.token_urlsafe(32)
     SignInLink.objects.create(
         person=person,

@@ -16,6 +16,7 @@ from approvals.history import PastDecision
 from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
+from approvals.second_accounts import second_accounts
 from approvals.step_up_proofs import StepUpOptions
 from approvals.votes import VoteSummary, pictures
 from calls.content.amendments import Amendments, edited, edits_of
@@ -57,6 +58,8 @@ class Card:
     single_person: bool = False
     # Who got or lost a role that decides, or says who does, in the last days.
     newcomers: Sequence[RoleChange] = ()
+    # Who may be one person with somebody who has a part in the call, and is not refused.
+    second_accounts: Sequence[str] = ()
     # Why what they just pressed was not done, and what they had written.
     error: str = ""
     typed: str = ""
@@ -125,6 +128,7 @@ class CardFacts:
     again: dict[UUID, DuplicateOf]
     edits: dict[UUID, list[Amendment]]
     role_changes: list[RoleChange]
+    second_accounts: dict[UUID, list[str]]
 
 
 def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFacts:
@@ -139,6 +143,7 @@ def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFact
         _again(facts),
         _edits(approvals),
         role_changes.recent(),
+        second_accounts(facts),
     )
 
 
@@ -177,6 +182,7 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         again=known.again.get(pk),
         single_person=facts.single_person and person.pk in facts.parties - set(facts.excluded),
         newcomers=_newcomers(known.role_changes, approval, votes),
+        second_accounts=_second_accounts(known.second_accounts.get(pk, []), approval, votes),
         error=error,
         typed=typed,
     )
@@ -190,6 +196,13 @@ def _newcomers(
         return changes
     voted = {given.vote.person_id for given in votes.given}
     return [change for change in changes if change.person_id in voted]
+
+
+def _second_accounts(names: list[str], approval: Approval, votes: VoteSummary) -> Sequence[str]:
+    if approval.state == Approval.State.WAITING:
+        return names
+    voted = {given.vote.person.username for given in votes.given}
+    return [name for name in names if name in voted]
 
 
 def _schema(call: Call) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Every way by which one person could be both who asks and who approves, tried through the pages'
-doors. docs/security.md has the same table, for people."""
+"""Ways by which one person could be both who asks and who approves, past the pages too.
+
+In a browser each way is gone by tests/browser/test_two_people.py."""
 
 import html
 import re
@@ -177,6 +178,29 @@ def edited_by_the_inviter(scene: Scene) -> tuple[Client, UUID]:
     return theirs, edited(scene)[1]
 
 
+def let_the_owner_in(scene: Scene) -> tuple[Client, UUID]:
+    scene.invited("puppet", Role.VIEWER)
+    puppet = User.objects.get(username="puppet")
+    agent = services.create_agent("courier", owner=puppet, by=scene.bob)
+    return scene.client, scene.held(scenery_offers(scene, agent))
+
+
+def let_the_issuer_in(scene: Scene) -> tuple[Client, UUID]:
+    """Who creates agents and issues tokens in a second account, and approves in the first."""
+    theirs = scene.invited("puppet", Role.OPERATOR)
+    puppet = Scene(User.objects.get(username="puppet"), theirs, scene.send_mail, scene.bob)
+    agent = Agent.objects.get(name="scout")
+    return scene.client, scene.held(agent, puppet.token(agent))
+
+
+def let_the_editor_in(scene: Scene) -> tuple[Client, UUID]:
+    theirs = scene.invited("puppet", Role.APPROVER)
+    held = scene.held(Agent.objects.get(name="scout"))
+    change(theirs, held, subject="Minutes of Wednesday")
+    assert Call.objects.get(pk=held).amendment
+    return scene.client, held
+
+
 def asked_again(scene: Scene) -> tuple[Client, UUID]:
     agent = Agent.objects.get(name="scout")
     first = scenery.call(agent, scene.send_mail, scenery.MAIL, State.QUEUED)
@@ -216,6 +240,9 @@ REFUSED: dict[str, tuple[Way, str]] = {
     "second account, confirmed by another": (confirmed_by_a_puppet, "pat let you in"),
     "second account, which asks": (second_account_asks, "You let puppet in"),
     "second account of an editor": (edited_by_the_inviter, "pat let you in"),
+    "owner in a second account": (let_the_owner_in, "You let puppet in"),
+    "issuer in a second account": (let_the_issuer_in, "You let puppet in"),
+    "editor in a second account": (let_the_editor_in, "You let puppet in"),
 }
 
 
@@ -329,6 +356,52 @@ def somebody_elses_guest(scene: Scene) -> UUID:
     return scene.held(Agent.objects.get(name="scout"))
 
 
+def way_in_of_the_host(scene: Scene) -> UUID:
+    dora = scenery.person("dora", Role.APPROVER)
+    User.objects.filter(pk=dora.pk).update(last_login=timezone.now())
+    call_command("sign_in_link", "dora", stdout=StringIO())
+    return scene.held(Agent.objects.get(name="scout"))
+
+
+def confirmed_by_the_host(scene: Scene) -> UUID:
+    _theirs, held = second_account(scene)
+    RoleChange.objects.all().delete()
+    call_command("confirm_person", "puppet", stdout=StringIO())
+    return held
+
+
+def role_of_the_host(scene: Scene) -> UUID:
+    scenery.person("eve", Role.ADMINISTRATOR)
+    _choose(scene.client, scenery.person("vera", Role.VIEWER), Role.APPROVER)
+    call_command("confirm_role", "vera", "Approver", stdout=StringIO())
+    return scene.held(Agent.objects.get(name="scout"))
+
+
+def two_second_accounts(scene: Scene) -> UUID:
+    """One asks, the other one approves: one administrator may have let two people in."""
+    _client, held = let_the_issuer_in(scene)
+    scene.invited("other-puppet", Role.APPROVER)
+    return held
+
+
+def second_account_of_long_ago(scene: Scene) -> UUID:
+    _theirs, held = second_account(scene)
+    a_month_later()
+    return held
+
+
+def inviter_of_long_ago(scene: Scene) -> UUID:
+    _client, held = let_the_issuer_in(scene)
+    a_month_later()
+    return held
+
+
+def a_month_later() -> None:
+    yesterday = timezone.now() - timedelta(days=1)
+    User.objects.exclude(unconfirmed_until=None).update(unconfirmed_until=yesterday)
+    RoleChange.objects.all().delete()
+
+
 # Nothing forbids it, or nobody can know: whoever decides reads it on the card.
 VISIBLE = {
     "command line: a token": (token_of_the_host, "was issued at the host's command line"),
@@ -338,6 +411,27 @@ VISIBLE = {
     "second account, by another's invitation": (
         somebody_elses_guest,
         "<strong>dora</strong> became",
+    ),
+    "command line: a sign-in link": (
+        way_in_of_the_host,
+        "<strong>dora</strong>, Approver: a sign-in link or a password was made at the host",
+    ),
+    "command line: confirmation of an account": (
+        confirmed_by_the_host,
+        "<strong>puppet</strong>, Approver: confirmed as another person at the host",
+    ),
+    "command line: confirmation of a role": (role_of_the_host, "confirmed at the host"),
+    "two second accounts": (
+        two_second_accounts,
+        "may be somebody who has a part in this call: <strong>other-puppet</strong>",
+    ),
+    "second account, unconfirmed after its time": (
+        second_account_of_long_ago,
+        "may be somebody who has a part in this call: <strong>puppet</strong>",
+    ),
+    "issuer in a second account, after its time": (
+        inviter_of_long_ago,
+        "may be somebody who has a part in this call: <strong>pat</strong>",
     ),
 }
 
@@ -352,6 +446,27 @@ def test_what_cannot_be_refused_is_on_the_card(scene: Scene, alice: User, way: s
     page = as_alice.get(reverse("approvals:detail", args=[held])).text
 
     assert said in html.unescape(" ".join(page.split()))
+
+
+def test_a_password_of_the_host_is_on_the_card(
+    scene: Scene, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "accounts.management.commands.changepassword.getpass"
+    monkeypatch.setattr(asked, lambda _prompt: scenery.PASSWORD)
+
+    call_command("changepassword", "alice", stdout=StringIO())
+
+    as_alice = Client()
+    assert as_alice.login(username="alice", password=scenery.PASSWORD)
+    held = scene.held(Agent.objects.get(name="scout"))
+    page = as_alice.get(reverse("approvals:detail", args=[held])).text
+    assert "<strong>alice</strong>, Approver: a sign-in link or a password was made" in page
+    assert Entry.objects.get(action="person.password_set").actor == "command line"
+
+
+def test_the_host_makes_no_superuser() -> None:
+    with pytest.raises(CommandError, match="There are no superusers"):
+        call_command("createsuperuser")
 
 
 def approve(client: Client, held: UUID) -> str:
@@ -440,7 +555,7 @@ def test_no_yes_in_advance_for_what_one_has_a_part_in(scene: Scene, alice: User)
     call = Call.objects.for_page().get(pk=held)
     grant = standing_approvals.make(call, Terms(), by=scene.pat)
     token = scene.token(scout)
-    bearer = tokens._bearer(token)
+    bearer = tokens._bearer(token, independence.guests())
     body = bytes(call.arguments)
 
     book = grants.load()
@@ -463,6 +578,26 @@ def test_a_puppets_yes_in_advance_is_its_inviters(scene: Scene, alice: User) -> 
     book, body = grants.load(), bytes(call.arguments)
     assert book.matching(subject(call), ASKED, body, frozenset({scene.bob.pk}))
     assert not book.matching(subject(call), ASKED, body, frozenset({scene.pat.pk}))
+
+
+def test_no_yes_in_advance_for_what_a_second_account_asks(scene: Scene, alice: User) -> None:
+    scout = Agent.objects.get(name="scout")
+    held = scene.held(scout)
+    assert approve(scene.client, held) == State.QUEUED
+    call = Call.objects.for_page().get(pk=held)
+    standing_approvals.make(call, Terms(), by=scene.pat)
+    theirs = scene.invited("puppet", Role.OPERATOR)
+    puppet = Scene(User.objects.get(username="puppet"), theirs, scene.send_mail, scene.bob)
+
+    text = services.issue_token(scout, by=puppet.pat)
+
+    bearer = tokens.look_up(text)
+    assert bearer is not None
+    assert bearer.parties == {scene.bob.pk, puppet.pat.pk}
+    assert bearer.inviters == {scene.pat.pk}
+    book, body = grants.load(), bytes(call.arguments)
+    assert book.matching(subject(call), ASKED, body, bearer.parties)
+    assert not book.matching(subject(call), ASKED, body, bearer.parties, bearer.inviters)
 
 
 def test_no_grant_grows_out_of_a_call_of_ones_own(scene: Scene, alice: User) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts import independence
+from accounts import services
 from accounts.models import User
 from core.errors import CountersignError
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
         if known is None:
             raise CommandError(f"There is no person “{person}”.")
         try:
-            independence.confirm(known, by=None)
+            services.confirm_at_host(known)
         except CountersignError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Confirmed: {person}.")

@@ -1,0 +1,39 @@
+"""Accounts that may still be one person's although they count as two: cards name them.
+
+For COUNTERSIGN_INVITE_DAYS the database refuses the votes of an invited account where its inviter
+has a part in the call (accounts/independence.py). Afterwards nobody need have confirmed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from accounts.independence import Guests, behind, guests
+from accounts.models import User
+from approvals.eligibility import EligibilityFacts
+from policies.thresholds import people
+
+
+def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[str]]:
+    """By call: whose word counts and who may be one person with somebody who has a part in it."""
+    known = guests(however_old=True)
+    if not known:
+        return {}
+    deciding = User.objects.filter(pk__in=people("")).order_by("username")
+    names = dict(deciding.values_list("pk", "username"))
+    return {call_id: _names(names, of_call, known) for call_id, of_call in facts.items()}
+
+
+def _names(deciding: Mapping[int, str], of_call: EligibilityFacts, known: Guests) -> list[str]:
+    theirs = _hands(of_call.parties, known)
+    apart = of_call.parties | set(of_call.excluded)
+    return [
+        name
+        for pk, name in deciding.items()
+        if pk not in apart and not theirs.isdisjoint(_hands([pk], known))
+    ]
+
+
+def _hands(accounts: Collection[int], known: Guests) -> set[int]:
+    return {*accounts, *behind(accounts, known)}
