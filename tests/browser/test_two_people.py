@@ -1,5 +1,9 @@
 """One person as both who asks and who approves, in a real browser: refused, marked, or seen."""
 
+import re
+from pathlib import Path
+
+import pytest
 from django.contrib.auth.models import Group
 from playwright.sync_api import expect
 
@@ -10,8 +14,13 @@ from calls.models import Call
 from calls.record.states import State
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
+from tests.browser.ways import WAYS, Attempt, Stage
 from tests.console import scenery
 from tests.database import Cleaner
+from tests.processes import Stack
+
+SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+ROW = re.compile(r"^\| (?P<way>[^|]+) \| \*\*(?P<outcome>[^*]+)\*\*", re.M)
 
 
 def test_who_created_the_agent_finds_no_button(opened: Opened, office: Office) -> None:
@@ -80,3 +89,84 @@ def test_who_is_alone_approves_and_it_says_so(
     page.goto(f"/calls/{office.held}/")
     expect(page.locator("#call-timeline")).to_contain_text("Single-person mode: nobody else")
     assert Vote.objects.get(approval=office.held).single_person
+
+
+@pytest.fixture
+def stage(opened: Opened, office: Office, stack: Stack, cleaner: Cleaner) -> Stage:
+    pat = scenery.person("pat", Role.OPERATOR, Role.ADMINISTRATOR, Role.APPROVER)
+    return Stage(office, stack, opened, cleaner, pat)
+
+
+def refused(tried: Attempt) -> None:
+    """In the queue, on the card's own page, and by the very form that the card does not have."""
+    for address in ("/queue/", f"/queue/{tried.held}/"):
+        tried.page.goto(address)
+        card = tried.page.locator(f"#card-{tried.held}")
+        expect(card).to_contain_text(tried.said)
+        expect(card.get_by_role("button", name="Approve")).to_have_count(0)
+        expect(card.locator("summary", has_text="Refuse …")).to_have_count(0)
+    for verb in ("approve", "refuse"):
+        assert tried.said in sent(tried, verb)
+    undecided(tried)
+
+
+def no_role(tried: Attempt) -> None:
+    tried.page.goto(f"/queue/{tried.held}/")
+    expect(tried.page.get_by_text(tried.said).first).to_be_visible()
+    assert tried.said in sent(tried, "approve")
+    undecided(tried)
+
+
+def marked(tried: Attempt) -> None:
+    tried.page.set_viewport_size({"width": 1280, "height": 2400})
+    tried.page.goto("/queue/")
+    card = tried.page.locator(f"#card-{tried.held}")
+    expect(card).to_contain_text(tried.said)
+    card.get_by_role("button", name="Approve").click()
+    expect(card).to_contain_text("Approved by pat single-person mode")
+    tried.page.goto(f"/calls/{tried.held}/")
+    expect(tried.page.locator("#call-timeline")).to_contain_text("Single-person mode: nobody else")
+    assert Vote.objects.get(approval=tried.held).single_person
+
+
+def visible(tried: Attempt) -> None:
+    tried.page.goto("/queue/")
+    expect(tried.page.locator(f"#card-{tried.held}")).to_contain_text(tried.said)
+    undecided(tried)
+
+
+def undecided(tried: Attempt) -> None:
+    assert not Vote.objects.filter(approval=tried.held).exists()
+    assert Call.objects.get(pk=tried.held).state == State.HELD
+
+
+def sent(tried: Attempt, verb: str) -> str:
+    """What the browser's session is answered to the form of a card's button."""
+    page = tried.page
+    found = re.search(r'csrfmiddlewaretoken" value="(\w+)"', page.request.get("/profile/").text())
+    assert found
+    seen = Call.objects.get(pk=tried.held).call_digest
+    form = {"seen": seen, "csrfmiddlewaretoken": found[1]}
+    at = f"/queue/{tried.held}/{verb}/"
+    return " ".join(page.request.post(at, form=form).text().replace("&#x27;", "'").split())
+
+
+OUTCOMES = {"refused": refused, "no role": no_role, "marked": marked, "visible": visible}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
+def test_one_person_alone_never_asks_and_approves_unseen(stage: Stage, way: str) -> None:
+    outcome, go = WAYS[way]
+
+    tried = go(stage)
+
+    OUTCOMES[outcome](tried)
+
+
+def test_the_documents_table_has_exactly_these_ways() -> None:
+    section = SECURITY.read_text().partition("## Two people\n")[2].partition("\n### ")[0]
+
+    rows = [(row["way"], row["outcome"]) for row in ROW.finditer(section)]
+
+    assert rows == [(way, outcome) for way, (outcome, _go) in WAYS.items()]
