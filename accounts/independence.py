@@ -46,20 +46,25 @@ def inviters(person: User) -> set[int]:
     return behind([person.pk], guests())
 
 
-def are_independent(one: User, other: User) -> bool:
-    """Can these two only be two people?"""
-    return ({one.pk} | inviters(one)).isdisjoint({other.pk} | inviters(other))
+def are_independent(one: User, other: User, *, however_old: bool = False) -> bool:
+    """Can these two only be two people? `however_old`: not by the time that has passed."""
+    known = guests(however_old=however_old)
+    return _hands(one, known).isdisjoint(_hands(other, known))
+
+
+def _hands(person: User, known: Guests) -> set[int]:
+    return {person.pk, *behind([person.pk], known)}
 
 
 def why_not_confirm(person: User, by: User | None) -> str:
     """Why `by` may not confirm this account, as a sentence; empty if they may. Nobody: the host."""
-    if person.is_confirmed:
+    if person.unconfirmed_until is None:
         return _("“%s” needs no confirmation.") % person.username
     if not person.has_usable_password():
         return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
             person.username
         )
-    if by is not None and not are_independent(person, by):
+    if by is not None and not are_independent(person, by, however_old=True):
         return _("Somebody other than who invited “%s” has to confirm the account.") % (
             person.username
         )

@@ -186,8 +186,10 @@ ROLES = """
     SELECT id, at, actor, action, COALESCE(details ->> 'person', ''),
            COALESCE(details ->> 'role', '')
     FROM audit_entry
-    WHERE id = ANY(%s) AND action IN ('role.requested', 'role.given', 'role.refused', 'role.taken',
+    WHERE id = ANY(%s) AND (action IN ('role.requested', 'role.given', 'role.refused', 'role.taken',
         'person.confirmed', 'single_person_mode.began', 'single_person_mode.ended')
+        -- At the host's command line.
+        OR action IN ('sign_in_link.made', 'person.password_set') AND actor_kind = 'system')
     ORDER BY id DESC
 """
 

@@ -205,6 +205,8 @@ _SAID = {
     "call.sent_again": gettext_lazy("Sent again"),
     "call.late_reply": gettext_lazy("A reply came late"),
     "sign_in_link.made": gettext_lazy("Sign-in link made"),
+    "single_person_mode.began": gettext_lazy("Single-person mode began"),
+    "single_person_mode.ended": gettext_lazy("Single-person mode ended"),
 }
 
 

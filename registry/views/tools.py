@@ -58,7 +58,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "tags": list(shown.tags.all()),
         "all_tags": Tag.objects.all(),
         "handling": HandlingForm(instance=shown),
-        "toolsets": shown.toolsets.all() | shown.server.toolsets.all(),
+        "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),
     }
     return render(request, "registry/tool.html", context)
 

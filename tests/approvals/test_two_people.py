@@ -464,6 +464,30 @@ def test_a_password_of_the_host_is_on_the_card(
     assert Entry.objects.get(action="person.password_set").actor == "command line"
 
 
+def test_an_account_is_confirmed_also_after_its_time(scene: Scene, ada: User, alice: User) -> None:
+    theirs, held = second_account(scene)
+    a_month_later()
+    puppet = User.objects.get(username="puppet")
+    puppet.groups.add(Group.objects.get(name=Role.APPROVER))
+    at = reverse("accounts:confirm", args=[puppet.pk])
+    as_ada = Client()
+    as_ada.force_login(ada)
+
+    for client in (scene.client, theirs):
+        client.post(at)
+    assert "puppet</strong>" in as_alices_card(alice, held)
+    as_ada.post(at)
+
+    assert "puppet</strong>" not in as_alices_card(alice, held)
+    assert Entry.objects.get(action="person.confirmed").actor == "ada"
+
+
+def as_alices_card(alice: User, held: UUID) -> str:
+    client = Client()
+    client.force_login(alice)
+    return client.get(reverse("approvals:detail", args=[held])).text
+
+
 def test_the_host_makes_no_superuser() -> None:
     with pytest.raises(CommandError, match="There are no superusers"):
         call_command("createsuperuser")

@@ -65,10 +65,10 @@ def test_an_administrator_gives_groups_and_shuts_somebody_out(
     page.get_by_role("link", name="scout").press("Enter")
     page.wait_for_url("**/agents/scout/")
     page.goto(f"/people/{office.bob.pk}/")
-    page.get_by_role("button", name="Deactivate").focus()
+    page.get_by_role("button", name="Disable").focus()
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Let in again").click()
-    expect(page.get_by_role("button", name="Deactivate")).to_be_visible()
+    page.get_by_role("button", name="Enable").click()
+    expect(page.get_by_role("button", name="Disable")).to_be_visible()
 
 
 def test_ones_time_zone_is_shown_in_exact_times(alice: Page, office: Office) -> None:

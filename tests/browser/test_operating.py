@@ -181,6 +181,7 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     choose(alice.get_by_label("Runs"), "background")
     alice.get_by_label("Time limit in seconds").fill("90")
     alice.get_by_label("Safe to repeat").press("Space")
+    alice.get_by_label("Read-only, confirmed").press("Space")
     choose(alice.get_by_label("The same call again within ten minutes"), "guard")
     alice.get_by_role("button", name="Save the handling").click()
 
@@ -188,3 +189,5 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     changed = Tool.objects.get(pk=office.search.pk)
     assert (changed.mode, changed.timeout_s, changed.repeats) == ("background", 90, "guard")
     assert changed.safe_to_repeat
+    assert changed.confirmed_read_only
+    expect(alice.get_by_text("Confirmed by an operator")).to_be_visible()

@@ -225,3 +225,12 @@ def test_the_report_lists_who_came_to_decide(ada: User, eve: User, vera: User, i
     assert "Who may decide" in report
     assert "<strong>vera</strong>, Approver" in report
     assert "by eve" in report
+
+
+def test_the_report_lists_ways_in_made_at_the_host(vera: User, ines: User) -> None:
+    services.sign_in_link(vera)
+
+    report = flat(signed_in(ines).get(reverse("audit:report")).text)
+
+    assert "Sign-in link made</a>: <strong>vera</strong>" in report
+    assert "by command line" in report

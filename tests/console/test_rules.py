@@ -223,7 +223,7 @@ def test_agents_and_groups_are_minded(as_ada: Client, scout: Agent, bob: User) -
         both.pk: "everybody",
         viewed.pk: "of viewers",
     }
-    assert "It never matters: “for scout”" in as_ada.get(LIST).text
+    assert "Shadowed by “for scout”, which covers all that it covers" in as_ada.get(LIST).text
 
 
 def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) -> None:
