@@ -1,6 +1,7 @@
 """One person as both who asks and who approves, in a real browser: refused, marked, or seen."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,23 @@ def test_the_documents_table_has_exactly_these_ways() -> None:
     rows = [(row["way"], row["outcome"]) for row in ROW.finditer(section)]
 
     assert rows == [(way, outcome) for way, (outcome, _go) in WAYS.items()]
+
+
+@pytest.mark.long
+def test_a_phone_shows_several_editors_differences_one_below_the_other(stage: Stage) -> None:
+    held = stage.ask(stage.token_of_others())
+    stage.edit(held, "Minutes of Wednesday, as all of the board agreed on them")
+    stage.edit(held, "Minutes of Thursday, as nobody of the board agreed on them", stage.as_alice())
+    page = stage.opened(stage.pat, viewport={"width": 360, "height": 780})
+
+    page.goto(f"/queue/{held}/")
+
+    row = page.locator(f"#card-{held} .changes tbody tr").first
+    expect(row).to_contain_text("alice")
+    boxes = [cell.bounding_box() for cell in row.locator("th, td").all()]
+    assert len(boxes) == 4
+    for above, below in pairwise(boxes):
+        assert above
+        assert below
+        assert above["x"] == below["x"]
+        assert above["y"] + above["height"] <= below["y"]
