@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import re
@@ -15,6 +16,7 @@ import aiohttp
 
 from tests.faults.house import House
 from tests.gateway.agent import MODERN, TASKS, Agent, NoSession, Reply
+from tests.upstreams.cases import DEEDS_ON_STDIO, EVERY_STATUS, WAYS, Case, cases
 
 # What a client may see of a process that dies under it.
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, json.JSONDecodeError, KeyError)
@@ -31,8 +33,21 @@ KINDS: tuple[Kind, ...] = (
     ("legacy cancelled", 3, "later", 300, 2500),
     ("stream closed", 3, "later", 300, 2500),
     ("page cancelled", 1, "later", 300, 2500),
-    ("approved", 1, "held", 0, 300),
+    ("approved", 2, "held", 0, 300),
+    ("denied", 1, "held", 0, 300),
     ("dropped", 1, "later", 0, 100),
+    ("rest", 4, "now", 0, 300),
+    ("rest", 2, "later", 0, 300),
+    ("rest cancelled", 1, "later", 300, 2500),
+    # Dealt from a pack of their own: every case once, and then at random.
+    ("misbehaving", 60, "", 0, 0),
+    # To a server that hears of the cancellation, or does not.
+    ("legacy cancelled at a session", 3, "later", 300, 1500),
+)
+# How a misbehaving server is asked, and which tool: one that runs in the gateway, or in a worker.
+DOORS = (
+    *(("plain", "do"), ("plain", "do"), ("plain", "later"), ("legacy", "do"), ("rest", "do")),
+    *(("rest", "later"), ("task", "later"), ("approved", "held")),
 )
 CSRF = "c" * 32
 FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
@@ -48,6 +63,43 @@ class Errand:
     ms: int
     # How long after asking it is cancelled.
     cancel_after_s: float
+    server: str = "up"
+    case: Case | None = None
+
+    @property
+    def arguments(self) -> str:
+        """Spelled so that writing them anew would change them."""
+        if self.case is not None:
+            return self.case.spelled(self.nonce)
+        dropped = ', "drop" :true' if self.kind == "dropped" else ""
+        late = ', "do": "late"' if self.server != "up" else ""
+        return f'{{"nonce" :"{self.nonce}","ms":  {self.ms}{dropped}{late} }}'
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is written down before anybody is asked."""
+        case = {"case": vars(self.case)} if self.case else {}
+        said = {"nonce": self.nonce, "asked": self.kind, "tool": self.tool, "server": self.server}
+        return {**said, "arguments": self.arguments, **case}
+
+
+class Pack:
+    """Every case of misbehaviour once, in a seeded order, and from then on again."""
+
+    def __init__(self, seed: int) -> None:
+        self._cases = cases(EVERY_STATUS, not_acting=WAYS)
+        self._cases += [Case("pipe", do) for do in DEEDS_ON_STDIO]
+        random.Random(f"{seed} pack").shuffle(self._cases)
+        self._dealt = itertools.count()
+        self.size = len(self._cases)
+        self.done = 0
+
+    def deal(self) -> Case:
+        return self._cases[next(self._dealt) % self.size]
+
+    @property
+    def through(self) -> bool:
+        return self.done >= self.size
 
 
 class Crowd:
@@ -61,6 +113,12 @@ class Crowd:
         self._kinds = [kind for kind in KINDS if kind[0] in wanted]
         self.asked = self.answered = 0
         self.enough = asyncio.Event()
+        self.pack = Pack(seed)
+
+    def is_through(self, calls: int) -> bool:
+        """So many were answered, and every case of misbehaviour was asked for."""
+        dealt = "misbehaving" in [kind[0] for kind in self._kinds]
+        return self.answered >= calls and (self.pack.through or not dealt)
 
     async def run(self) -> None:
         connector = aiohttp.TCPConnector(limit=0)
@@ -73,19 +131,26 @@ class Crowd:
         one = Member(self.house, http)
         while not self.enough.is_set():
             self.asked += 1
-            errand = _errand(chance, self._kinds, f"{number}-{self.asked}")
-            self.house.told.write(nonce=errand.nonce, asked=errand.kind, tool=errand.tool)
+            errand = self._errand(chance, f"{number}-{self.asked}")
+            self.house.told.write(**errand.asked)
             outcome = await one.run(errand)
             self.house.told.write(nonce=errand.nonce, **outcome)
+            self.pack.done += errand.case is not None
             self.answered += outcome["told"] not in ("nothing", "refused")
             # One that is turned away does not come back at once.
-            await asyncio.sleep(self._pause_s if "receipt" in outcome else 0.3)
+            turned_away = outcome["told"] in ("nothing", "refused")
+            await asyncio.sleep(0.3 if turned_away else self._pause_s)
 
-
-def _errand(chance: random.Random, kinds: list[Kind], nonce: str) -> Errand:
-    (kind, _, tool, least, most), *_ = chance.choices(kinds, [kind[1] for kind in kinds])
-    ms = chance.randint(least, most)
-    return Errand(nonce, kind, tool, ms, chance.uniform(0, ms / 1000))
+    def _errand(self, chance: random.Random, nonce: str) -> Errand:
+        weights = [kind[1] for kind in self._kinds]
+        (kind, _, tool, least, most), *_ = chance.choices(self._kinds, weights)
+        if kind == "misbehaving":
+            door, tool = chance.choice(DOORS)
+            case = self.pack.deal()
+            return Errand(nonce, door, tool, 0, chance.uniform(0, 0.3), case.way, case)
+        kind, _, elsewhere = kind.partition(" at a ")
+        ms = chance.randint(least, most)
+        return Errand(nonce, kind, tool, ms, chance.uniform(0, ms / 1000), elsewhere or "up")
 
 
 def long_errands(count: int, ms: int) -> list[Errand]:
@@ -117,7 +182,9 @@ class Member:
                 return told(await self._call(self._modern, errand))
             case "legacy":
                 return told(await self._call(self._legacy, errand))
-            case "task" | "task cancelled" | "page cancelled" | "approved":
+            case "rest" | "rest cancelled":
+                return await self._rest(errand)
+            case "task" | "task cancelled" | "page cancelled" | "approved" | "denied":
                 return await self._task(errand)
             case "legacy cancelled":
                 return await self._cancelled(errand)
@@ -125,7 +192,7 @@ class Member:
                 return await self._closed(errand)
 
     async def _call(self, agent: Agent, errand: Errand) -> Reply:
-        return await agent.call(f"up.{errand.tool}", arguments(errand))
+        return await agent.call_raw(f"{errand.server}.{errand.tool}", errand.arguments)
 
     async def _task(self, errand: Errand) -> dict[str, Any]:
         reply = await self._call(self._tasks, errand)
@@ -139,6 +206,44 @@ class Member:
             return await self._poll(task)
         finally:
             helper.cancel()
+
+    async def _rest(self, errand: Errand) -> dict[str, Any]:
+        tool = f"{errand.server}.{errand.tool}"
+        body = f'{{"toolset": "desk", "tool": "{tool}", "arguments":  {errand.arguments} }}'
+        reply = await self._ask_rest("POST", "calls?wait=5", body)
+        if reply["status"] not in (201, 202):
+            return _turned_away(reply)
+        call_id = reply["id"]
+        self._house.told.write(nonce=errand.nonce, told="accepted", call=call_id)
+        helper = asyncio.create_task(self._help_rest(errand, call_id))
+        try:
+            while (said := _told_by_rest(reply)) is None:
+                await asyncio.sleep(0.3)
+                with contextlib.suppress(*BROKEN):
+                    reply = await self._ask_rest("GET", f"calls/{call_id}")
+            return said
+        finally:
+            helper.cancel()
+
+    async def _help_rest(self, errand: Errand, call_id: str) -> None:
+        while errand.kind == "rest cancelled":
+            with contextlib.suppress(*BROKEN):
+                await self._ask_rest("POST", f"calls/{call_id}/cancel")
+                return
+            await asyncio.sleep(0.5)
+
+    async def _ask_rest(self, verb: str, path: str, body: str = "") -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self._house.token}"}
+        headers |= {"Content-Type": "application/json"} if body else {}
+        url = f"{self._house.web_url}/api/{path}"
+        async with self._http.request(
+            verb, url, data=body.encode() or None, headers=headers
+        ) as response:
+            text = await response.text()
+            try:
+                return {**json.loads(text), "status": response.status}
+            except json.JSONDecodeError:
+                return {"status": response.status, "detail": text}
 
     async def _poll(self, task: str) -> dict[str, Any]:
         while True:
@@ -159,14 +264,16 @@ class Member:
                 elif errand.kind == "page cancelled":
                     await self._press(self._house.bob, f"/calls/{call_id}/cancel/", {})
                 elif errand.kind == "approved":
-                    await self._approve(call_id)
+                    await self._decide(call_id, "approve")
+                elif errand.kind == "denied":
+                    await self._decide(call_id, "refuse")
                 return
             await asyncio.sleep(0.5)
 
-    async def _approve(self, call_id: str) -> None:
+    async def _decide(self, call_id: str, word: str) -> None:
         page = await self._page(self._house.alice, f"/queue/{call_id}/")
-        fields = dict(FIELD.findall(page)) | {"csrfmiddlewaretoken": CSRF}
-        await self._press(self._house.alice, f"/queue/{call_id}/approve/", fields)
+        fields = dict(FIELD.findall(page)) | {"csrfmiddlewaretoken": CSRF, "reason": "because"}
+        await self._press(self._house.alice, f"/queue/{call_id}/{word}/", fields)
 
     async def _page(self, session: str, path: str) -> str:
         async with self._http.get(f"{self._house.web_url}{path}", headers=_as(session)) as response:
@@ -182,9 +289,8 @@ class Member:
 
     async def _cancelled(self, errand: Errand) -> dict[str, Any]:
         agent = self._legacy
-        params = {"name": f"up.{errand.tool}", "arguments": arguments(errand)}
-        message = await agent.message("tools/call", params, request_id=errand.nonce)
-        asking = asyncio.create_task(agent.post(message, headers=agent.headers(message)))
+        message = await _message(agent, errand, request_id=errand.nonce)
+        asking = asyncio.create_task(_posted(agent, message, errand))
         try:
             await asyncio.sleep(errand.cancel_after_s)
             note = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
@@ -198,18 +304,22 @@ class Member:
     async def _closed(self, errand: Errand) -> dict[str, Any]:
         """Goes away in the middle, which on 2026-07-28 cancels."""
         agent = self._modern
-        params = {"name": f"up.{errand.tool}", "arguments": arguments(errand)}
-        message = await agent.message("tools/call", params)
+        message = await _message(agent, errand)
         try:
             async with asyncio.timeout(errand.cancel_after_s):
-                return told(await agent.post(message, headers=agent.headers(message)))
+                return told(await _posted(agent, message, errand))
         except TimeoutError:
             return {"told": "nothing", "why": "went away"}
 
 
-def arguments(errand: Errand) -> dict[str, Any]:
-    dropped = {"drop": True} if errand.kind == "dropped" else {}
-    return {"nonce": errand.nonce, "ms": errand.ms, **dropped}
+async def _message(agent: Agent, errand: Errand, *, request_id: Any = None) -> dict[str, Any]:
+    params = {"name": f"{errand.server}.{errand.tool}", "arguments": "@@"}
+    return await agent.message("tools/call", params, request_id=request_id)
+
+
+async def _posted(agent: Agent, message: dict[str, Any], errand: Errand) -> Reply:
+    body = json.dumps(message).replace('"@@"', errand.arguments).encode()
+    return await agent.post(body, headers=agent.headers(message))
 
 
 def _as(session: str) -> dict[str, str]:
@@ -228,6 +338,30 @@ def told(reply: Reply) -> dict[str, Any]:
     return _judged(message)
 
 
+def _turned_away(reply: dict[str, Any]) -> dict[str, Any]:
+    """By REST, which says for itself whether there may be such a call."""
+    recorded = reply.get("recorded", "")
+    said = {"told": "refused", "status": reply["status"], "why": reply.get("detail", "")[:300]}
+    return said | {"recorded": recorded}
+
+
+GOING_ON = ("held", "approved", "queued", "running")
+
+
+def _told_by_rest(reply: dict[str, Any]) -> dict[str, Any] | None:
+    """None while it goes on."""
+    if reply["status"] >= 300 or reply["state"] in GOING_ON:
+        return None
+    if reply["state"] == "succeeded":
+        return _succeeded(reply["result"]["content"][0]["text"])
+    said = {"told": reply["state"], "executed": reply["executed"], "by": "rest"}
+    return said | {"why": str(reply["outcome"])[:300]}
+
+
+def _succeeded(text: str) -> dict[str, Any]:
+    return {"told": "succeeded", "receipt": json.loads(text)["receipt"], "text": text}
+
+
 def _judged(task: dict[str, Any]) -> dict[str, Any]:
     if "error" in task:
         return {"told": "error", "why": json.dumps(task["error"])[:300]}
@@ -238,7 +372,7 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
     if state is not None:
         executed = meta.get("countersign/executed")
         return {"told": state, "executed": executed, "why": text[:300]}
-    return {"told": "succeeded", "receipt": json.loads(text)["receipt"]}
+    return _succeeded(text)
 
 
 __all__ = ["MODERN", "Crowd", "Member", "long_errands"]

@@ -1,8 +1,9 @@
-"""An agent, its owner's session in the console, an approver's, and the mock server's four tools.
+"""An agent, its owner's session in the console, an approver's, and the servers' tools.
 
-    python -m tests.faults.furniture URL
+    python -m tests.faults.furniture URL [MISBEHAVING]
 
-A process of its own, since the suite itself has no Django. Prints JSON.
+MISBEHAVING is where tests/upstreams/misbehaving.py listens; with it comes the command `pipe` too. A
+process of its own, since the suite itself has no Django. Prints JSON.
 """
 
 import asyncio
@@ -11,8 +12,10 @@ import sys
 
 import django
 
+from tests.upstreams.cases import WAYS
 
-def main(url: str) -> dict[str, str]:
+
+def main(url: str, misbehaving: str = "") -> dict[str, str]:
     from django.contrib.auth.models import Group
     from django.test import Client
 
@@ -31,19 +34,33 @@ def main(url: str) -> dict[str, str]:
         client.force_login(person)
         return client.cookies["sessionid"].value
 
+    def add(slug: str, *, url: str = "", command: str = "") -> None:
+        kind = "http" if url else "stdio"
+        row = services.register(
+            slug, transport=kind, url=url, command=command, owner=bob, by=bob, publish=True
+        )
+        services.add_server(toolset, row, by=bob)
+        (found,) = asyncio.run(discovery.look_at([row.pk]))
+        assert found.succeeded, found.summary
+
     ensure_roles()
     bob, alice = User.objects.create_user("bob"), User.objects.create_user("alice")
     bob.groups.add(Group.objects.get(name=Role.VIEWER))
     alice.groups.add(Group.objects.get(name=Role.APPROVER))
     scout = accounts.create_agent("scout", owner=bob, by=bob)
     toolset = services.create_toolset("desk", by=bob)
-    server = services.register("up", transport="http", url=url, owner=bob, by=bob, publish=True)
-    services.add_server(toolset, server, by=bob)
     services.assign(toolset, scout, by=bob)
-    (found,) = asyncio.run(discovery.look_at([server.pk]))
-    assert found.succeeded, found.summary
-    Tool.objects.filter(name="now").update(mode=Tool.Mode.INLINE)
-    Tool.objects.exclude(name="now").update(mode=Tool.Mode.BACKGROUND)
+    add("up", url=url)
+    if misbehaving:
+        for way in WAYS:
+            add(way, url=f"{misbehaving}/{way}")
+        add("pipe", command="pipe")
+    Tool.objects.filter(name__in=("now", "do")).update(mode=Tool.Mode.INLINE)
+    Tool.objects.exclude(name__in=("now", "do")).update(mode=Tool.Mode.BACKGROUND)
+    # Some of their answers never come.
+    Tool.objects.exclude(server__slug="up").update(timeout_s=2)
+    # For the start of its process too.
+    Tool.objects.filter(server__slug="pipe").update(timeout_s=6)
     Tool.objects.filter(name="safe").update(safe_to_repeat=True)
     save_rule(Rule(name="allow all", effect=Effect.ALLOW), by=SYSTEM)
     save_rule(Rule(name="ask", effect=Effect.ASK, tool="held"), by=SYSTEM)
@@ -53,4 +70,4 @@ def main(url: str) -> dict[str, str]:
 
 if __name__ == "__main__":
     django.setup()
-    print(json.dumps(main(sys.argv[1])))  # noqa: T201
+    print(json.dumps(main(*sys.argv[1:])))  # noqa: T201

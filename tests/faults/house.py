@@ -25,6 +25,7 @@ from config.embedded.postgres import SUPERUSER, Postgres
 from config.embedded.valkey import Valkey, free_port
 from tests.database import ROOT, Databases
 from tests.faults.paper import Paper
+from tests.faults.proxy import BrokerWire, DatabaseWire
 
 HOST = "127.0.0.1"
 HOOK = Path(__file__).parent / "hook"
@@ -186,7 +187,10 @@ class BrokerChild(Child):
 
 
 class House:
-    """Everything in `home`: one database, broker, mock server, console, gateway and two workers."""
+    """Everything in `home`: one database, broker, console, gateway, sealer and two workers, and
+    servers that behave and that do not.
+
+    Console, gateway and workers reach the database and the broker by wires that can be held."""
 
     def __init__(
         self, home: Path, *, broken: str = "", workers: int = 2, small_disk: bool = True, **env: str
@@ -196,7 +200,11 @@ class House:
         self.children: dict[str, Child] = {}
         self.told = Paper(home / "told.jsonl")
         self.faults = Paper(home / "faults.jsonl")
-        self.web_port, self.agents_port, self.mock_port = (free_port() for _ in range(3))
+        self.web_port, self.agents_port, self.mock_port, self.bad_port = (
+            free_port() for _ in range(4)
+        )
+        self.wires: dict[str, DatabaseWire] = {}
+        self._open_wires = contextlib.ExitStack()
         self.web_url, self.agents_url = (
             f"http://{HOST}:{port}" for port in (self.web_port, self.agents_port)
         )
@@ -220,6 +228,7 @@ class House:
             child.signal(signal.SIGCONT, tree=True)
             await child.close()
         await self.http.close()
+        self._open_wires.close()
         self._unmount()
 
     async def _move_in(self) -> None:
@@ -237,14 +246,18 @@ class House:
                 "ALTER ROLE countersign_test_app SET idle_in_transaction_session_timeout = '10s'"
             )
         self._furnish_environment()
-        await self._start(
-            self._python(
-                "mock",
-                ["tests.faults.mock", str(self.mock_port), str(self.home / "received.jsonl")],
-                _listening,
-            )
+        received = str(self.home / "received.jsonl")
+        upstreams = {
+            "mock": ["tests.faults.mock", str(self.mock_port), received],
+            "misbehaving": ["tests.upstreams.misbehaving", str(self.bad_port), received],
+        }
+        self._allow_stdio([sys.executable, "-m", "tests.upstreams.misbehaving_stdio", received])
+        self.mock, self.misbehaving = (
+            self._python(name, argv, _listening) for name, argv in upstreams.items()
         )
+        await asyncio.gather(*map(self._start, (self.mock, self.misbehaving)))
         await self._furnish()
+        self.broker_wire = self._open_wires.enter_context(BrokerWire(self.env["REDIS_URL"]))
         web = _after(children.web(HOST, self.web_port), "config.web")
         self.web = self._ours("web", [*WARM, "web", *web], _healthy(self.web_url), WarmChild)
         gateway = _after(children.agents(HOST, self.agents_port), "config.agents")
@@ -256,7 +269,9 @@ class House:
             self._ours(f"worker{n}", [*WARM, "worker", *worker], _worker_ready, WarmChild)
             for n in range(1, self.worker_count + 1)
         ]
+        self.sealer = self._python("seal", ["config.seal"], _alive, env=self._sealing())
         await asyncio.gather(*map(self._start, (self.web, self.gateway, *self.workers)))
+        await self._start(self.sealer)
 
     async def _start(self, child: Child) -> None:
         self.children[child.name] = child
@@ -279,8 +294,8 @@ class House:
         }
 
     async def _furnish(self) -> None:
-        url = f"http://{HOST}:{self.mock_port}/mcp"
-        argv = [sys.executable, "-m", "tests.faults.furniture", url]
+        url, bad = (f"http://{HOST}:{port}" for port in (self.mock_port, self.bad_port))
+        argv = [sys.executable, "-m", "tests.faults.furniture", f"{url}/mcp", bad]
         process = await asyncio.create_subprocess_exec(
             *argv, cwd=ROOT, env=self.env, stdout=subprocess.PIPE
         )
@@ -300,12 +315,39 @@ class House:
             "FAULTS_CLOCK": str(clock),
             "FAULTS_SYNCED": str(self.home / "synced.jsonl"),
         }
+        self.wires[name] = self._open_wires.enter_context(DatabaseWire(self.env["DATABASE_URL"]))
+        wires = {"DATABASE_URL": self.wires[name].url, "REDIS_URL": self.broker_wire.url}
         log = self.home / f"{name}.log"
-        return kind(name, children.leashed(argv), self.env | hook, log, ready)
+        return kind(name, children.leashed(argv), self.env | hook | wires, log, ready)
 
-    def _python(self, name: str, argv: list[str], ready: Ready) -> Child:
+    def _python(
+        self, name: str, argv: list[str], ready: Ready, env: dict[str, str] | None = None
+    ) -> Child:
         argv = children.leashed([sys.executable, "-m", *argv])
-        return Child(name, argv, self.env, self.home / f"{name}.log", ready)
+        return Child(name, argv, env or self.env, self.home / f"{name}.log", ready)
+
+    def _sealing(self) -> dict[str, str]:
+        """As `up` has it: a role and a key of the sealer's own."""
+        folder = self.home / "data" / "seal"
+        folder.mkdir(mode=0o700)
+        url, key = self.databases.seal_url(self.urls), str(folder / "key")
+        return self.env | {"DATABASE_URL": url, "COUNTERSIGN_SEAL_KEY_FILE": key}
+
+    def _allow_stdio(self, argv: list[str]) -> None:
+        path = Path(self.env["COUNTERSIGN_DATA"]) / "stdio.json"
+        path.write_text(json.dumps({"pipe": {"argv": argv}}))
+
+    async def verify(self) -> tuple[int, str]:
+        """What `manage.py audit_verify` says of the record."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "manage.py", "audit_verify"),
+            cwd=ROOT,
+            env=self.env | {"COUNTERSIGN_NO_BOOTSTRAP": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        return process.returncode or 0, output.decode().strip()
 
     def _folder(self, name: str) -> Path:
         folder = self.home / name
@@ -358,6 +400,10 @@ async def _broker_ready(child: Child) -> bool:
 
 async def _worker_ready(child: Child) -> bool:
     return " ready." in child.text()
+
+
+async def _alive(child: Child) -> bool:
+    return True
 
 
 async def _listening(child: Child) -> bool:

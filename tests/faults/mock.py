@@ -1,5 +1,5 @@
-"""The upstream server of the suite, a process of its own: it writes down every call it receives,
-by its nonce, before anything else is done about it.
+"""The well-behaved upstream server of the suite, a process of its own: it writes down every call
+it receives, by its nonce and with the characters of its arguments, before anything else is done.
 
     python -m tests.faults.mock PORT PAPER
 
@@ -11,13 +11,12 @@ import asyncio
 import json
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from tests.faults.paper import Paper
+from tests.faults.paper import Paper, arguments_in, count_receipts
 from tests.upstreams.recorder import DISCOVERED, respond
 
 ASKED = {
@@ -41,7 +40,7 @@ LISTED = {
 class Mock:
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
-        self._receipts: Counter[str] = Counter()
+        self._receipts = count_receipts(paper.path)
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True
@@ -56,7 +55,7 @@ class Mock:
             case "tools/list":
                 result = json.dumps(LISTED).encode()
             case "tools/call":
-                result = await self._called(**message["params"])
+                result = await self._called(arguments_in(body), **message["params"])
             case _:
                 await respond(send, b"")
                 return
@@ -69,11 +68,11 @@ class Mock:
         request_id = json.dumps(message["id"]).encode()
         await respond(send, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, result))
 
-    async def _called(self, name: str, arguments: dict[str, Any], **_: Any) -> bytes:
+    async def _called(self, sent: str, name: str, arguments: dict[str, Any], **_: Any) -> bytes:
         nonce = arguments["nonce"]
         self._receipts[nonce] += 1
         receipt = self._receipts[nonce]
-        self._paper.write(nonce=nonce, tool=name, receipt=receipt)
+        self._paper.write(nonce=nonce, tool=name, receipt=receipt, arguments=sent)
         await asyncio.sleep(arguments["ms"] / 1000)
         text = json.dumps({"nonce": nonce, "receipt": receipt})
         return json.dumps({"content": [{"type": "text", "text": text}]}).encode()

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,4 +21,20 @@ class Paper:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+    # Somebody may be in the middle of the last line.
+    whole, _, _begun = path.read_bytes().rpartition(b"\n")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def arguments_in(body: bytes) -> str:
+    """Of a `tools/call`, as the very characters that were received."""
+    text = body.decode()
+    begin = text.index('"arguments":') + len('"arguments":')
+    begin += len(text[begin:]) - len(text[begin:].lstrip())
+    _value, end = json.JSONDecoder().raw_decode(text, begin)
+    return text[begin:end]
+
+
+def count_receipts(paper: Path) -> Counter[str]:
+    """By nonce, as a server that is started again finds them."""
+    return Counter(line["nonce"] for line in read(paper)) if paper.exists() else Counter()

@@ -73,13 +73,18 @@ class Wire:
         while True:
             try:
                 client, _ = self._listener.accept()
-                if self._cut:
-                    client.close()
-                    continue
-                server = socket.socket(self._family)
-                server.connect(self._address)
             except OSError:
                 return
+            server = socket.socket(self._family)
+            try:
+                if self._cut:
+                    raise ConnectionError
+                server.connect(self._address)
+            except OSError:
+                # Nobody is there just now.
+                client.close()
+                server.close()
+                continue
             self._sockets += [client, server]
             for ends in ((client, server, self._to_server), (server, client, self._to_client)):
                 threading.Thread(target=self._carry, args=ends, daemon=True).start()

@@ -66,7 +66,7 @@ class Scene:
     async def approve(self, call_id: str) -> None:
         web = f"http://127.0.0.1:{self.up.port}"
         house: Any = SimpleNamespace(agents_url="", web_url=web, token=self.token, alice=self.alice)
-        await Member(house, self.http)._approve(call_id)
+        await Member(house, self.http)._decide(call_id, "approve")
 
     async def page(self, path: str) -> str:
         url = f"http://127.0.0.1:{self.up.port}{path}"

@@ -5,10 +5,8 @@ form, with processes that are killed and paused meanwhile, is the fault suite's.
 """
 
 import asyncio
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from approvals.models import Approval, Vote
 from audit.live import check_live
 from audit.models import Entry
 from calls.models import Call
-from calls.record.states import Executed, State
+from calls.record.states import Executed
 from policies.models import Effect
 from registry import services
 from registry.discovery import discovery
@@ -33,7 +31,8 @@ from tests.gateway.agent import TASKS, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, until
 from tests.processes import Stack
 from tests.sealing import seal_all
-from tests.upstreams.misbehaving import WAYS, Misbehaving
+from tests.upstreams.cases import REFUSED, SUCCEEDED, WAYS, Case, cases
+from tests.upstreams.misbehaving import Misbehaving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,60 +41,6 @@ STATUSES = (
     *(202, 204, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 409, 410, 422, 429),
     *(500, 502, 503, 504),
 )
-REFUSED = (State.FAILED, Executed.REPORTED)
-UNKNOWN = (State.UNKNOWN, Executed.UNKNOWN)
-SUCCEEDED = (State.SUCCEEDED, Executed.YES)
-
-
-@dataclass(frozen=True)
-class Case:
-    way: str
-    do: str
-    status: int = 200
-    acts: bool = True
-
-    @property
-    def nonce(self) -> str:
-        return f"{self.way} {self.do} {self.status} {self.acts}"
-
-    @property
-    def arguments(self) -> str:
-        """Spelled so that writing them anew would change them."""
-        said = {"nonce": self.nonce, "do": self.do, "status": self.status, "acts": self.acts}
-        return json.dumps(said | {"ms": 2500}).replace(": ", " :  ")
-
-    @property
-    def ended_its_session(self) -> bool:
-        """By the words of its revision; it says so each time."""
-        return (
-            self.way == "session"
-            and self.do in ("status", "error of none")
-            and (self.status == 404)
-        )
-
-    @property
-    def expected(self) -> tuple[State, Executed]:
-        match self.do:
-            case "answer" | "twice":
-                return SUCCEEDED
-            case "error":
-                return REFUSED
-            case "status" if self.status in (401, 403, 429, 503):
-                return REFUSED
-        return UNKNOWN
-
-
-def cases() -> list[Case]:
-    every = [Case(way, "status", status) for way in WAYS for status in STATUSES]
-    every += [Case("modern", "status", status, acts=False) for status in STATUSES]
-    for way in WAYS:
-        every += [Case(way, do) for do in ("answer", "twice", "half", "reset", "never", "late")]
-        every += [Case(way, "another"), Case(way, "garbage")]
-        every += [Case(way, "error")]
-        # To a post of HTTP with SSE, the status and the answer come by two ways.
-        every += [Case(way, "error", status) for status in (400, 404, 500) if way != "sse"]
-        every += [Case(way, "error of none", status) for status in (400, 404, 500)]
-    return every
 
 
 @pytest.fixture
@@ -135,7 +80,7 @@ async def test_what_is_told_is_what_is_recorded_and_what_was_received(
     desk: Toolset, misbehaving: Misbehaving, agent: Agent, rule: AddRule
 ) -> None:
     await rule(Effect.ALLOW, "nothing")
-    replies = await ask_all(agent, cases())
+    replies = await ask_all(agent, cases(STATUSES))
 
     wrong = []
     for case, reply in replies.items():

@@ -2,7 +2,8 @@
 `/modern` (2026-07-28), `/legacy` and `/session` (2025-11-25) and `/sse` (2024-11-05).
 
 A call has a `nonce`, `do` (a key of DEEDS), and for some deeds the `status` to answer with. With
-`acts` it carries out what it is asked before it does so. What it received stands in `receipts`.
+`acts` it carries out what it is asked before it does so. What it received stands in `receipts`. Of
+the cancellations that come to `/session` each second one is lost on its way.
 
     python -m tests.upstreams.misbehaving PORT PAPER    as a process of its own, for the fault suite
 """
@@ -11,12 +12,13 @@ import asyncio
 import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.faults.paper import Paper
+from tests.faults.paper import Paper, arguments_in, count_receipts
 from tests.upstreams.raw import (
     RawServer,
     Request,
@@ -31,7 +33,6 @@ from tests.upstreams.raw import (
     respond,
 )
 
-WAYS = ("modern", "legacy", "session", "sse")
 ASKED = {
     "type": "object",
     "properties": {
@@ -43,7 +44,8 @@ ASKED = {
     },
     "required": ["nonce", "do"],
 }
-TOOLS = json.dumps({"tools": [{"name": n, "inputSchema": ASKED} for n in ("do", "held", "safe")]})
+NAMES = ("do", "later", "held", "safe")
+TOOLS = json.dumps({"tools": [{"name": n, "inputSchema": ASKED} for n in NAMES]})
 BUSY = "Busy, try again."
 
 
@@ -61,6 +63,8 @@ class Misbehaving:
     # Each receipt is written here before anything else is done about it.
     paper: Paper | None = None
     receipts: list[Receipt] = field(default_factory=list)
+    _count: Counter[str] = field(default_factory=Counter)
+    _cancels: int = 0
     _streams: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def of(self, nonce: str) -> list[Receipt]:
@@ -68,6 +72,10 @@ class Misbehaving:
 
     def url(self, way: str) -> str:
         return f"http://127.0.0.1:{self.port}/{way}"
+
+    def __post_init__(self) -> None:
+        if self.paper:
+            self._count = count_receipts(self.paper.path)
 
     # Running it.
 
@@ -118,6 +126,8 @@ class Misbehaving:
                 await modern(self._after, tools=TOOLS)(request, out)
             case ("/legacy", "POST"):
                 await legacy(self._after)(request, out)
+            case ("/session", "POST") if "cancelled" in request.method and self._loses_cancel():
+                out.transport.abort()
             case ("/session", "POST" | "DELETE"):
                 await legacy(self._after, session="s")(request, out)
             case ("/sse", "GET"):
@@ -157,6 +167,10 @@ class Misbehaving:
                 return
         respond(out, b"", status=202)
 
+    def _loses_cancel(self) -> bool:
+        self._cancels += 1
+        return self._cancels % 2 == 1
+
     # Calls.
 
     async def _called(
@@ -166,21 +180,32 @@ class Misbehaving:
         way: str,
         stream: asyncio.StreamWriter | None = None,
     ) -> None:
-        arguments = request.json["params"]["arguments"]
-        written = request.body.partition(b'"arguments":')[2]
-        sent = written.partition(b',"_meta"')[0] if b',"_meta"' in written else written[:-2]
-        receipt = Receipt(arguments["nonce"], way, sent, arguments.get("acts", True))
+        params = request.json["params"]
+        arguments, sent = params["arguments"], arguments_in(request.body)
+        nonce, acted = arguments["nonce"], arguments.get("acts", True)
+        self._count[nonce] += 1
+        receipt = Receipt(nonce, way, sent.encode(), acted)
         self.receipts.append(receipt)
         if self.paper:
-            self.paper.write(nonce=receipt.nonce, acted=receipt.acted, arguments=sent.decode())
-        deed = Deed(request, out, arguments.get("status", 200), arguments.get("ms", 0), stream)
+            said = {"tool": params["name"], "receipt": self._count[nonce], "way": way}
+            self.paper.write(nonce=nonce, arguments=sent, acted=acted, **said)
+        text = answer(nonce, self._count[nonce])
+        status, ms = arguments.get("status", 200), arguments.get("ms", 0)
+        deed = Deed(request, out, text, status, ms, stream)
         await DEEDS[arguments["do"]](deed)
+
+
+def answer(nonce: str, receipt: int, more: str = "") -> str:
+    """A result that says which receipt of which call it belongs to."""
+    text = json.dumps({"nonce": nonce, "receipt": receipt, "said": f"done{more}"})
+    return json.dumps({"content": [{"type": "text", "text": text}]})
 
 
 @dataclass
 class Deed:
     request: Request
     out: asyncio.StreamWriter
+    result: str
     status: int
     ms: int
     # Where answers go in HTTP with SSE.
@@ -188,7 +213,7 @@ class Deed:
 
     @property
     def text(self) -> bytes:
-        return reply(self.request, '{"content":[{"type":"text","text":"done"}]}')
+        return reply(self.request, self.result)
 
     def say(self, message: bytes, status: int = 200) -> None:
         if self.stream is None:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.faults.paper import Paper
-from tests.upstreams.misbehaving import BUSY, TOOLS
+from tests.faults.paper import Paper, arguments_in, count_receipts
+from tests.upstreams.misbehaving import BUSY, TOOLS, answer
 from tests.upstreams.raw import DISCOVERED
 
 paper = Paper(Path(sys.argv[1]))
@@ -28,17 +28,14 @@ def say(id_: Any, **message: Any) -> None:
     write(json.dumps({"jsonrpc": "2.0", "id": id_, **message}) + "\n")
 
 
-def done(words: str = "done") -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": words}]}
-
-
-def call(id_: int, do: str) -> None:
+def call(id_: int, do: str, nonce: str, receipt: int) -> None:
+    done = json.loads(answer(nonce, receipt))
     match do:
         case "answer":
-            say(id_, result=done())
+            say(id_, result=done)
         case "twice":
-            say(id_, result=done())
-            say(id_, result=done("done differently"))
+            say(id_, result=done)
+            say(id_, result=json.loads(answer(nonce, receipt, " differently")))
         case "error":
             say(id_, error={"code": -32050, "message": BUSY})
         case "another":
@@ -64,9 +61,12 @@ def main() -> None:
                 say(message["id"], result=json.loads(TOOLS))
             case "tools/call":
                 arguments = message["params"]["arguments"]
-                written = line.partition('"arguments":')[2].partition(',"_meta"')[0]
-                paper.write(nonce=arguments["nonce"], arguments=written)
-                call(message["id"], arguments["do"])
+                # One process a caller: all of them write on this paper.
+                receipt = count_receipts(paper.path)[arguments["nonce"]] + 1
+                said = {"tool": message["params"]["name"], "receipt": receipt, "way": "pipe"}
+                sent, acted = arguments_in(line.encode()), arguments.get("acts", True)
+                paper.write(nonce=arguments["nonce"], arguments=sent, acted=acted, **said)
+                call(message["id"], arguments["do"], arguments["nonce"], receipt)
 
 
 if __name__ == "__main__":
