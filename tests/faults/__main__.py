@@ -4,7 +4,7 @@ other afterwards.
     python3 manage.py faults                        about a minute, as in CI
     python3 manage.py faults --long                 200 workers, 50 gateways, 20 databases killed
     python3 manage.py faults --broken no-fence      with a mistake built in, which must be found
-    python3 manage.py faults --prove                all eight mistakes, one after the other
+    python3 manage.py faults --prove                all nine mistakes, one after the other
 """
 
 from __future__ import annotations

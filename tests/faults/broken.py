@@ -1,4 +1,4 @@
-"""Eight mistakes that a house like ours could make, each with the run that shows it."""
+"""Nine mistakes that a house like ours could make, each with the run that shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Variant:
 
 
 def acknowledge_before_commit(journal: Any) -> None:
-    real = journal.Journal.write
+    real = journal.GroupCommit.write
 
     async def write(self: Any, *lines: Any, within: float | None = 2.0) -> Any:
         if [statement.name for statement, _ in lines] != ["open"]:
@@ -30,7 +30,7 @@ def acknowledge_before_commit(journal: Any) -> None:
         self.later.add(asyncio.create_task(real(self, *lines, within=None)))
         return [None]
 
-    journal.Journal.write = write
+    journal.GroupCommit.write = write
 
 
 def no_fence(transitions: Any) -> None:
@@ -55,15 +55,29 @@ def retry_on_unknown(client: Any) -> None:
     client.Upstreams.call_tool = call_tool
 
 
+def resend_on_status(http_statuses: Any) -> None:
+    """A status with which servers turn unknown sessions away is taken for their word that they took
+    nothing."""
+    real = http_statuses.meaning
+
+    def meaning(bad: Any, id_: int, **how: Any) -> Any:
+        if bad.status in http_statuses.RENEGOTIATE:
+            said = f"The server wants to be greeted anew (HTTP {bad.status})."
+            return http_statuses.SessionInvalid(said, bad.status)
+        return real(bad, id_, **how)
+
+    http_statuses.meaning = meaning
+
+
 def sweep_without_claim(claiming: Any) -> None:
     def claim(call_id: UUID, *, owner: str) -> Any:
         call = claiming.Call.objects.filter(pk=call_id, state="queued").first()
         if call is None:
             return None
-        return claiming.Sending(
+        return claiming.ExecutionRequest(
             call_id=call.pk,
             fence=call.fence + 1,
-            tool=claiming.published.one(call.tool_id),
+            tool=claiming.published_catalogue.one(call.tool_id),
             arguments=bytes(call.arguments),
             background=True,
         )
@@ -129,6 +143,10 @@ VARIANTS: dict[str, Variant] = {
     ),
     "no-fence": Variant({"calls.record.transitions": no_fence}, _STOPPED),
     "retry-on-unknown": Variant({"registry.upstream.client": retry_on_unknown}, _BRIEF),
+    "resend-on-status": Variant(
+        {"registry.upstream.session.http_statuses": resend_on_status},
+        replace(_BRIEF, errands="misbehaving"),
+    ),
     "sweep-without-claim": Variant({"calls.queue.claiming": sweep_without_claim}, _BRIEF),
     "cursor-that-skips": Variant(
         {"calls.queue.scheduling": cursor_that_skips}, replace(_BRIEF, errands="task,approved")

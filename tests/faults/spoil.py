@@ -1,5 +1,5 @@
 """What the suite does inside the product's processes: their clock, their disk, and on demand one of
-eight mistakes that the suite has to find. The product knows nothing of this."""
+nine mistakes that the suite has to find. The product knows nothing of this."""
 
 from __future__ import annotations
 
