@@ -211,6 +211,7 @@ async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:
         await wait.unheard(call_id)
     state = found.seen.state
     text = f"{messages.of(found, rpc.context.toolset)} {messages.come_back(call_id)}"
-    sent = state == State.RUNNING or found.seen.maybe
-    executed = "unknown" if sent else "no"
+    # What nobody has to decide any more, a worker may have taken before this is read.
+    certain = state == State.HELD and not found.seen.maybe
+    executed = "no" if certain else "unknown"
     return rpc.sentence(text, call=str(call_id), state=state, executed=executed)

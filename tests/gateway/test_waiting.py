@@ -1,7 +1,10 @@
 """What an agent sees while a person decides, by what its client understands."""
 
 import asyncio
+import os
+import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from gateway.protocol import handles
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
-from tests.gateway.agent import URLS, Agent
+from tests.gateway.agent import TASKS, URLS, Agent
 from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -179,6 +182,32 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     await deciding
     assert awaited.text == "x"
     assert awaited.call_id == reply.call_id
+
+
+@pytest.fixture
+def resting_worker(asking: None, stack: Stack) -> Iterator[None]:
+    """Alive, and takes nothing."""
+    os.kill(stack.worker.pid, signal.SIGSTOP)
+    yield
+    os.kill(stack.worker.pid, signal.SIGCONT)
+
+
+async def test_a_queued_call_is_not_said_to_be_not_executed(
+    play: Play, short_hold: Stack, resting_worker: None, rule: AddRule, upstream: Recorder
+) -> None:
+    """A worker may have taken it before its agent reads that."""
+    await Tool.objects.filter(name="erase").aupdate(mode=Tool.Mode.BACKGROUND)
+    await rule(Effect.ALLOW, "unrelated")
+    task = await play(capabilities=TASKS).call("rec.erase")
+    agent = play("2025-06-18", at_stack=short_hold)
+    call = await the_call()
+
+    reply = await agent.call("countersign.await_call", {"call_id": str(call.pk)})
+
+    assert task.result["resultType"] == "task"
+    assert reply.result["_meta"]["countersign/state"] == "queued"
+    assert reply.result["_meta"]["countersign/executed"] == "unknown"
+    assert upstream.calls == []
 
 
 async def test_a_process_that_stops_sends_who_waits_for_a_person_to_the_next_one(
