@@ -28,7 +28,7 @@ SHORT = Plan(
     rounds=1,
     seconds=20,
     cut_s=3,
-    at_once=2,
+    at_once=3,
 )
 LONG = Plan(
     seed=0,

@@ -133,7 +133,9 @@ def heartbeat_in_the_calls_own_thread(leases: Any) -> None:
     leases.Leases._run = run
 
 
-_BRIEF = Plan(seed=0, calls=150, calls_within_s=15, rounds=0, seconds=1, settle_s=15)
+_BRIEF = Plan(
+    seed=0, calls=150, calls_within_s=15, rounds=0, seconds=1, settle_s=15, misbehaving=False
+)
 _STOPPED = replace(_BRIEF, only="pause worker", rounds=10, lease_s=2)
 _WITHOUT_DATABASE = replace(_BRIEF, only="cut database,pause database", rounds=4, cut_s=2)
 
@@ -145,7 +147,7 @@ VARIANTS: dict[str, Variant] = {
     "retry-on-unknown": Variant({"registry.upstream.client": retry_on_unknown}, _BRIEF),
     "resend-on-status": Variant(
         {"registry.upstream.session.http_statuses": resend_on_status},
-        replace(_BRIEF, errands="misbehaving"),
+        replace(_BRIEF, errands="misbehaving", misbehaving=True),
     ),
     "sweep-without-claim": Variant({"calls.queue.claiming": sweep_without_claim}, _BRIEF),
     "cursor-that-skips": Variant(

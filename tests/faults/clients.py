@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 
 from tests.faults.house import House
+from tests.faults.plan import Plan
 from tests.gateway.agent import MODERN, TASKS, Agent, NoSession, Reply
 from tests.upstreams.cases import DEEDS_ON_STDIO, EVERY_STATUS, WAYS, Case, cases
 
@@ -105,15 +106,16 @@ class Pack:
 class Crowd:
     """Runs errands until `enough` is set; seeded like all else."""
 
-    def __init__(
-        self, house: House, *, seed: int, size: int, pause_s: float, errands: str = ""
-    ) -> None:
-        self.house, self._seed, self._size, self._pause_s = house, seed, size, pause_s
-        wanted = errands.split(",") if errands else [kind[0] for kind in KINDS]
+    def __init__(self, house: House, plan: Plan) -> None:
+        self.house, self._seed, self._size = house, plan.seed, plan.crowd
+        self._pause_s = plan.pause_s
+        wanted = plan.errands.split(",") if plan.errands else [kind[0] for kind in KINDS]
+        if not plan.misbehaving:
+            wanted = [kind for kind in wanted if kind != "misbehaving"]
         self._kinds = [kind for kind in KINDS if kind[0] in wanted]
         self.asked = self.answered = 0
         self.enough = asyncio.Event()
-        self.pack = Pack(seed)
+        self.pack = Pack(plan.seed)
 
     def is_through(self, calls: int) -> bool:
         """So many were answered, and every case of misbehaviour was asked for."""

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -97,3 +98,12 @@ def moved_in(own_stack: Stack, server: Database, tmp_path: Path, lease_s: str) -
         yield House(own_stack, database, witness, token)
         # Processes before the database that they use.
         own_stack.__exit__()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """pytest's directories are for their owner only; PostgreSQL may run as somebody else."""
+    with tempfile.TemporaryDirectory(prefix="countersign-restore-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from tests.faults.house import Child, House, now
 from tests.faults.spool_disk import power_cut
 
 Deed = Callable[[], Awaitable[None]]
+STOP_WITHIN_S = 20.0
 
 
 class Nemesis:
@@ -42,9 +44,23 @@ class Nemesis:
             "cut database": lambda: self.cut_database(self._cut_s),
             "shift clock": self.shift_clock,
             "power cut": self.power_cut,
+            "kill upstream": lambda: self.kill(self._upstream(), what="kill upstream"),
+            "pause upstream": lambda: self.pause(
+                self._upstream(), self._some(0.5, 4), what="pause upstream"
+            ),
+            "kill sealer": lambda: self.kill(house.sealer, what="kill sealer"),
+            "hang database": lambda: self.hang_database(answers_only=False),
+            "hang answers": lambda: self.hang_database(answers_only=True),
+            "hang broker": self.hang_broker,
+            "lose cancels": self.lose_cancels,
+            "kill supervisor": self.kill_supervisor,
+            "restart supervisor": self.restart_supervisor,
         }
         if house.mounted:
             self.deeds["fill disk"] = self.fill_disk
+
+    def _upstream(self) -> Child:
+        return self.chance.choice([self.house.mock, self.house.misbehaving])
 
     def _some(self, least: float, most: float) -> float:
         return self.chance.uniform(least, most)
@@ -79,9 +95,9 @@ class Nemesis:
         finally:
             self.house.faults.write(began=began, ended=now(), what=what)
 
-    async def kill(self, child: Child, *, tree: bool = False) -> None:
+    async def kill(self, child: Child, *, tree: bool = False, what: str = "") -> None:
         await child.up.wait()
-        async with self.deed(f"kill {child.name.rstrip('12')}"):
+        async with self.deed(what or f"kill {child.name.rstrip('12')}"):
             starts = child.starts
             child.signal(signal.SIGKILL, tree=tree)
             while child.starts == starts:
@@ -91,9 +107,9 @@ class Nemesis:
     async def kill_database(self) -> None:
         await self.kill(self.house.database, tree=True)
 
-    async def pause(self, child: Child, seconds: float) -> None:
+    async def pause(self, child: Child, seconds: float, *, what: str = "") -> None:
         await child.up.wait()
-        async with self.deed(f"pause {child.name.rstrip('12')}"):
+        async with self.deed(what or f"pause {child.name.rstrip('12')}"):
             child.signal(signal.SIGSTOP, tree=True)
             await asyncio.sleep(seconds)
             child.signal(signal.SIGCONT, tree=True)
@@ -134,6 +150,87 @@ class Nemesis:
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
                     [name],
                 )
+
+    async def hang_database(self, *, answers_only: bool) -> None:
+        """For one process: it hears nothing more, or it is not heard either."""
+        name = self.chance.choice(sorted(self.house.wires))
+        wire = self.house.wires[name]
+        async with self.deed("hang answers" if answers_only else "hang database"):
+            if answers_only:
+                wire.hold_answers()
+            else:
+                wire.hold()
+            await asyncio.sleep(self._some(0.5, 6))
+            wire.let_go()
+
+    async def hang_broker(self) -> None:
+        async with self.deed("hang broker"):
+            self.house.broker_wire.hold()
+            await asyncio.sleep(self._some(0.5, 4))
+            self.house.broker_wire.let_go()
+
+    async def lose_cancels(self) -> None:
+        """Nobody hears of a cancellation: neither those who run a call, by their listeners, nor a
+        server, which loses some by itself."""
+        async with self.deed("lose cancels"):
+            for _ in range(15):
+                with contextlib.suppress(psycopg.Error):
+                    await asyncio.to_thread(self._cut_listeners)
+                await asyncio.sleep(0.2)
+
+    def _cut_listeners(self) -> None:
+        with self.house.databases._connect() as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'countersign listener'"
+            )
+
+    async def kill_supervisor(self) -> None:
+        """With it goes at once whatever is on its leash, the database as its leash asks it to."""
+        house = self.house
+        async with self._supervised("kill supervisor") as everybody:
+            for child in everybody:
+                database = child is house.database
+                child.signal(signal.SIGINT if database else signal.SIGKILL)
+            await self._gone(everybody)
+
+    async def restart_supervisor(self) -> None:
+        """Those that take orders first, those that carry them out next, what all need last."""
+        house = self.house
+        async with self._supervised("restart supervisor"):
+            for together in ([house.web, house.gateway], house.workers, [house.sealer]):
+                for child in together:
+                    child.signal(signal.SIGTERM)
+                await self._gone(together)
+            house.broker.signal(signal.SIGTERM)
+            house.database.signal(signal.SIGINT)
+            await self._gone([house.broker, house.database])
+
+    @asynccontextmanager
+    async def _supervised(self, what: str) -> AsyncIterator[list[Child]]:
+        """All that `up` keeps running; afterwards it is started as `up` does it."""
+        house = self.house
+        services = [house.database, house.broker]
+        others = [house.web, house.gateway, *house.workers, house.sealer]
+        async with self._door, self.deed(what):
+            for child in [*services, *others]:
+                child.held = True
+            try:
+                yield [*others, *services]
+            finally:
+                for together in (services, others):
+                    for child in together:
+                        child.held = False
+                    await asyncio.gather(*(child.up.wait() for child in together))
+
+    async def _gone(self, children: list[Child]) -> None:
+        """Whoever takes longer than `up` gives it is killed."""
+        deadline = time.monotonic() + STOP_WITHIN_S
+        while any(child.up.is_set() for child in children):
+            if time.monotonic() > deadline:
+                for child in children:
+                    child.signal(signal.SIGKILL, tree=True)
+            await asyncio.sleep(0.05)
 
     async def fill_disk(self) -> None:
         """Not a byte is left where the database writes."""

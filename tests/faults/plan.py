@@ -28,3 +28,5 @@ class Plan:
     # Only these deeds, and only these kinds of errand, with commas.
     only: str = ""
     errands: str = ""
+    # Whether servers that misbehave are asked too, each case of them at least once.
+    misbehaving: bool = True

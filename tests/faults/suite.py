@@ -68,9 +68,7 @@ async def _run(house: House, plan: Plan) -> Report:
     if not house.mounted:
         report.notes.append("the disk was not filled: only root may mount one small enough")
     await _calm(house, plan)
-    crowd = Crowd(
-        house, seed=plan.seed, size=plan.crowd, pause_s=plan.pause_s, errands=plan.errands
-    )
+    crowd = Crowd(house, plan)
     running = asyncio.create_task(crowd.run())
     nemesis = Nemesis(house, seed=plan.seed, cut_s=plan.cut_s)
     await asyncio.gather(*_tracks(nemesis, plan))

@@ -9,9 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,19 +98,19 @@ async def until(true: Callable[[], bool], *, seconds: float = 60) -> None:
 
 
 @asynccontextmanager
-async def scene(folder: Path) -> AsyncIterator[Scene]:
+async def scene(folder: Path, **env: str) -> AsyncIterator[Scene]:
     port = free_port()
     mock = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.faults.mock", str(port), str(folder / "received.jsonl")),
         cwd=ROOT,
     )
-    up = Up(folder / "data", env=SLOW)
+    up = Up(folder / "data", env=SLOW | env)
     try:
         await asyncio.to_thread(up.start)
-        env = beside(up.data) | {"DJANGO_SETTINGS_MODULE": "config.settings"}
-        env["COUNTERSIGN_UPSTREAM_NETWORKS"] = "127.0.0.0/8"
+        known = beside(up.data) | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+        known["COUNTERSIGN_UPSTREAM_NETWORKS"] = "127.0.0.0/8"
         url = f"http://127.0.0.1:{port}/mcp"
-        code, said = await run("-m", "tests.faults.furniture", url, env=env)
+        code, said = await run("-m", "tests.faults.furniture", url, env=known)
         assert code == 0, said
         made = json.loads(said.splitlines()[-1])
         async with aiohttp.ClientSession() as http:
@@ -120,15 +119,6 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
         await asyncio.to_thread(up.__exit__)
         mock.kill()
         await mock.wait()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """pytest's directories are for their owner only; PostgreSQL may run as somebody else."""
-    with tempfile.TemporaryDirectory(prefix="countersign-restore-") as name:
-        path = Path(name)
-        path.chmod(0o755)
-        yield path
 
 
 async def forty_calls(here: Scene) -> list[str]:

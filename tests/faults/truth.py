@@ -17,6 +17,8 @@ from psycopg.rows import namedtuple_row
 from tests.faults.paper import read
 from tests.upstreams.cases import REFUSED, SHARED, UNKNOWN, Case
 
+# What can only be said of a server that answered.
+RECEIVED = ("succeeded", "tool_error")
 LIVE = {"queued", "running", "approved", "held"}
 ROWS = """
     WITH said AS (
@@ -216,7 +218,9 @@ def _nobody_told_wrong(truth: Truth) -> None:
         for line in lines:
             if line.get("told") == "succeeded" and line["receipt"] not in receipts:
                 truth.wrong(nonce, "told succeeded, and never received")
-            denied = line.get("executed") == "no" or "othing was sent" in line.get("why", "")
+            # Held, it is not executed before somebody says so.
+            denied = line.get("executed") == "no" and line["told"] != "held"
+            denied |= "othing was sent" in line.get("why", "")
             if denied and receipts:
                 truth.wrong(nonce, f"told “not executed” ({line['told']}), and yet received")
             turned_away = line.get("told") == "refused" and "status" in line
@@ -294,7 +298,7 @@ def _servers_are_understood(truth: Truth) -> None:
         case = truth.case(row.nonce)
         if case is None or row.state in LIVE or (row.state, row.executed) == case.expected:
             continue
-        if row.executed == "no" and not truth.received[row.nonce]:
+        if not truth.received[row.nonce] and row.state not in RECEIVED:
             continue
         if row.state == "unknown" and _is_excused(truth, row):
             continue
