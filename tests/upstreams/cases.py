@@ -8,6 +8,7 @@ from http import HTTPStatus
 WAYS = ("modern", "legacy", "session", "sse")
 # Also such as nobody registered.
 EVERY_STATUS = (*sorted(s.value for s in HTTPStatus if s >= HTTPStatus.CREATED), 499, 520, 599)
+INTERIM = (100, 101, 102, 103)
 REFUSALS = (401, 403, 429, 503)
 DEEDS = ("answer", "twice", "half", "reset", "never", "late", "another", "garbage", "error")
 # With these its process ends.
@@ -53,6 +54,9 @@ class Case:
         match self.do:
             case "answer" | "twice":
                 return SUCCEEDED
+            # What follows the 101 is of another protocol.
+            case "interim" if self.status != 101:
+                return SUCCEEDED
             case "error":
                 return REFUSED
             case "status" if self.status in REFUSALS:
@@ -68,6 +72,8 @@ def cases(statuses: Iterable[int], *, not_acting: Iterable[str] = ("modern",)) -
     for way in WAYS:
         every += [Case(way, do) for do in DEEDS]
         # To a post of HTTP with SSE, the status and the answer come by two ways.
-        every += [Case(way, "error", status) for status in (400, 404, 500) if way != "sse"]
+        if way != "sse":
+            every += [Case(way, "interim", status) for status in INTERIM]
+            every += [Case(way, "error", status) for status in (400, 404, 500)]
         every += [Case(way, "error of none", status) for status in (400, 404, 500)]
     return every

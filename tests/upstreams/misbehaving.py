@@ -236,6 +236,12 @@ async def _status(deed: Deed) -> None:
     respond(deed.out, body, status=deed.status, kind="text/html", headers=headers)
 
 
+async def _interim(deed: Deed) -> None:
+    """A status that another is to follow, and then the answer."""
+    deed.out.write(b"HTTP/1.1 %d Said\r\n\r\n" % deed.status)
+    deed.say(deed.text)
+
+
 async def _error(deed: Deed) -> None:
     deed.say(error(deed.request, -32050, BUSY), deed.status)
 
@@ -295,6 +301,7 @@ async def _garbage(deed: Deed) -> None:
 DEEDS: dict[str, Callable[[Deed], Awaitable[None]]] = {
     "answer": _answer,
     "status": _status,
+    "interim": _interim,
     "error": _error,
     "error of none": _error_of_none,
     "twice": _twice,
