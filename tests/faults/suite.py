@@ -85,6 +85,9 @@ async def _run(house: House, plan: Plan) -> Report:
         # What was approved since.
         await _settled(house, plan.settle_s)
     report.asked, report.deeds = crowd.asked, nemesis.count
+    if plan.misbehaving:
+        dealt = "every case" if crowd.pack.through else f"{crowd.pack.done} cases"
+        report.notes.append(f"{dealt} of misbehaviour, of {crowd.pack.size}, was asked for")
     report.seconds = time.monotonic() - began
     wrong = await _verified(house, plan, report)
     _judge(house, plan, report, wrong)

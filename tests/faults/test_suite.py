@@ -11,7 +11,9 @@ from tests.database import ROOT
 RUNS = {"sound": [], "broken": ["--broken", "sweep-without-claim", "--seed", "1"]}
 KINDS = [f"kill {who}" for who in ("worker", "gateway", "web", "broker", "database")]
 KINDS += [f"pause {who}" for who in ("worker", "gateway", "web", "broker", "database")]
-KINDS += ["cut database", "wipe broker", "shift clock", "power cut"]
+KINDS += ["cut database", "wipe broker", "shift clock", "power cut", "lose cancels"]
+KINDS += ["hang database", "hang answers", "hang broker", "kill upstream", "pause upstream"]
+KINDS += ["kill sealer", "kill supervisor", "restart supervisor"]
 Runs = dict[str, subprocess.Popen[str]]
 
 
@@ -38,6 +40,8 @@ def test_whatever_is_done_to_it_the_record_stays_true(runs: Runs) -> None:
     assert said.endswith("no violation\n"), said
     # Where only root may fill a disk, the run itself says that it was left out.
     assert [kind for kind in KINDS if f" {kind}" not in said] == []
+    assert "every case of misbehaviour" in said
+    assert "0 are not sealed yet" in said
 
 
 @pytest.mark.alone
