@@ -188,9 +188,7 @@ class BrokerChild(Child):
 
 class House:
     """Everything in `home`: one database, broker, console, gateway, sealer and two workers, and
-    servers that behave and that do not.
-
-    Console, gateway and workers reach the database and the broker by wires that can be held."""
+    servers that behave and that do not."""
 
     def __init__(
         self, home: Path, *, broken: str = "", workers: int = 2, small_disk: bool = True, **env: str
@@ -315,10 +313,13 @@ class House:
             "FAULTS_CLOCK": str(clock),
             "FAULTS_SYNCED": str(self.home / "synced.jsonl"),
         }
-        self.wires[name] = self._open_wires.enter_context(DatabaseWire(self.env["DATABASE_URL"]))
-        wires = {"DATABASE_URL": self.wires[name].url, "REDIS_URL": self.broker_wire.url}
         log = self.home / f"{name}.log"
-        return kind(name, children.leashed(argv), self.env | hook | wires, log, ready)
+        env = self.env | hook | self._wire(name)
+        return kind(name, children.leashed(argv), env, log, ready)
+
+    def _wire(self, name: str) -> dict[str, str]:
+        """What this process is told instead of where the database and the broker are."""
+        return {}
 
     def _python(
         self, name: str, argv: list[str], ready: Ready, env: dict[str, str] | None = None
@@ -376,6 +377,14 @@ class House:
         if self.mounted:
             subprocess.run(["umount", "-l", self.home / "disk"], check=False)
             self.mounted = False
+
+
+class WiredHouse(House):
+    """Console, gateway and workers reach the database and the broker by wires that can be held."""
+
+    def _wire(self, name: str) -> dict[str, str]:
+        self.wires[name] = self._open_wires.enter_context(DatabaseWire(self.env["DATABASE_URL"]))
+        return {"DATABASE_URL": self.wires[name].url, "REDIS_URL": self.broker_wire.url}
 
 
 def _after(argv: list[str], program: str) -> list[str]:

@@ -17,7 +17,7 @@ import psycopg
 
 from tests.faults import truth
 from tests.faults.clients import Crowd, Member, long_errands
-from tests.faults.house import House
+from tests.faults.house import House, WiredHouse
 from tests.faults.nemesis import Deed, Nemesis
 from tests.faults.paper import Paper
 from tests.faults.plan import Plan
@@ -54,7 +54,9 @@ class Report:
 async def run(plan: Plan, *, home: Path | None = None) -> Report:
     home = home or Path(tempfile.mkdtemp(prefix="countersign-faults-", dir="/tmp"))
     home.chmod(0o711)
-    async with House(home, broken=plan.broken, COUNTERSIGN_LEASE_S=f"{plan.lease_s:g}") as house:
+    async with WiredHouse(
+        home, broken=plan.broken, COUNTERSIGN_LEASE_S=f"{plan.lease_s:g}"
+    ) as house:
         report = await _run(house, plan)
     if not report.violations:
         shutil.rmtree(home, ignore_errors=True)
