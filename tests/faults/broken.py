@@ -144,7 +144,9 @@ VARIANTS: dict[str, Variant] = {
         {"core.journal": acknowledge_before_commit}, _WITHOUT_DATABASE
     ),
     "no-fence": Variant({"calls.record.transitions": no_fence}, _STOPPED),
-    "retry-on-unknown": Variant({"registry.upstream.client": retry_on_unknown}, _BRIEF),
+    "retry-on-unknown": Variant(
+        {"registry.upstream.client": retry_on_unknown}, replace(_BRIEF, misbehaving=True)
+    ),
     "resend-on-status": Variant(
         {"registry.upstream.session.http_statuses": resend_on_status},
         replace(_BRIEF, errands="misbehaving", misbehaving=True),
