@@ -12,7 +12,7 @@ from audit.models import Checkpoint, Entry
 from audit.sealing import seal_declaration
 from audit.services import Actor, record
 from audit.signing import keys
-from audit.verify import RESTORED, Broken, Root, read_trusted
+from audit.verify import RESTORED, Broken, Root, read_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Ends:
 
     @classmethod
     def of(cls, notes: Iterable[str]) -> Ends:
-        """The longest of each; what our key did not sign says nothing."""
+        """The longest of each; what no key of ours signed says nothing."""
         trusted = keys()
         longest: dict[int, tuple[Root, str]] = {}
         for note in notes:
             try:
-                read = read_trusted(note, trusted)
+                read = read_known(note, trusted)
             except Broken:
                 continue
             if read.origin not in longest or read.size > longest[read.origin][0].size:
@@ -49,15 +49,18 @@ def known_ends() -> list[str]:
 
 
 def begin_origin(
-    ends: Ends, *, by: Actor, backup_at: datetime | None, reason: str, **details: Any
+    notes: Iterable[str], *, by: Actor, backup_at: datetime | None, reason: str, **details: Any
 ) -> None:
     """In one transaction of the database's owner, who alone may begin one.
 
     What the backup held and had not sealed gets its leaves first, unsigned; the declaration is
-    the next leaf, and the first checkpoint under the new name is of both.
+    the next leaf, and the first checkpoint under the new name is of both. `notes` are all that
+    say what the record had come to.
     """
 
     def declare(kept: int, index: int) -> int:
+        # The key that signs the declaration is known by now: it may be younger than the backup.
+        ends = Ends.of(notes)
         number = max(origins.current(), ends.origin) + 1
         origins.begin(number, index=index, kept=kept)
         declared = record(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -40,13 +42,37 @@ class SigningKey:
 
 
 def keys() -> list[Trusted]:
-    """Every key that ever signed here, with the size up to which it did; the newest last."""
-    signers = list(Signer.objects.order_by("id"))
-    ends: list[int | None] = [signer.first_size for signer in signers[1:]]
+    """Every key that ever signed here, with the size up to which it did; the newest last.
+
+    After a restore another key may begin below the size at which one before it began."""
+    found: dict[bytes, Trusted] = {}
+    until: int | None = None
+    for signer in Signer.objects.order_by("-id"):
+        public = bytes(signer.public)
+        found.setdefault(public, Trusted(Key(ORIGIN, public), until))
+        until = signer.first_size if until is None else min(until, signer.first_size)
+    return list(found.values())[::-1]
+
+
+def known_signers() -> list[list[Any]]:
+    """As plain values, for `carry_over`."""
     return [
-        Trusted(Key(ORIGIN, bytes(signer.public)), until)
-        for signer, until in zip_longest(signers, ends)
+        [b64encode(bytes(one.public)).decode(), one.first_size, one.from_secret, one.at.isoformat()]
+        for one in Signer.objects.order_by("id")
     ]
+
+
+def carry_over(signers: Iterable[Sequence[Any]]) -> None:
+    """Into a database that went back in time: keys that signed since then, as the owner."""
+    present = {tuple(one[:2]) for one in known_signers()}
+    for public, first_size, from_secret, at in signers:
+        if (public, first_size) not in present:
+            Signer.objects.create(
+                public=b64decode(public),
+                first_size=first_size,
+                from_secret=from_secret,
+                at=datetime.fromisoformat(at),
+            )
 
 
 def public_key() -> Key:
@@ -98,6 +124,9 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
         write_key(path)
     signing = read_key(path)
     if newest is not None and bytes(newest.public) == signing.key.public:
+        if replace and newest.first_size > size:
+            # It began to sign what a restore dropped; those before it sign nothing more.
+            Signer.objects.create(public=signing.key.public, first_size=size)
         return signing
     if newest is not None and not newest.from_secret and not replace:
         raise CannotSign(

@@ -190,7 +190,21 @@ def _origin(text: str, key: Key) -> int:
 
 def read_trusted(note: str, keys: Iterable[Trusted]) -> Root:
     """Raises Broken unless one of the keys signed it, in its time."""
-    why = Broken("not signed by the given key")
+    read, until = _read_by_any(note, keys)
+    if until is not None:
+        raise Broken(f"signed by a key that another one replaced at {until} entries")
+    return read
+
+
+def read_known(note: str, keys: Iterable[Trusted]) -> Root:
+    """Raises Broken unless one of the keys signed it, in its time or not: what a restore dropped
+    may have been signed by a key that, of what was kept, signed less or nothing."""
+    return _read_by_any(note, keys)[0]
+
+
+def _read_by_any(note: str, keys: Iterable[Trusted]) -> tuple[Root, int | None]:
+    """And the size at which another key had replaced the one that signed it, if it had."""
+    why, late = Broken("not signed by the given key"), None
     for trusted in keys:
         try:
             read = read_note(note, trusted.key)
@@ -198,9 +212,11 @@ def read_trusted(note: str, keys: Iterable[Trusted]) -> Root:
             why = error if str(error) != "not signed by the given key" else why
             continue
         if trusted.until is None or read.size <= trusted.until:
-            return read
-        why = Broken(f"signed by a key that another one replaced at {trusted.until} entries")
-    raise why
+            return read, None
+        late = read, trusted.until
+    if late is None:
+        raise why
+    return late
 
 
 def _signed(line: str, text: str, key: Key) -> bool:
@@ -259,7 +275,7 @@ class Restore:
     def parse(cls, index: int, entry: Mapping[str, Any], keys: Sequence[Trusted]) -> Restore:
         """Raises Broken, ValueError, KeyError or TypeError when it is not one."""
         details = entry["details"]
-        ends = [read_trusted(note, keys) for note in details["ends"]]
+        ends = [read_known(note, keys) for note in details["ends"]]
         origin, kept = int(details["origin"]), int(details["kept"])
         if kept > index or any(end.origin >= origin for end in ends):
             raise Broken("a restore that contradicts itself")
@@ -275,17 +291,16 @@ class Check:
         self.tree = Peaks()
         self.roots: dict[int, bytes] = {}
         self.signed: list[tuple[str, Root]] = []
+        # Signed by a key that another one had replaced: no wrong only where a restore dropped it.
+        self.late: list[tuple[str, Root, str]] = []
         self.proven: dict[int, bytes] = {}
         self.restores: list[Restore] = []
         for note in anchors:
-            if read := self._read(note, "an anchor"):
-                self.found.anchors += 1
-                self.signed.append(("an anchor", read))
+            self.found.anchors += self._read(note, "an anchor", "an anchor")
 
     def checkpoint(self, note: str) -> None:
-        if read := self._read(note, f"checkpoint {self.found.checkpoints + 1}"):
-            self.found.checkpoints += 1
-            self.signed.append(("a checkpoint", read))
+        number = self.found.checkpoints + 1
+        self.found.checkpoints += self._read(note, "a checkpoint", f"checkpoint {number}")
 
     def expect(self) -> None:
         """After checkpoints, before leaves: which roots to remember."""
@@ -344,8 +359,23 @@ class Check:
                 return
             else:
                 good = read.size
+        self._compare_late(current)
         for restore in self.restores:
             self._say_restored(restore)
+
+    def _compare_late(self, current: int) -> None:
+        for what, read, why in self.late:
+            if read.origin < current and read.size > self._kept(read.origin):
+                self._compare_dropped(what, read)
+            else:
+                self.found.say(why)
+
+    def say_late(self) -> None:
+        """Of some entries, without the restores: an older name may be of what was dropped."""
+        current = max((read.origin for _, read in self.signed), default=1)
+        for _, read, why in self.late:
+            if read.origin >= current:
+                self.found.say(why)
 
     def _compare_dropped(self, what: str, read: Root) -> None:
         """It speaks of leaves that a restore dropped: of no more than the restore declares?"""
@@ -375,12 +405,17 @@ class Check:
         """How many leaves of an earlier name are still there."""
         return min(restore.kept for restore in self.restores if restore.origin > origin)
 
-    def _read(self, note: str, what: str) -> Root | None:
+    def _read(self, note: str, kind: str, what: str) -> bool:
         try:
-            return read_trusted(note, self.keys)
+            read = read_known(note, self.keys)
         except Broken as error:
             self.found.say(f"{what}: {error}.".capitalize())
-            return None
+            return False
+        try:
+            self.signed.append((kind, read_trusted(note, self.keys)))
+        except Broken as error:
+            self.late.append((kind, read, f"{what}: {error}.".capitalize()))
+        return True
 
 
 def check_export(
@@ -404,7 +439,9 @@ def check_export(
             return check.found
     if not expected:
         check.expect()
-    if not check.proven:
+    if check.proven:
+        check.say_late()
+    else:
         check.compare()
     return check.found
 

@@ -30,8 +30,9 @@ from approvals.restoring import close_pending
 from audit import origins
 from audit.anchors import remembered_in
 from audit.models import Entry
-from audit.restoring import Ends, begin_origin, known_ends
+from audit.restoring import begin_origin, known_ends
 from audit.services import Actor
+from audit.signing import carry_over, known_signers
 from audit.verify import notes
 from calls import pauses
 from calls.models import Call, Pause
@@ -140,6 +141,7 @@ def note_present(manifest: Mapping[str, Any]) -> None:
     note: dict[str, Any] = {**before, "backup_at": manifest["taken_at"]}
     if backups.has_record():
         note["ends"] = [*before.get("ends", []), *known_ends()]
+        note["signers"] = _signers(before.get("signers", []))
         note["generation"] = max(_generation(), before.get("generation") or 0)
         if origins.is_at_home():
             note["paused"] = Pause.objects.holding().values_list("reason", flat=True).first()
@@ -147,6 +149,11 @@ def note_present(manifest: Mapping[str, Any]) -> None:
             note["calls"] = _fates(manifest)
     write_private(settings.DATA_DIR / NOTE, json.dumps(note))
     archive.sync_folder(settings.DATA_DIR)
+
+
+def _signers(before: list[list[Any]]) -> list[list[Any]]:
+    """Keys that the backup does not know, and that signed what is dropped."""
+    return before + [one for one in known_signers() if one[:2] not in [b[:2] for b in before]]
 
 
 def _dropped(last: int) -> dict[str, int]:
@@ -258,17 +265,18 @@ def declare(anchors: Iterable[str], *, by: Actor, without_anchor: bool = False) 
         raise RestoreRefused(NO_ANCHOR)
     note = note or {}
     with transaction.atomic():
-        said = _declare(Ends.of([*anchors, *note.get("ends", []), *known_ends()]), note, by=by)
+        carry_over(note.get("signers", []))
+        said = _declare([*anchors, *note.get("ends", []), *known_ends()], note, by=by)
     (settings.DATA_DIR / NOTE).unlink(missing_ok=True)
     return said
 
 
-def _declare(ends: Ends, note: Mapping[str, Any], *, by: Actor) -> str:
+def _declare(notes: list[str], note: Mapping[str, Any], *, by: Actor) -> str:
     newest = Entry.objects.order_by("-pk").values_list("at", flat=True).first()
     taken = datetime.fromisoformat(note["backup_at"]) if "backup_at" in note else newest
     when = f"{taken:%Y-%m-%d %H:%M:%S} UTC" if taken else "?"
     said = _("Restored from the backup of %(when)s.") % {"when": when}
-    begin_origin(ends, by=by, backup_at=taken, reason=said, dropped=note.get("dropped"))
+    begin_origin(notes, by=by, backup_at=taken, reason=said, dropped=note.get("dropped"))
     known = {
         UUID(one): Fate(State(state), unsent)
         for one, (state, unsent) in note.get("calls", {}).items()

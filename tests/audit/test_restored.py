@@ -17,7 +17,7 @@ from audit import verify
 from audit.exporting import whole_record
 from audit.live import check_live
 from audit.models import Checkpoint, Entry, Leaf
-from audit.restoring import Ends, begin_origin, known_ends
+from audit.restoring import begin_origin, known_ends
 from audit.services import Actor, record
 from audit.signing import public_key
 from audit.verify import Findings
@@ -68,8 +68,9 @@ def go_back(superuser: psycopg.Connection[Any], size: int) -> None:
 
 def declare(*notes: str) -> None:
     with transaction.atomic():
-        ends = Ends.of([*notes, *known_ends()])
-        begin_origin(ends, by=HOST, backup_at=None, reason="Restored from a backup.")
+        begin_origin(
+            [*notes, *known_ends()], by=HOST, backup_at=None, reason="Restored from a backup."
+        )
 
 
 def outsider(folder: Path, *anchors: str) -> subprocess.CompletedProcess[str]:

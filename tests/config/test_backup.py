@@ -54,9 +54,6 @@ def test_a_backup_is_put_back_and_declared(
     backup = tmp_path / "backup.tar"
     # Two entries: one in the backup, one that is dropped.
     assert manage("pause").stdout == "Paused.\n"
-    # As the sealer does within a second, so that the backup knows its key.
-    sealed = manage("audit_seal", DATABASE_URL=urls["DATABASE_OWNER_URL"])
-    assert sealed.stdout == "1 entries sealed.\n", sealed.stderr
     done = manage("backup", str(backup))
     assert done.returncode == 0, done.stderr
     assert backup.stat().st_mode & 0o777 == 0o600
@@ -71,9 +68,10 @@ def test_a_backup_is_put_back_and_declared(
 
     assert done.returncode == 0, done.stderr
     assert "0 pending and 0 other open calls were closed" in done.stdout
-    assert "Restored: entries 1 to 1 dropped, by " in done.stdout
+    # Sealed by a key that the backup does not know.
+    assert "Restored: entries 0 to 1 dropped, by " in done.stdout
     verified = manage("audit_verify")
-    assert (verified.returncode, "Restored: entries 1 to 1" in verified.stderr) == (3, True)
+    assert (verified.returncode, "Restored: entries 0 to 1" in verified.stderr) == (3, True)
     (kept,) = (tmp_path / "data" / "backups").iterdir()
     assert archive.read(kept)["record"]["leaves"] == 2
     with psycopg.connect(urls["DATABASE_URL"]) as link:
@@ -110,6 +108,73 @@ def test_a_restore_that_broke_off_is_ended_by_declaring_it(
     with psycopg.connect(urls["DATABASE_URL"]) as link:
         # What every process reads when it starts.
         assert link.execute("SELECT count(*) FROM audit_secret").fetchone() == (1,)
+
+
+@pytest.fixture
+def seal(manage: Manage, urls: dict[str, str]) -> Callable[..., str]:
+    """What the sealer does, which may add signers; its key is where `manage` says."""
+
+    def run(command: str = "audit_seal") -> str:
+        done = manage(command, DATABASE_URL=urls["DATABASE_OWNER_URL"])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_what_a_younger_key_signed_is_said_to_be_dropped(
+    manage: Manage, urls: dict[str, str], seal: Callable[..., str], tmp_path: Path
+) -> None:
+    backup, kept = tmp_path / "backup.tar", tmp_path / "anchors"
+    manage("pause")
+    seal()
+    assert manage("backup", str(backup)).returncode == 0
+    for key in range(2):
+        manage("resume")
+        seal()
+        seal("audit_rotate_key")
+        manage("pause", "--reason", f"Signed by key {key}.")
+        seal()
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as link:
+        notes = link.execute("SELECT note FROM audit_checkpoint ORDER BY id").fetchall()
+    kept.write_text("\n".join(note for (note,) in notes))
+
+    assert "Restored: entries 1 to 4 dropped, by " in manage("restore", str(backup)).stdout
+
+    verified = manage("audit_verify", "--anchor", str(kept))
+    assert verified.stderr.startswith("Restored: entries 1 to 4 dropped, by ")
+    assert f"by 2 checkpoints and {len(notes)} anchors" in verified.stdout
+    # A thief of the first key proves nothing of what came since.
+    first, second, third = manage("audit_key").stdout.splitlines()
+    assert (first.partition(" ")[2], second.partition(" ")[2]) == ("until 1", "until 1")
+    assert " " not in third
+    # Of the dropped entries nobody knows more than an anchor says.
+    (tmp_path / "key").write_text(f"{first}\n{second}\n{third}\n")
+    export = str(tmp_path / "export.jsonl")
+    manage("audit_export", export)
+    outsider = [sys.executable, "audit/verify.py", export, "--key", str(tmp_path / "key")]
+    done = subprocess.run(
+        [*outsider, "--anchor", str(kept)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, verified.stderr)
+
+
+def test_an_old_key_that_another_replaced_after_a_restore_goes_on_to_prove_what_was_dropped(
+    manage: Manage, seal: Callable[..., str], tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.tar"
+    manage("pause")
+    seal()
+    assert manage("backup", str(backup)).returncode == 0
+    for _ in range(3):
+        manage("resume")
+        manage("pause")
+    assert manage("restore", str(backup)).returncode == 0
+
+    seal("audit_rotate_key")
+
+    verified = manage("audit_verify")
+    assert (verified.returncode, "entries 1 to 6 dropped" in verified.stderr) == (3, True)
 
 
 def test_into_the_record_of_another_installation_nothing_is_restored(
