@@ -8,13 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from config import children
 from config.embedded.postgres import MAINTENANCE, SUPERUSER, Postgres
+from config.installation import MAINTAIN_EVERY_S
 from tests.config.up import ROOT
 from tests.services import running
 
-OURS = ("migrate", "web", "agents", "worker", "beat", "seal")
+OURS = ("migrate", "web", "agents", "worker", "beat", "seal", "maintain")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,32 @@ def test_only_the_sealer_has_its_role_and_key_and_no_other_secret(services):
     assert "APP_PASSWORD" not in str(services["seal"]["environment"])
 
 
+def test_only_the_maintenance_may_remove_anything_and_it_knows_no_other_secret(services):
+    for name in OURS:
+        told = "MAINTENANCE_PASSWORD" in str(services[name]["environment"])
+        assert told == (name == "maintain"), name
+    maintain = services["maintain"]
+    assert {name for name, value in maintain["environment"].items() if value} == {
+        "DATABASE_URL",
+        "COUNTERSIGN_SECRET_KEY",
+    }
+    assert "{" not in maintain["environment"]["COUNTERSIGN_SECRET_KEY"]
+    assert (maintain["networks"], maintain["volumes"]) == (["inside"], [])
+    script = maintain["command"][-1]
+    assert "python manage.py maintain ||" in script
+    assert f"sleep {MAINTAIN_EVERY_S:.0f};" in script
+    # By name alone.
+    grants = services["migrate"]["environment"]["DATABASE_MAINTENANCE_URL"]
+    assert conninfo_to_dict(grants)["user"] == MAINTENANCE
+
+
+def test_the_example_of_an_environment_names_all_that_is_demanded():
+    demanded = re.findall(r"\$\{(\w+):\?\}", (ROOT / "docker-compose.yml").read_text())
+    given = (ROOT / "docker" / "env.example").read_text()
+
+    assert {name for name in demanded if f"\n{name}=\n" not in given} == set()
+
+
 def test_our_processes_have_no_rights_and_write_to_volumes_alone(services):
     for name in OURS:
         assert services[name]["read_only"] is True
@@ -89,7 +117,7 @@ def test_the_roles_of_the_container_are_those_of_the_embedded_database(tmp_path:
     with running(postgres, data / "log"):
         at = {"PGHOST": str(postgres.sockets), "PGPASSWORD": password_of(postgres)}
         names = {"POSTGRES_USER": SUPERUSER, "OWNER_PASSWORD": "own'er", "APP_PASSWORD": "app"}
-        names["SEAL_PASSWORD"] = "seal"
+        names |= {"SEAL_PASSWORD": "seal", "MAINTENANCE_PASSWORD": "maintenance"}
         path = f"{postgres.programs}{os.pathsep}{os.environ['PATH']}"
         subprocess.run(
             ["sh", str(ROOT / "docker" / "roles.sh")],
@@ -100,9 +128,8 @@ def test_the_roles_of_the_container_are_those_of_the_embedded_database(tmp_path:
 
         made = roles(postgres)
         postgres.make_roles()
-        # Containers have no scheduled maintenance: there the worker removes what is past its time.
-        embedded = [row for row in roles(postgres) if row[0] != MAINTENANCE]
-        assert made == embedded
+        assert made == roles(postgres)
+        assert MAINTENANCE in [row[0] for row in made]
 
 
 def roles(postgres: Postgres) -> list[Any]:

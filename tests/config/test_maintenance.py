@@ -86,6 +86,13 @@ def test_each_role_may_do_its_own_and_nothing_else(urls: Mapping[str, str]) -> N
             connection.execute(statement)
 
 
+def test_a_maintenance_role_that_is_not_there_is_named(fresh_database: dict[str, str]) -> None:
+    url = make_conninfo(fresh_database["DATABASE_URL"], user="countersign_nobody")
+
+    with pytest.raises(SystemExit, match="no database role countersign_nobody, which is to remove"):
+        manage(["grant_app_role"], env={**fresh_database, "DATABASE_MAINTENANCE_URL": url})
+
+
 def test_the_application_is_told_that_it_may_not(urls: Mapping[str, str]) -> None:
     with pytest.raises(SystemExit, match="give the maintenance role's URL"):
         manage(["maintain"], env={"DATABASE_URL": urls["DATABASE_URL"]})

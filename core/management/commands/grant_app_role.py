@@ -134,15 +134,19 @@ class Command(BaseCommand):
             self._revoke(cursor, "INSERT", table, role)
         sealed = sql.SQL(", ").join(map(sql.Identifier, SEALED))
         seal = sql.Identifier(settings.SEAL_ROLE)
-        cursor.execute("SELECT true FROM pg_roles WHERE rolname = %s", [settings.SEAL_ROLE])
-        if not cursor.fetchone():
-            raise CommandError(
-                f"There is no database role {settings.SEAL_ROLE}, which is to seal the record: "
-                f"CREATE ROLE {settings.SEAL_ROLE} LOGIN PASSWORD '…' (docs/install.md)."
-            )
+        self._demand(cursor, settings.SEAL_ROLE, "seal the record")
         cursor.execute(sql.SQL(SEAL_GRANTS).format(**names, seal=seal, sealed=sealed))
 
+    def _demand(self, cursor: Any, name: str, purpose: str) -> None:
+        cursor.execute("SELECT true FROM pg_roles WHERE rolname = %s", [name])
+        if not cursor.fetchone():
+            raise CommandError(
+                f"There is no database role {name}, which is to {purpose}: "
+                f"CREATE ROLE {name} LOGIN PASSWORD '…' (docs/install.md)."
+            )
+
     def _grant_maintenance(self, cursor: Any, maintenance: str, role: str) -> None:
+        self._demand(cursor, maintenance, "remove what is past its time")
         names = {"role": sql.Identifier(maintenance)}
         cursor.execute(sql.SQL(MAINTENANCE_GRANTS).format(**names))
         self._limit_entries(cursor, maintenance)
