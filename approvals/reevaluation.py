@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from bisect import bisect
 from collections import deque
 from uuid import UUID
 
@@ -10,7 +12,10 @@ from django.db import connection
 
 from approvals.models import Approval
 from approvals.services import AlreadyDecided, recount, supersede_changed
+from core.outage import AWAY
 from policies import decide
+
+log = logging.getLogger(__name__)
 
 # What no change of configuration tells of (a token's end, a probation that is over) is seen then.
 EVERY_S = 10.0
@@ -25,6 +30,8 @@ class Reevaluation:
         self._generation = -1
         self._looked_at = float("-inf")
         self._left: deque[UUID] = deque()
+        # However often configuration changes, a round goes on behind the last one that was seen.
+        self._last = UUID(int=0)
 
     def look(self) -> None:
         """Decides what the votes that are there decide by now, and supersedes what changed."""
@@ -33,7 +40,8 @@ class Reevaluation:
             return
         book, until = decide.load(), time.monotonic() + AT_MOST_S
         while self._left:
-            approval = Approval.objects.filter(pk=self._left.popleft()).first()
+            self._last = self._left.popleft()
+            approval = Approval.objects.filter(pk=self._last).first()
             if approval is not None:
                 _reevaluate(approval, book)
             if time.monotonic() >= until:
@@ -45,7 +53,9 @@ class Reevaluation:
         if generation == self._generation and not is_due:
             return
         self._generation, self._looked_at = generation, now
-        self._left = deque(Approval.objects.waiting().values_list("pk", flat=True))
+        waiting = list(Approval.objects.waiting().order_by("pk").values_list("pk", flat=True))
+        self._left = deque(waiting)
+        self._left.rotate(-bisect(waiting, self._last))
 
 
 def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
@@ -55,6 +65,10 @@ def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
     except AlreadyDecided:
         # Somebody was first, or its time is over, which the sweep sees elsewhere.
         pass
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("Approval %s could not be looked at again; the others are.", approval.pk)
 
 
 def _read_generation() -> int:

@@ -347,6 +347,47 @@ def test_one_look_goes_on_where_the_last_one_had_no_time_left(
     assert left == [2, 1, 0]
 
 
+def test_a_look_goes_on_behind_the_last_one_however_often_something_changes(
+    scout: Agent, send_mail: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        scenery.call(scout, send_mail, {**scenery.MAIL, "subject": f"{n}"}, State.HELD)
+    monkeypatch.setattr("approvals.reevaluation.AT_MOST_S", 0.0)
+    seen: list[UUID] = []
+    monkeypatch.setattr(
+        "approvals.reevaluation._reevaluate", lambda approval, _book: seen.append(approval.pk)
+    )
+    reevaluation = Reevaluation()
+
+    for name in ("one", "two", "three", "four"):
+        save_rule(Rule(name=name, effect=Effect.ALLOW), by=SYSTEM)
+        reevaluation.look()
+
+    assert len(set(seen[:3])) == 3
+    assert seen[3] == seen[0]
+
+
+def test_an_approval_that_cannot_be_looked_at_is_named_and_holds_up_no_other(
+    scout: Agent, send_mail: Tool, alice: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    approver("carol")
+    held = [
+        scenery.call(scout, send_mail, {**scenery.MAIL, "subject": f"{n}"}, State.HELD)
+        for n in range(3)
+    ]
+    Approval.objects.filter(pk=min(held)).update(thresholds=[{"approve": "many"}])
+    save_rule(Rule(name="more", effect=Effect.ASK, thresholds=[{"approve": 2}]), by=SYSTEM)
+
+    Reevaluation().look()
+
+    assert {pk for pk in held if state_of(pk) == State.HELD} == {min(held)}
+    (said,) = [record for record in caplog.records if record.name == "approvals.reevaluation"]
+    assert (
+        said.getMessage() == f"Approval {min(held)} could not be looked at again; the others are."
+    )
+    assert said.exc_info
+
+
 def test_a_look_that_finds_nothing_changed_asks_one_question(
     held: UUID, django_assert_num_queries: Callable[[int], object]
 ) -> None:
