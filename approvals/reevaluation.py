@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection
 
 from approvals.models import Approval
-from approvals.services import AlreadyDecided, recount, supersede_changed
+from approvals.services import DecisionRefused, recount, supersede_changed
 from core.outage import AWAY
 from policies import decide
 
@@ -62,8 +62,8 @@ def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
     try:
         if not supersede_changed(approval, book):
             recount(approval)
-    except AlreadyDecided:
-        # Somebody was first, or its time is over, which the sweep sees elsewhere.
+    except DecisionRefused:
+        # Somebody was first, or its time is over, which the sweep sees elsewhere, or nobody may.
         pass
     except AWAY:
         raise

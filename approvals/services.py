@@ -58,6 +58,17 @@ class AlreadyDecided(DecisionRefused):
     """Somebody else, or the clock, was first."""
 
 
+class Undeclared(DecisionRefused):
+    """The database went back in time: its declaration closes every open call, whatever was
+    decided on it before."""
+
+
+def check_declared() -> None:
+    """Raises Undeclared, before anything of an open call is changed."""
+    if why := pauses.why_undeclared():
+        raise Undeclared(_("%(why)s Nothing was changed.") % {"why": why})
+
+
 def asking(call_id: UUID, decision: Decision) -> dict[str, Any]:
     return {
         "id": call_id,
@@ -105,8 +116,6 @@ def _vote(
         raise DecisionRefused(obstacle)
     if not seen_digest or seen_digest != approval.call.call_digest:
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
-    if why := pauses.why_undeclared():
-        raise DecisionRefused(why)
     if supersede_locked(approval):
         return None
     if approve and (why := pauses.load().over(approval.call.agent_id, approval.call.server_id)):
@@ -205,7 +214,8 @@ def fall(vote: Vote, why: Vote.Fallen) -> None:
 
 
 def lock(approval: Approval) -> None:
-    """Those who decide one call take turns. Raises AlreadyDecided."""
+    """Those who decide one call take turns. Raises AlreadyDecided and Undeclared."""
+    check_declared()
     list(Approval.objects.select_for_update().filter(pk=approval.pk).values_list("pk"))
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Approval.objects.select_related("decided_by", "call").get(pk=approval.pk)
@@ -301,7 +311,9 @@ def _tell(call_id: UUID) -> None:
 
 @transaction.atomic
 def cancel(call_id: UUID, *, by: Actor) -> bool:
-    """Withdraw a call that waits for people, or stop it further on; False if it had ended."""
+    """Withdraw a call that waits for people, or stop it further on; False if it had ended. Raises
+    Undeclared."""
+    check_declared()
     sentence = _("Withdrawn by %(who)s.") % {"who": by.name}
     return _close(call_id, Approval.State.WITHDRAWN, State.WITHDRAWN, by, sentence) or cancel_sent(
         call_id, by=by

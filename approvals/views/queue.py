@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
+from accounts.models import User
 from approvals import services, step_up_proofs
 from approvals.cards import card, cards, spoken
 from approvals.context import COUNTED, count_waiting
@@ -102,12 +103,21 @@ def cancel(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         call = get_object_or_404(Call.objects.for_page(), pk=call_id)
         if not may_cancel(call, request.user):
             raise Http404
-        done = services.cancel(call.pk, by=request.user.actor)
-    if done:
-        messages.success(request, _("The call is being cancelled."))
+        error = _cancel(call, request.user)
+    if error:
+        messages.warning(request, error)
     else:
-        messages.warning(request, _("The call had ended already: nothing was cancelled."))
+        messages.success(request, _("The call is being cancelled."))
     return redirect("calls:detail", call_id)
+
+
+def _cancel(call: Call, person: User) -> str:
+    """What stood in the way, as a sentence; empty when it is being cancelled."""
+    try:
+        done = services.cancel(call.pk, by=person.actor)
+    except DecisionRefused as error:
+        return str(error)
+    return "" if done else _("The call had ended already: nothing was cancelled.")
 
 
 def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpResponse:

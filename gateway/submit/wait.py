@@ -18,6 +18,7 @@ from audit.services import Actor
 from calls.content.answers import Answer
 from calls.models import Call
 from calls.running.progress import OnStep
+from core.errors import RecordUnavailable
 from gateway.process.log_lines import LogStream
 from gateway.process.runtime import Runtime
 from gateway.protocol.reply_stream import OnGone
@@ -46,7 +47,8 @@ async def wait(
 
 
 async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:
-    """Withdraw, cancel or ask to stop; False if the call had ended."""
+    """Withdraw, cancel or ask to stop; False if the call had ended. Raises RecordUnavailable in a
+    database that nobody has declared."""
     try:
         # First the record: a quick server's end of it must not hide who asked.
         return await asyncio.to_thread(_cancel, call_id, by)
@@ -78,6 +80,10 @@ async def _surely(write: Callable[[], Awaitable[object]]) -> None:
             return
         except (OperationalError, InterfaceError) as error:
             log.warning("a client left, and this waits for the record: %s", str(error).strip())
+        except RecordUnavailable as error:
+            # The declaration says what becomes of its call.
+            log.warning("a client left: %s", error)
+            return
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, AGAIN_MAX_S)
 
@@ -104,5 +110,7 @@ def _unheard(call_id: UUID) -> None:
 def _cancel(call_id: UUID, by: Actor) -> bool:
     try:
         return approvals.cancel(call_id, by=by)
+    except approvals.Undeclared as error:
+        raise RecordUnavailable(str(error), call_id=call_id) from error
     finally:
         connection.close()

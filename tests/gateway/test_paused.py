@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+import orjson
 import psycopg
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,8 +17,10 @@ from django.test import Client
 from accounts import services as accounts
 from accounts.models import Agent as AgentRow
 from accounts.models import User
-from approvals import services
-from approvals.models import Approval
+from accounts.roles import Role
+from approvals import editing, services
+from approvals.editing import Edit
+from approvals.models import Approval, Vote
 from approvals.services import DecisionRefused
 from audit import origins, position, rollback
 from audit.models import Checkpoint, Entry, Origin, Rollback
@@ -28,12 +31,14 @@ from calls.models import Call, Pause
 from calls.queue.claiming import claim, claim_next
 from calls.record.states import State
 from config.sweep import Sweep
-from policies.models import Rule
-from registry.models import Tool
+from policies.models import Effect, Rule
+from policies.thresholds import Threshold
+from registry import services as registry
+from registry.models import OwnTool, Tool, Toolset
 from tests.console import scenery
 from tests.database import Databases
-from tests.gateway.agent import Agent
-from tests.gateway.conftest import Play
+from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent
+from tests.gateway.conftest import AddRule, Play
 from tests.processes import Stack
 from tests.sealing import seal, seal_all
 from tests.upstreams.recorder import Recorder
@@ -188,6 +193,86 @@ async def test_in_a_copy_agents_are_refused(
 
     assert "restored from a backup or copied" in reply.text
     assert upstream.calls == []
+
+
+def test_in_a_copy_no_open_call_is_changed(
+    client: Client,
+    scout: AgentRow,
+    send_mail: Tool,
+    alice: User,
+    bob: User,
+    superuser: psycopg.Connection[Any],
+) -> None:
+    """What the declaration closes, nobody is told to have withdrawn, cancelled or changed."""
+    carol = scenery.person("carol", Role.APPROVER)
+    two = (Threshold(approve=2),)
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=two)
+    queued = scenery.call(scout, send_mail, {**scenery.MAIL, "body": "Another."}, State.QUEUED)
+    approval = Approval.objects.for_queue().get(pk=held)
+    digest = approval.call.call_digest
+    services.vote(approval, by=alice, approve=True, seen_digest=digest)
+    entries = Entry.objects.exclude(call_id=None).exclude(action="payload.viewed")
+    before = entries.count()
+    make_a_copy(superuser)
+
+    client.force_login(bob)
+    for call_id in (held, queued):
+        page = client.post(f"/calls/{call_id}/cancel/", follow=True).text
+        assert "restored from a backup or copied" in page
+        assert "Nothing was changed." in page
+        assert "is being cancelled" not in page
+    client.force_login(alice)
+    page = client.post(f"/queue/{held}/take-back/", follow=True).text
+    assert "Nothing was changed." in page
+    changed = Edit(digest, orjson.dumps({**scenery.MAIL, "subject": "Changed"}))
+    with pytest.raises(services.Undeclared):
+        editing.edit(approval, changed, by=carol)
+
+    assert dict(Call.objects.values_list("pk", "state")) == {
+        queued: State.QUEUED,
+        held: State.HELD,
+    }
+    assert entries.count() == before
+    assert Vote.objects.standing().count() == 1
+
+
+@pytest.mark.parametrize("revision", [MODERN, LEGACY[0]])
+async def test_in_a_copy_agents_cancel_nothing(
+    play: Play,
+    scout: AgentRow,
+    bob: User,
+    toolset: Toolset,
+    rule: AddRule,
+    stack: Stack,
+    http: aiohttp.ClientSession,
+    superuser: psycopg.Connection[Any],
+    revision: str,
+) -> None:
+    assert stack.web
+    await sync_to_async(registry.set_own_tools)(toolset, OwnTool.values, by=None)
+    await rule(Effect.ASK, "echo")
+    token = await sync_to_async(accounts.issue_token)(scout, by=bob)
+    agent = play(token=token, capabilities=TASKS)
+    task = (await agent.call("rec.echo", {"text": "x"})).result
+    call_id = task["_meta"]["countersign/call"]
+    superuser.execute("UPDATE audit_origin SET table_oid = table_oid + 1")
+
+    asker = agent if revision == MODERN else play(revision, token=token)
+    replies = [await asker.call("countersign.cancel_call", {"call_id": call_id})]
+    if revision == MODERN:
+        replies.append(await agent.ask("tasks/cancel", {"taskId": task["taskId"]}))
+    for reply in replies:
+        assert reply.status == 503
+        assert "restored from a backup or copied" in reply.error["message"]
+        assert reply.error["message"].endswith("Nothing was changed.")
+        assert reply.error["data"]["call"] == call_id
+    url = f"{stack.web_url}/api/calls/{call_id}/cancel"
+    async with http.post(url, headers={"Authorization": f"Bearer {token}"}) as response:
+        said = await response.json()
+    assert (response.status, said["recorded"], said["call"]) == (503, "no", call_id)
+    assert "restored from a backup or copied" in said["detail"]
+
+    assert (await Call.objects.aget(pk=call_id)).state == State.HELD
 
 
 @pytest.fixture
