@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from audit.services import SYSTEM, Actor, record
 from calls import dispatch, pauses
 from calls.basis import superseding
 from calls.freezes import frozen
+from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
 from calls.services import cancel as cancel_sent
@@ -27,6 +29,9 @@ from core.journal import Statement
 from core.live import notify_on_commit
 from policies.decide import Decision, RuleBook
 from policies.thresholds import plain
+
+# So long its gateway has to confirm that the agent hears of a held call.
+UNCONFIRMED = timedelta(seconds=30)
 
 # Written with the call's own first row, in the same commit: a held call without its approval
 # could never be decided.
@@ -223,6 +228,8 @@ def lock(approval: Approval) -> None:
         setattr(approval, field, getattr(locked, field))
     if approval.state != Approval.State.WAITING or _too_late(approval):
         raise AlreadyDecided(say_decided(approval))
+    if approval.call.start_after is not None:
+        raise DecisionRefused(_("Its agent is not told yet that it waits. Look again in a moment."))
 
 
 def _too_late(approval: Approval) -> bool:
@@ -328,6 +335,22 @@ def expire() -> None:
     sentence = _("Nobody decided in time.")
     for call_id in due.values_list("pk", flat=True)[:100]:
         _close(call_id, Approval.State.EXPIRED, State.EXPIRED, SYSTEM, sentence)
+    unconfirmed = Approval.objects.waiting().filter(
+        call__start_after__isnull=False, call__asked_at__lte=Now() - UNCONFIRMED
+    )
+    for call_id in unconfirmed.values_list("pk", flat=True)[:100]:
+        withdraw_unconfirmed(call_id)
+
+
+@transaction.atomic
+def withdraw_unconfirmed(call_id: UUID) -> bool:
+    """Its record came too late, and its agent was turned away; False if there is no such call."""
+    list(Approval.objects.waiting().select_for_update().filter(pk=call_id).values_list("pk"))
+    held = Call.objects.filter(pk=call_id, state=State.HELD, start_after__isnull=False)
+    if not held.select_for_update().values_list("pk"):
+        return False
+    sentence = _("Its agent could not be told in time that it was recorded. It was never sent.")
+    return _close(call_id, Approval.State.WITHDRAWN, State.WITHDRAWN, SYSTEM, sentence)
 
 
 @transaction.atomic

@@ -113,7 +113,7 @@ class Call(models.Model):
     asked_at = models.DateTimeField(db_default=ClockTime())
     decide_by = models.DateTimeField(null=True)
     start_by = models.DateTimeField(null=True)
-    # Between two attempts.
+    # Between two attempts; or, far away, of a call that nobody confirmed to its agent.
     start_after = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -52,7 +52,8 @@ class NewCall:
     # Seconds; None: as the installation is set.
     decide_within_s: int | None = None
     start_within_s: int | None = None
-    # No worker takes it before, unless it is confirmed (CONFIRM in calls/record/transitions.py).
+    # No worker takes it and nobody decides on it before, unless it is confirmed (CONFIRM in
+    # calls/record/transitions.py).
     unconfirmed_s: float | None = None
     # The standing grant that lets it run; its use must stand in the same commit.
     grant_id: int | None = None

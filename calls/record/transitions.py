@@ -98,15 +98,18 @@ FROM asked a LEFT JOIN opened o ON o.id = a.id
     order=1,
 )
 
-# A queued call was recorded in time, and its agent is told so: workers may take it. Whose record
-# was too late is told that nothing was sent, and nobody confirms it.
+# A queued or held call was recorded in time, and its agent is told so: workers may take it, people
+# decide on it. Whose record was too late is told that nothing was sent, and nobody confirms it.
 CONFIRM = Statement(
     "confirm",
     """
 UPDATE calls_call c SET
-    start_after = NULL, start_by = c.asked_at + make_interval(secs => a.start_in_s)
+    start_after = NULL,
+    start_by = CASE WHEN c.state = 'queued'
+        THEN c.asked_at + make_interval(secs => a.start_in_s) ELSE c.start_by END
 FROM json_to_recordset(%s::json) AS a(id uuid, start_in_s float)
-WHERE c.id = a.id AND c.state = 'queued' AND c.fence = 0
+WHERE c.id = a.id AND c.fence = 0
+  AND (c.state = 'queued' OR c.state = 'held' AND c.start_after IS NOT NULL)
 RETURNING c.id
 """,
     order=3,

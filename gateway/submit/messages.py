@@ -13,11 +13,6 @@ from gateway.submit.lookups import TaskRow
 from registry.models import OwnTool
 from registry.publishing.published_catalogue import PublishedToolset
 
-MAY_WAIT = (
-    "Whether the call was recorded is not known. If it was, it waits for a person's decision and "
-    "has not been sent; asking for the same again joins it."
-)
-
 # Of calls whose result says the rest.
 _ENDED = {
     State.SUCCEEDED: gettext_lazy("It succeeded: the tool's result says what came of it."),

@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 from django.utils.translation import gettext as _
 
 from approvals.grants import USE
-from approvals.services import ASK, asking
+from approvals.services import ASK, asking, withdraw_unconfirmed
 from audit.services import SYSTEM
 from calls import dispatch
 from calls.content.answers import build_answer
@@ -27,7 +28,7 @@ from calls.record.transitions import CONFIRM, MOVE, OPEN, Move, Outcome, ending
 from calls.running.execution import ExecutionRequest
 from calls.running.listeners import CallListener
 from calls.running.runtime import CallRuntime
-from core.errors import RecordUnavailable, RecordUnsure
+from core.errors import RecordUnavailable
 from core.journal import GroupCommit, Line
 from core.pipeline import Row
 from gateway.call_request import (
@@ -41,7 +42,7 @@ from gateway.call_request import (
 )
 from gateway.process.new_call_cache import opening
 from gateway.process.runtime import Runtime, Snapshot
-from gateway.submit import duplicates, lookups, messages, run
+from gateway.submit import duplicates, lookups, run, wait
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_catalogue import PublishedTool, Violation
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 # Until the same, which another process opens, can be read.
 PAUSES_S = (0.0, 0.05, 0.2, 0.5)
-# A queued call that nobody confirms expires after so long.
+# A queued call that nobody confirms expires after so long; a held one, by approvals.services.
 UNCONFIRMED_S = 30
 NEVER_S = 10 * 365 * 86400.0
 CONFIRM_S = 1.0
@@ -70,7 +71,11 @@ async def submit(
     and QueueFull, with nothing recorded, when too much waits already."""
     for pause_s in PAUSES_S:
         try:
-            return await _submit(runtime, call_request, call_listener or CallListener())
+            found = await _submit(runtime, call_request, call_listener or CallListener())
+            if found.joined and found.state == State.HELD:
+                # Whoever was turned away before hears of it now.
+                await _confirm(runtime, found.call_id, None)
+            return found
         except RecordUnavailable as error:
             error.call_id = call_request.call_id
             raise
@@ -183,12 +188,16 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
     await find_room(runtime.call_runtime.pool, call_request.bearer.agent_id)
     while True:
         made = opening(call_request, State.HELD, decision)
+        made.unconfirmed_s = NEVER_S
         lines = ((OPEN, made.line()), (ASK, asking(made.id, decision)))
         try:
             opened, _asked = await _write(runtime, call_request, *lines)
-        except RecordUnsure as error:
-            raise RecordUnsure(messages.MAY_WAIT) from error
+        except RecordUnavailable:
+            # It may yet become durable. Nobody decides on it, since nobody confirms it.
+            runtime.keep(_withdrawing(made.id))
+            raise
         if opened is not None and opened[1]:
+            await _confirm(runtime, made.id, None)
             runtime.call_runtime.engine.notifier.notify("queue", quiet_s=0)
             runtime.call_runtime.engine.notifier.notify("calls")
             return SubmitResult(made.id, State.HELD, reason=decision.reason)
@@ -367,6 +376,21 @@ async def _stop(runtime: Runtime, call_request: CallRequest, why: str) -> Submit
 def _take_back(runtime: Runtime, line: dict[str, Any]) -> None:
     """What comes into the record too late ends there as not sent, whenever it comes."""
     runtime.keep(_taking_back(runtime.call_runtime.journal, line))
+
+
+async def _withdrawing(call_id: UUID) -> None:
+    """The same of a held call, with its approval."""
+    for pause_s in TAKE_BACK_S:
+        if await wait.surely(lambda: asyncio.to_thread(_withdraw, call_id)):
+            return
+        await asyncio.sleep(pause_s)
+
+
+def _withdraw(call_id: UUID) -> bool:
+    try:
+        return withdraw_unconfirmed(call_id)
+    finally:
+        connection.close()
 
 
 async def _taking_back(journal: GroupCommit, line: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 # What must be written down is tried again after so long, then more and more rarely.
 AGAIN_S, AGAIN_MAX_S = 0.1, 2.0
+T = TypeVar("T")
 _HEARD = "UPDATE calls_call SET unheard_at = NULL WHERE id = %s AND unheard_at IS NOT NULL"
 
 
@@ -65,25 +67,24 @@ def on_disconnect(runtime: Runtime, call_id: UUID, by: Actor | None) -> OnGone:
     async def leave() -> None:
         if by is not None:
             # It matters most: whatever else fails, the call is cancelled.
-            await _surely(lambda: cancel(runtime, call_id, by=by))
-        await _surely(lambda: unheard(call_id))
+            await surely(lambda: cancel(runtime, call_id, by=by))
+        await surely(lambda: unheard(call_id))
 
     return leave
 
 
-async def _surely(write: Callable[[], Awaitable[object]]) -> None:
+async def surely(write: Callable[[], Awaitable[T]]) -> T | None:
     """Nobody is there to be told that it failed: again and again, until the database is back."""
     pause_s = AGAIN_S
     while True:
         try:
-            await write()
-            return
+            return await write()
         except (OperationalError, InterfaceError) as error:
             log.warning("a client left, and this waits for the record: %s", str(error).strip())
         except RecordUnavailable as error:
             # The declaration says what becomes of its call.
             log.warning("a client left: %s", error)
-            return
+            return None
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, AGAIN_MAX_S)
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,17 +15,22 @@ import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
+from django.utils import timezone
 
+from accounts.models import Agent as AgentRow
 from accounts.models import User
-from approvals.models import Vote
+from approvals import services
+from approvals.models import Approval, Vote
+from approvals.services import DecisionRefused
 from calls.models import Call
 from calls.record.states import State
 from policies.models import Effect
 from registry.models import Tool, Toolset
+from tests.console import scenery
 from tests.database import Databases
 from tests.faults.proxy import BrokerWire, DatabaseWire
 from tests.gateway.agent import TASKS, Agent
-from tests.gateway.conftest import Play, add_rule, until
+from tests.gateway.conftest import AddRule, Play, add_rule, decide, until
 from tests.gateway.test_rest import Rest
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -66,6 +72,13 @@ def house(
         assert stack.worker
         stack.env |= {"DATABASE_URL": wires[0].url}
         yield stack
+
+
+@pytest.fixture
+def superuser(databases: Databases) -> Iterator[psycopg.Connection[Any]]:
+    with databases.superuser(os.environ) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield connection
 
 
 @pytest.fixture
@@ -189,6 +202,82 @@ async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_to
         await until(has_ended)
     assert await Call.objects.acount() == before
     assert upstream.calls == []
+
+
+async def test_a_held_call_whose_record_comes_too_late_ends_and_says_why(
+    agent: Agent,
+    database: DatabaseWire,
+    upstream: Recorder,
+    rule: AddRule,
+    client: Client,
+    alice: User,
+) -> None:
+    await rule(Effect.ASK, "echo")
+    await agent.ask("tools/list")
+    database.once_said(b"too late", then=database.hold_answers)
+    async with asyncio.timeout(PROMPTLY_S):
+        reply = await agent.call("rec.echo", {"text": "too late"})
+    assert reply.status == 503
+
+    async def waits() -> Call | None:
+        return await Call.objects.filter(state=State.HELD).afirst()
+
+    call: Call = await until(waits)
+    voted = await sync_to_async(refused_vote)(call, alice)
+    assert "Its agent is not told yet that it waits" in voted
+    database.let_go()
+
+    async def ended() -> Call | None:
+        return await Call.objects.filter(finished_at__isnull=False).afirst()
+
+    call = await until(ended)
+    assert (call.state, call.executed) == (State.WITHDRAWN, "no")
+    await sync_to_async(client.force_login)(alice)
+    card = (await sync_to_async(client.get)(f"/queue/{call.pk}/")).text
+    assert "could not be told in time that it was recorded. It was never sent." in card
+    assert upstream.calls == []
+
+
+def refused_vote(call: Call, person: User) -> str:
+    approval = Approval.objects.for_queue().get(pk=call.pk)
+    with pytest.raises(DecisionRefused) as refused:
+        services.vote(approval, by=person, approve=True, seen_digest=call.call_digest)
+    return str(refused.value)
+
+
+async def test_who_asks_for_the_same_again_is_told_of_a_held_call_that_came_late(
+    agent: Agent, rule: AddRule, alice: User, upstream: Recorder
+) -> None:
+    await rule(Effect.ASK, "echo")
+    held = (await agent.call("rec.echo", {"text": "x"})).call_id
+    late = Call.objects.filter(pk=held)
+    assert (await late.aget()).start_after is None
+    # As it stands while its gateway has not confirmed it.
+    await late.aupdate(start_after=timezone.now() + timedelta(days=1))
+    assert "not told yet" in await sync_to_async(refused_vote)(await late.aget(), alice)
+
+    assert (await agent.call("rec.echo", {"text": "x"})).call_id == held
+    await decide(alice)
+
+    async def sent() -> bool:
+        return bool(upstream.calls)
+
+    await until(sent)
+
+
+def test_a_held_call_that_nobody_confirms_ends_by_itself(
+    scout: AgentRow, olga: User, superuser: psycopg.Connection[Any]
+) -> None:
+    tool = scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
+    held = scenery.call(scout, tool, scenery.MAIL, State.HELD, unconfirmed_s=1e6)
+    services.expire()
+    assert Call.objects.get(pk=held).state == State.HELD
+    superuser.execute("UPDATE calls_call SET asked_at = asked_at - interval '31 s'")
+
+    services.expire()
+
+    assert Call.objects.get(pk=held).state == State.WITHDRAWN
+    assert Approval.objects.get(pk=held).state == Approval.State.WITHDRAWN
 
 
 async def test_a_broker_that_hangs_holds_up_no_call(

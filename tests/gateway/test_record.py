@@ -48,7 +48,7 @@ async def test_a_call_that_cannot_be_recorded_is_not_sent(
     assert (await any_agent.call("rec.echo", {"text": "y"})).text == "y"
 
 
-async def test_a_held_call_whose_record_is_late_is_joined_by_whoever_asks_again(
+async def test_a_held_call_whose_record_is_late_is_withdrawn_and_may_be_asked_for_again(
     play: Play, rule: AddRule, superuser: psycopg.Connection, upstream: Recorder
 ) -> None:
     agent = play(capabilities=TASKS)
@@ -60,15 +60,16 @@ async def test_a_held_call_whose_record_is_late_is_joined_by_whoever_asks_again(
         reply = await agent.call("rec.erase", {})
 
     assert reply.status == 503
-    assert "Whether the call was recorded is not known" in reply.error["message"]
-    assert "joins it" in reply.error["message"]
+    assert "Whether the record was written is not known" in reply.error["message"]
 
-    async def waits() -> bool:
-        return await Call.objects.filter(state=State.HELD).aexists()
+    async def withdrawn() -> Call | None:
+        return await Call.objects.filter(state=State.WITHDRAWN).afirst()
 
-    await until(waits)
-    joined = await agent.call("rec.erase", {})
-    assert joined.call_id == str((await Call.objects.aget()).pk)
+    late = await until(withdrawn)
+    assert (str(late.pk), late.executed) == (reply.error["data"]["call"], "no")
+    again = await agent.call("rec.erase", {})
+    assert again.call_id != str(late.pk)
+    assert (await Call.objects.aget(pk=again.call_id)).state == State.HELD
     assert upstream.calls == []
 
 
