@@ -7,13 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
+from itertools import permutations
 from typing import Any
 
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from policies.decide import SAYS, STRICTNESS
+from policies.feasibility import why_unmeetable
 from policies.models import Effect, Rule
-from policies.thresholds import DEFAULT, BadThresholds, combine, parse
+from policies.thresholds import DEFAULT, BadThresholds, Decider, combine, parse
 from policies.unsatisfiable import why_never
 from registry.models import Definition, Tool
 from registry.schemas import definitions
@@ -140,6 +143,23 @@ def nevers(rules: Iterable[Rule]) -> dict[int, str]:
         for rule in asked
     )  # fmt: skip
     return {pk: why for pk, why in found if why}
+
+
+def unmet(rules: Sequence[Rule], able: Sequence[Decider]) -> dict[int, str]:
+    """By rule: why nobody can ever approve what it asks for, by itself or with another that asks
+    wherever both cover a tool."""
+    asking = [one for one in rules if one.mode == Rule.Mode.ENFORCE and one.effect == Effect.ASK]
+    asked = {rule.pk: parse(rule.thresholds) or DEFAULT for rule in asking}
+    found = {pk: why_unmeetable(thresholds, able) for pk, thresholds in asked.items()}
+    tools = dict(zip((rule.pk for rule in asking), _tools(asking), strict=True))
+    for rule, other in permutations(asking, 2):
+        if found[rule.pk] or found[other.pk] or not tools[rule.pk] & tools[other.pk]:
+            continue
+        why = why_unmeetable(combine(asked[rule.pk], asked[other.pk]), able)
+        if why and _speaks_for(other, rule):
+            said = _("Where “%(rule)s” asks too: %(why)s")
+            found[rule.pk] = said % {"rule": other.name, "why": why}
+    return {pk: why for pk, why in found.items() if why}
 
 
 def _schemas(rules: list[Rule]) -> dict[tuple[str, str], dict[str, Any]]:

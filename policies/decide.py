@@ -328,6 +328,8 @@ class Explanation:
     decision: Decision
     # In the order of the rules: those that spoke, and those that came close.
     heard: list[RuleEvaluation]
+    # Why nobody could approve it, where it asks.
+    unmet: str = ""
 
 
 def explain(book: RuleBook, subject: Subject) -> Explanation:

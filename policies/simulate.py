@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.utils.translation import gettext as _
 
+from accounts import single_person
 from accounts.models import Agent
 from core import strict_json
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
 from policies import decide, history
-from policies.decide import Explanation, Subject
+from policies.decide import Decision, Explanation, Subject
+from policies.feasibility import why_unmeetable
+from policies.models import Effect
+from policies.thresholds import deciders
 from registry.models import Tool
 from registry.publishing import published_catalogue
 from registry.publishing.published_catalogue import PublishedTool
@@ -27,7 +33,16 @@ def suppose(agent: str, tool: str, arguments: str = NO_ARGUMENTS) -> Explanation
     book = decide.load()
     if book.looks_back(subject):
         subject.history = history.read(subject.agent_id, subject.exposed)
-    return decide.explain(book, subject)
+    explained = decide.explain(book, subject)
+    return replace(explained, unmet=_unmet(explained.decision, subject.owner))
+
+
+def _unmet(decision: Decision, owner: str) -> str:
+    """Its owner has no vote, unless they are alone here."""
+    if decision.effect != Effect.ASK:
+        return ""
+    able = [one for one in deciders() if one.name != owner or single_person.is_on()]
+    return why_unmeetable(decision.thresholds, able)
 
 
 def _agent(name: str) -> Agent:

@@ -80,7 +80,7 @@ class Threshold:
         return plain | {"clause": self.clause} if self.clause else plain
 
     def __str__(self) -> str:
-        parts = [_approvals(self)]
+        parts = [needed(self)]
         if self.distinct == Distinct.TEAM:
             parts.append(_("of different teams"))
         if self.step_up:
@@ -96,7 +96,8 @@ STRENGTH = StepUp.values
 _KEYS = {"approve", "deny", "from", "distinct", "step_up"}
 
 
-def _approvals(one: Threshold) -> str:
+def needed(one: Threshold) -> str:
+    """Whose and how many yeses."""
     name = one.source.partition(":")[2]
     if one.source.startswith(PERSON):
         return _("a yes of %(name)s") % {"name": name}

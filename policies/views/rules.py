@@ -16,8 +16,10 @@ from django.utils.translation import gettext_lazy
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import services
-from policies.coverage import covered, nevers, shadows
+from policies.coverage import covered, nevers, shadows, unmet
+from policies.feasibility import why_unmeetable
 from policies.models import Effect, Rule
+from policies.thresholds import DEFAULT, deciders
 from policies.thresholds_form import (
     HELP,
     LABEL,
@@ -90,13 +92,15 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 @page("policies.view_rule")
 def rules(request: HttpRequest) -> HttpResponse:
     shown = list(Rule.objects.in_order().prefetch_related("agents", "owner_groups"))
-    never = nevers(shown)
+    never, able = nevers(shown), deciders()
+    unmeetable = unmet(shown, able)
     context = {
         "section": "rules",
         "rules": [
-            (rule, overlap, never.get(rule.pk, ""))
+            (rule, overlap, never.get(rule.pk, ""), unmeetable.get(rule.pk, ""))
             for rule, overlap in zip(shown, shadows(shown), strict=True)
         ],
+        "nobody": why_unmeetable(DEFAULT, able),
         "moved": request.GET.get("moved", ""),
         "way": request.GET.get("way", ""),
     }

@@ -34,6 +34,16 @@ def test_the_very_answer_and_what_came_close(as_alice: Client, address: str) -> 
     assert "It came close: its condition does not hold." in page.text
 
 
+@pytest.mark.parametrize("address", [PAGE, PIECE])
+def test_it_says_that_nobody_can_approve_it(as_alice: Client, address: str) -> None:
+    assert "Nobody can approve it." not in as_alice.get(address, ASKED).text
+    Rule.objects.filter(name="mail leaves").update(thresholds=[{"approve": 7}])
+
+    page = as_alice.get(address, ASKED).text
+
+    assert "Nobody can approve it. It needs 7 yeses, and " in page
+
+
 def test_arguments_make_the_difference(as_alice: Client) -> None:
     page = as_alice.get(PIECE, {**ASKED, "arguments": '{"n": 10}'})
 

@@ -14,6 +14,7 @@ from audit.services import SYSTEM
 from policies.coverage import covered, shadowed, shadows
 from policies.models import Rule
 from policies.services import save_rule
+from policies.thresholds import deciders
 from registry.models import Server
 from tests.console import scenery
 
@@ -45,7 +46,55 @@ def given(**changes: Any) -> dict[str, Any]:
 
 
 def names(client: Client) -> list[str]:
-    return [one.name for one, _shadows, _never in client.get(LIST).context["rules"]]
+    return [one.name for one, *_hints in client.get(LIST).context["rules"]]
+
+
+NOBODY = "Nobody can approve what it asks for."
+
+
+def test_a_threshold_that_nobody_can_meet_any_more_is_said(as_ada: Client) -> None:
+    payments = Group.objects.create(name="payments")
+    people = [scenery.person(name, Role.APPROVER) for name in ("carol", "dave")]
+    payments.user_set.set(people)
+    rule("Two", thresholds=[{"approve": 2, "from": "group:payments"}])
+    rule("Or one", thresholds=[{"approve": 2, "from": "group:payments"}, {"approve": 1}])
+    assert NOBODY not in as_ada.get(LIST).text
+
+    payments.user_set.remove(people[0])
+
+    page = as_ada.get(LIST).text
+    assert page.count(NOBODY) == 1
+    assert "It needs 2 yeses of payments, and 1 person may give one." in page
+    assert "nobody may decide" not in page
+
+
+def test_rules_that_nobody_can_satisfy_together_are_said(as_ada: Client) -> None:
+    payments, desk = (Group.objects.create(name=name) for name in ("payments", "desk"))
+    for name in ("carol", "dave"):
+        scenery.person(name, Role.APPROVER).groups.add(payments, desk)
+    server = scenery.server("mailer", scenery.person("olga", Role.OPERATOR), scenery.SEND)
+    rule("Two", server=server.slug, thresholds=[{"approve": 2}])
+    rule("Teams", thresholds=[{"approve": 1, "distinct": "team"}])
+
+    page = as_ada.get(LIST).text
+
+    said = "It needs 2 yeses of different teams, and there are not so many teams."
+    assert f"Where “Teams” asks too: {said}" in page
+    assert "Where “Two” asks too" not in page
+    desk_only = scenery.person("erin", Role.APPROVER)
+    assert NOBODY not in as_ada.get(LIST).text
+    desk_only.groups.add(desk)
+    assert NOBODY in as_ada.get(LIST).text
+
+
+def test_where_nobody_may_decide_the_page_says_so(as_ada: Client) -> None:
+    User.objects.exclude(username="ada").delete()
+    assert not deciders()
+
+    assert "nobody may decide. Give somebody the role of an approver." in as_ada.get(LIST).text
+
+    scenery.person("carol", Role.APPROVER)
+    assert "nobody may decide" not in as_ada.get(LIST).text
 
 
 def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) -> None:

@@ -3,9 +3,11 @@
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
 from accounts.models import Agent, User
+from accounts.roles import Role
 from calls.models import Call
 from policies.models import Effect, Rule
 from tests.console import scenery
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def mailer(olga: User) -> None:
+def mailer(olga: User, alice: User) -> None:
     scenery.server("mailer", olga, scenery.SEND)
 
 
@@ -45,6 +47,21 @@ def test_it_names_the_rule_and_those_that_came_close(scout: Agent, bob: User) ->
         "    args.n = 5",
         "  deny “others”: not for this, it is for other agents",
     ]
+
+
+def test_it_says_that_nobody_can_approve_it(scout: Agent, bob: User, alice: User) -> None:
+    desk = Group.objects.create(name="desk")
+    bob.groups.add(desk, Group.objects.get(name=Role.APPROVER))
+    alice.groups.add(desk)
+    rule("two of the desk", Effect.ASK, thresholds=[{"approve": 2, "from": "group:desk"}])
+
+    # bob may decide on others' calls, and has no vote on his own agent's.
+    assert "Nobody can approve it. It needs 2 yeses of desk, and 1 person may give one." in (
+        explained("scout", "mailer.send_mail")
+    )
+
+    scenery.person("carol", Role.APPROVER).groups.add(desk)
+    assert "Nobody" not in "\n".join(explained("scout", "mailer.send_mail"))
 
 
 def test_arguments_make_the_difference(scout: Agent) -> None:

@@ -37,6 +37,8 @@ def _lines(explanation: Explanation) -> list[str]:
         lines.append(f"Watched rule “{would['rule']}” would make it {would['effect']}{who}.")
     if decision.effect == Effect.ASK and decision.thresholds != DEFAULT:
         lines.append(f"Decided by: {decision.who}")
+    if explanation.unmet:
+        lines.append(f"Nobody can approve it. {explanation.unmet}")
     for heard in explanation.heard:
         lines.append(f"  {_line(heard)}")
         lines += [f"    {path} = {value}" for path, value in heard.shown]
