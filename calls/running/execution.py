@@ -113,6 +113,7 @@ class InFlightCall:
     asked: bool = False
     # How it ended, while that is not written down yet.
     end: PendingOutcome | None = None
+    on_unwritten: Callable[[], None] | None = None
 
     def let_go(self) -> None:
         """Stop; but what its server runs as a task is somebody else's now, and goes on."""
@@ -189,6 +190,7 @@ class Engine:
     ) -> Answer | None:
         """None: the call goes back to the queue, and a worker will try again."""
         flight = InFlightCall(execution_request.fence, asyncio.current_task())
+        flight.on_unwritten = call_listener.on_unwritten
         if execution_request.is_cancelled:
             flight.cancel.set()
         self.flights[execution_request.call_id] = flight

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from calls.running.log_book import LogBook
 from calls.running.progress import OnStep, ProgressThrottle
 
-EarlyReply = Literal["asked", "task"]
+EarlyReply = Literal["asked", "task", "unwritten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class CallListener:
     on_log: Callable[[dict[str, Any]], None] | None = None
     # It asked its agent something, or goes on as a task: nothing to wait for.
     on_early_reply: Callable[[EarlyReply], None] | None = None
+    # It has ended, and the record does not take it.
+    on_unwritten: Callable[[], None] | None = None
 
 
 NO_LISTENER = CallListener()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # Waiting longer than this for a commit, an outcome is kept.
 PATIENCE_S = 0.5
+# Who waits for an outcome that the record does not take is told so after so long.
+UNWRITTEN_S = 2.0
 # So often is looked whether another process left anything behind.
 EVERY_S = 2.0
 
@@ -51,6 +53,7 @@ class PendingOutcome:
 
 class OutcomeHolder(Protocol):
     end: PendingOutcome | None
+    on_unwritten: Callable[[], None] | None
 
 
 class OutcomeWriter:
@@ -130,8 +133,12 @@ class OutcomeWriter:
     async def _keep_the_waiting(self) -> None:
         late = time.monotonic() - PATIENCE_S
         for flight in list(self._flights.values()):
-            if flight.end is not None and not flight.end.kept and flight.end.since < late:
+            if flight.end is None or flight.end.since >= late:
+                continue
+            if not flight.end.kept:
                 await self._keep(flight.end)
+            if flight.on_unwritten and flight.end.since < time.monotonic() - UNWRITTEN_S:
+                flight.on_unwritten()
 
     async def _take_over(self) -> None:
         for left in self._spool.left_behind():

@@ -102,6 +102,7 @@ async def _look(
             for_people=for_people,
             lines=rpc.lines,
             after=None if after is None else max(after, rpc.asked_last),
+            until_blind=not for_people,
         )
         if not isinstance(seen, InputRequested):
             return seen
@@ -183,6 +184,8 @@ async def _until_done(rpc: RpcRequest, state: handles.RequestState) -> bytes:
         seen = await _look(rpc, state, 60)
         if seen is not None:
             return _said(rpc, seen)
+        if rpc.runtime.watch.is_blind:
+            return _not_known(rpc, state.call_id)
         if rpc.runtime.watch.until is not None:
             # Cut off, it would look as if its client went away, and the call would be cancelled.
             return await not_yet(rpc, state.call_id)
@@ -198,6 +201,15 @@ async def _soon_or_a_task(rpc: RpcRequest, state: handles.RequestState) -> bytes
 
 def _said(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
     return rpc.answered(seen) if isinstance(seen, Answer) else seen
+
+
+def _not_known(rpc: RpcRequest, call_id: UUID) -> bytes:
+    """It goes on wherever it runs, and nobody here can read what becomes of it."""
+    # Whoever asks for the same again is told what became of this.
+    rpc.runtime.keep(wait.surely(lambda: wait.unheard(call_id)))
+    text = f"{messages.NOT_KNOWN} {messages.come_back(call_id)}"
+    # As far as it is known: it was running when this could last be read, or about to.
+    return rpc.sentence(text, call=str(call_id), state=State.RUNNING, executed="unknown")
 
 
 async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:

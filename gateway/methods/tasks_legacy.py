@@ -22,6 +22,7 @@ from calls.models import ListedTask
 from calls.record.listed_tasks import KEPT_S
 from calls.record.states import LIVE, State
 from core import seal
+from core.errors import RecordUnavailable
 from gateway.call_request import SubmitResult
 from gateway.methods import input_requests
 from gateway.methods.tasks import ENDED, POLL_HELD_MS, POLL_MS, just_made, time_of
@@ -141,6 +142,7 @@ async def _ended(rpc: RpcRequest, call_id: UUID) -> Answer:
             on_step=rpc.on_step,
             for_people=True,
             after=rpc.asked_last if rpc.client.abilities else None,
+            until_blind=True,
         )
         if isinstance(seen, Answer):
             return seen
@@ -149,6 +151,8 @@ async def _ended(rpc: RpcRequest, call_id: UUID) -> Answer:
             asked = await input_requests.of(rpc, call_id)
             new = [one for one in asked if one.id > new_from]
             input_requests.push(rpc, call_id, new, task=task_id)
+        elif watch.is_blind:
+            raise RecordUnavailable(messages.NOT_KNOWN, call_id=call_id)
         elif watch.until is not None:
             said = "This process makes way for another one: ask for the result again."
             raise RpcError(503, said, code=INTERNAL_ERROR)

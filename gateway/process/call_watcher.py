@@ -24,6 +24,8 @@ from gateway.process.log_lines import LogStream
 log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
+# So long an outcome is waited for while the record cannot be read.
+BLIND_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class CallWatcher:
         # On the loop's clock, once this process is about to end.
         self.until: float | None = None
         self._patience: dict[asyncio.Timeout, bool] = {}
+        # Since when the record could not be read, on the loop's clock; and who goes then.
+        self._blind_since: float | None = None
+        self._leaving_when_blind: set[asyncio.Timeout] = set()
         call_runtime.listener.on(CALL, self._heard)
 
     def start(self) -> None:
@@ -105,13 +110,17 @@ class CallWatcher:
         for_people: bool = False,
         after: int | None = None,
         lines: LogStream | None = None,
+        until_blind: bool = False,
     ) -> Answer | InputRequested | None:
         """The call's answer, or None if it has not ended within `seconds`; sooner where this
-        process makes way for another, and at once where people are to decide."""
+        process makes way for another, and at once where people are to decide; with `until_blind`
+        also where the record cannot be read."""
         watcher = Waiter(on_step, after, lines)
         self.join(call_id, watcher)
         patience = asyncio.timeout(self._at_most(seconds, for_people=for_people))
         self._patience[patience] = for_people
+        if until_blind:
+            self._leaving_when_blind.add(patience)
         try:
             async with patience:
                 return await watcher.answer
@@ -119,6 +128,7 @@ class CallWatcher:
             return None
         finally:
             del self._patience[patience]
+            self._leaving_when_blind.discard(patience)
             self.leave(call_id, watcher)
 
     def join(self, call_id: UUID, watcher: Watcher) -> None:
@@ -131,6 +141,11 @@ class CallWatcher:
         watchers.discard(watcher)
         if not watchers:
             del self._watchers[call_id]
+
+    @property
+    def is_blind(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        return self._blind_since is not None and now - self._blind_since > BLIND_S
 
     def shorten_waits(self, seconds: float) -> None:
         """Nobody waits here for longer than that."""
@@ -168,6 +183,8 @@ class CallWatcher:
 
     async def _look(self, ids: set[UUID]) -> None:
         if not ids:
+            if not self._watchers:
+                self._blind_since = None
             return
         # Who joins while this is read asked for something else: it is looked for again.
         watchers = {call_id: tuple(self._watchers[call_id]) for call_id in ids}
@@ -179,12 +196,22 @@ class CallWatcher:
                 logged = await log_book.since(connection, wanted) if wanted else {}
         except (psycopg.Error, PoolTimeout) as error:
             log.warning("watch: cannot look: %s", str(error).strip())
+            self._note_blind()
             return
+        self._blind_since = None
         for call_id, what in seen.items():
             for watcher in watchers[call_id]:
                 if watcher in self._watchers.get(call_id, ()):
                     watcher.hear(logged.get(call_id, ()))
                     watcher.see(what)
+
+    def _note_blind(self) -> None:
+        if self._blind_since is None:
+            self._blind_since = asyncio.get_running_loop().time()
+        if self.is_blind:
+            for patience in self._leaving_when_blind:
+                if not patience.expired():
+                    patience.reschedule(0.0)
 
     def _logged(self, ids: set[UUID]) -> dict[UUID, Place]:
         """From which line on somebody wants to hear these calls' logs."""

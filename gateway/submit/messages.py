@@ -13,6 +13,11 @@ from gateway.submit.lookups import TaskRow
 from registry.models import OwnTool
 from registry.publishing.published_catalogue import PublishedToolset
 
+NOT_KNOWN = (
+    "The record cannot be read right now, so what became of this call is not known here. It may "
+    "have been executed, and goes on where it runs."
+)
+
 # Of calls whose result says the rest.
 _ENDED = {
     State.SUCCEEDED: gettext_lazy("It succeeded: the tool's result says what came of it."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from calls.content.answers import Answer
@@ -20,10 +21,9 @@ async def run(
 ) -> tuple[Answer | None, EarlyReply | None]:
     """Its answer (None: it goes back to the queue), or why it goes on without one for now."""
     engine = runtime.call_runtime.engine
-    if not may_reply_early:
-        return await engine.execute(execution_request, call_listener), None
     early_reply: asyncio.Future[EarlyReply] = asyncio.get_running_loop().create_future()
-    call = runtime.keep(engine.execute(execution_request, _until(early_reply, call_listener)))
+    listener = _until(early_reply, call_listener, may_reply_early)
+    call = runtime.keep(engine.execute(execution_request, listener))
     either: set[asyncio.Future[Any]] = {call, early_reply}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if call.done():
@@ -31,8 +31,11 @@ async def run(
     return None, early_reply.result()
 
 
-def _until(early_reply: asyncio.Future[EarlyReply], call_listener: CallListener) -> CallListener:
-    """Whoever asked is told no more once they turned to something else."""
+def _until(
+    early_reply: asyncio.Future[EarlyReply], call_listener: CallListener, may_reply_early: bool
+) -> CallListener:
+    """Whoever asked is told no more once they turned to something else. Whatever they can do: not
+    to wait for a record that takes no outcome."""
 
     def step(said: ProgressStep) -> None:
         if call_listener.on_step is not None and not early_reply.done():
@@ -46,4 +49,9 @@ def _until(early_reply: asyncio.Future[EarlyReply], call_listener: CallListener)
         if not early_reply.done():
             early_reply.set_result(why)
 
-    return CallListener(step, log if call_listener.on_log else None, rpc)
+    return CallListener(
+        step,
+        log if call_listener.on_log else None,
+        rpc if may_reply_early else None,
+        partial(rpc, "unwritten"),
+    )

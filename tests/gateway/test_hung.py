@@ -29,7 +29,7 @@ from registry.models import Tool, Toolset
 from tests.console import scenery
 from tests.database import Databases
 from tests.faults.proxy import BrokerWire, DatabaseWire
-from tests.gateway.agent import TASKS, Agent
+from tests.gateway.agent import LEGACY, TASKS, Agent
 from tests.gateway.conftest import AddRule, Play, add_rule, decide, until
 from tests.gateway.test_rest import Rest
 from tests.processes import Stack
@@ -278,6 +278,95 @@ def test_a_held_call_that_nobody_confirms_ends_by_itself(
 
     assert Call.objects.get(pk=held).state == State.WITHDRAWN
     assert Approval.objects.get(pk=held).state == Approval.State.WITHDRAWN
+
+
+async def test_who_waits_for_an_outcome_that_cannot_be_read_is_told_so(
+    house: Stack,
+    play: Play,
+    toolset: Toolset,
+    database: DatabaseWire,
+    upstream: Recorder,
+) -> None:
+    await sync_to_async(in_background)("hang")
+    assert house.agents
+    waiting = play(LEGACY[0], at_stack=house)
+    await waiting.ask("tools/list")
+    asking = asyncio.create_task(waiting.call("rec.hang"))
+    await until(partial(was_received, upstream))
+
+    database.hold()
+    async with asyncio.timeout(3 * PROMPTLY_S):
+        reply = await asking
+
+    call = await Call.objects.aget()
+    assert reply.result["isError"] is True
+    assert "The record cannot be read right now" in reply.text
+    assert str(call.pk) in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "unknown"
+    database.let_go()
+
+    async def known_as_not_told() -> bool:
+        return await Call.objects.filter(unheard_at__isnull=False).aexists()
+
+    await until(known_as_not_told)
+    upstream.release()
+
+
+async def test_who_waits_for_a_legacy_tasks_result_is_told_that_it_cannot_be_read(
+    house: Stack,
+    play: Play,
+    toolset: Toolset,
+    database: DatabaseWire,
+    upstream: Recorder,
+) -> None:
+    await sync_to_async(in_background)("hang")
+    assert house.agents
+    waiting = play(LEGACY[0], at_stack=house)
+    params = {"name": "rec.hang", "arguments": {}, "task": {}}
+    task = (await waiting.ask("tools/call", params)).result["task"]
+    asking = asyncio.create_task(waiting.ask("tasks/result", {"taskId": task["taskId"]}))
+    await until(partial(was_received, upstream))
+
+    database.hold()
+    async with asyncio.timeout(3 * PROMPTLY_S):
+        reply = await asking
+
+    assert "The record cannot be read right now" in reply.error["message"]
+    assert reply.error["data"]["call"] == str((await Call.objects.aget()).pk)
+    upstream.release()
+
+
+async def was_received(upstream: Recorder) -> bool:
+    return bool(upstream.calls)
+
+
+async def test_an_outcome_that_the_record_does_not_take_is_told_once_it_has(
+    agent: Agent, database: DatabaseWire, upstream: Recorder
+) -> None:
+    """Sent by the agents' own process, whose spool has the reply."""
+    await agent.ask("tools/list")
+    agent.capabilities = {}
+    asking = asyncio.create_task(agent.call("rec.hang"))
+    await until(partial(was_received, upstream))
+
+    database.hold()
+    upstream.release()
+    async with asyncio.timeout(3 * PROMPTLY_S):
+        reply = await asking
+
+    assert "The record cannot be read right now" in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "unknown"
+    database.let_go()
+
+    async def written() -> bool:
+        done = Call.objects.filter(state=State.SUCCEEDED, unheard_at__isnull=False)
+        return await done.aexists()
+
+    await until(written)
+    again = await agent.call("rec.hang")
+    assert (again.status, again.call_id) == (200, reply.call_id)
+    assert not again.result.get("isError")
+    assert len(upstream.calls) == 1
 
 
 async def test_a_broker_that_hangs_holds_up_no_call(
