@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext_lazy
 
 from audit.services import SYSTEM, record
+from calls.basis import find_changes
 from calls.models import Call
 from calls.pauses import why_paused
 from calls.record.states import State
@@ -46,19 +47,20 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
             return None
         call = Call.objects.get(pk=row[0], state=State.RUNNING)
         tool = published_catalogue.one(call.tool_id) if call.tool_id else None
-        if tool is None:
+        is_paused = "asked" in orjson.loads(call.upstream_task)
+        # To go on after answers is to send again: what has changed since stands against it.
+        if tool is None or (is_paused and find_changes(call, tool)):
             _give_up(cursor, call)
             return None
         cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
         fence, since_s = cursor.fetchone()
-    paused = "asked" in orjson.loads(call.upstream_task)
     client_options = wishes_of(call.pk)
     record(
         "call.taken_over",
         actor=SYSTEM,
         call_id=call.pk,
         tool=call.tool_name,
-        reason=str(_ANSWERS if paused else _TASK),
+        reason=str(_ANSWERS if is_paused else _TASK),
     )
     return ExecutionRequest(
         call_id=call.pk,
@@ -69,7 +71,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         doubtful=True,
         upstream_task=call.upstream_task,
         # Each round has the whole time, as for who never stopped.
-        since_s=0.0 if paused else since_s,
+        since_s=0.0 if is_paused else since_s,
         abilities=client_options.abilities if tool.relays else (),
         log_level=client_options.log_level,
         takes_tasks=client_options.takes_tasks,

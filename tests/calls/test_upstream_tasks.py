@@ -248,6 +248,24 @@ def test_who_takes_it_over_knows_that_it_was_cancelled(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_what_changed_since_is_not_sent_with_the_agents_answers(
+    toolset: Toolset, scout: Agent, bob: User, *, is_changed: bool
+) -> None:
+    (call_id,) = rows.queue(scout, bob, "hang")
+    assert claim(call_id, owner="one") is not None
+    Call.objects.filter(pk=call_id).update(
+        upstream_task='{"round": 1, "asked": {}}', lease_until=timezone.now() - timedelta(hours=1)
+    )
+    if is_changed:
+        other = Tool.objects.get(name="echo").latest
+        Tool.objects.filter(name="hang").update(published=other, latest=other)
+
+    assert (take_over(owner="another") is None) is is_changed
+    assert Call.objects.get(pk=call_id).upstream_task == "" or not is_changed
+
+
+@pytest.mark.django_db
 def test_a_lost_call_that_was_cancelled_is_not_tried_again(
     toolset: Toolset, scout: Agent, bob: User, settings: Any
 ) -> None:
