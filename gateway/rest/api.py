@@ -21,7 +21,6 @@ from calls.models import Call
 from calls.record.states import TERMINAL
 from core.connections import each_within
 from core.errors import RecordUnavailable
-from core.http import STATEMENT_S
 from core.outage import Recorded, note, recording
 from gateway.call_request import SubmitResult
 from gateway.rest import problems
@@ -33,6 +32,8 @@ from registry.models import Toolset
 from registry.publishing.published_catalogue import Violation
 
 WAIT_S, WAIT_MAX_S = 10, 45
+# Of each statement: an agent asks for a few rows, and is told soon where there are none to be had.
+STATEMENT_S = 2.0
 
 
 class AgentView(APIView):

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -163,12 +164,42 @@ async def test_a_long_call_whose_record_comes_too_late_is_never_sent(
     assert upstream.calls == []
 
 
-def backends(connection: psycopg.Connection[Any]) -> set[int]:
+def backends(connection: psycopg.Connection[Any], name: str = "countersign journal") -> set[int]:
     found = connection.execute(
         "SELECT pid FROM pg_stat_activity"
-        " WHERE datname = current_database() AND application_name = 'countersign journal'"
+        " WHERE datname = current_database() AND application_name LIKE %s",
+        [name],
     )
     return {pid for (pid,) in found}
+
+
+@contextmanager
+def stopped(pids: set[int]) -> Iterator[None]:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_backends_that_hang_while_others_answer_are_not_waited_for_by_rest(
+    own_stack: Stack,
+    http: aiohttp.ClientSession,
+    toolset: Toolset,
+    scout_token: str,
+    databases: Databases,
+) -> None:
+    with databases.superuser(os.environ) as connection:
+        before = backends(connection, "%")
+        assert own_stack.web
+        rest = Rest(http, own_stack.web_url, scout_token)
+        assert (await rest.get("tools")).status == 200
+        with stopped(backends(connection, "%") - before):
+            async with asyncio.timeout(PROMPTLY_S):
+                reply = await rest.get("tools")
+    assert reply.status == 503
 
 
 async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_told(
@@ -181,23 +212,18 @@ async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_to
     before = await Call.objects.acount()
     upstream.received.clear()
     with databases.superuser(os.environ) as connection:
-        stopped = backends(connection)
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        try:
+        told = backends(connection)
+        with stopped(told):
             assert (await agent.call("rec.echo", {"text": "late"})).status == 503
 
             async def is_given_up() -> bool:
-                return bool(backends(connection) - stopped)
+                return bool(backends(connection) - told)
 
             await until(is_given_up)
-        finally:
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
 
         # Of those that were idle nothing is to be feared: they stay.
         async def has_ended() -> bool:
-            return bool(stopped - backends(connection))
+            return bool(told - backends(connection))
 
         await until(has_ended)
     assert await Call.objects.acount() == before
