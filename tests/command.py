@@ -12,7 +12,8 @@ from tests.browser import whole
 from tests.outcomes import DIRECTORY, ONLY, Phase, phases_in
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKERS = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+# Of two cores: a worker waits a third of its time, for leases, sweeps and browsers.
+WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 LONG, PROOF = "--long", "--proof"
 SOME_FAILED, NONE_RAN = 1, 5
 # More than so many did not fail by bad luck, and repeating them takes long.

@@ -6,7 +6,8 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import LiteralString
 from urllib.parse import quote
@@ -157,7 +158,7 @@ class Cleaner:
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
         ).fetchall()
         self.tables = [name for (name,) in tables if name not in KEPT]
-        self.filled = [name for name in self.tables if self._has_rows(name)]
+        self.filled = [name for name in self.tables if self._has_rows(sql.Identifier(name))]
         for name in self.filled:
             connection.execute(_named("CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}", name))
         connection.execute(self._function())
@@ -170,23 +171,21 @@ class Cleaner:
     def knows(self, name: str) -> bool:
         return name in self._furnished
 
-    def keep(self, name: str) -> None:
-        """What is there now beyond the template, but for the record, `furnish` puts back."""
-        steps: list[sql.Composable] = []
-        for table in (table for table in self.tables if not table.startswith("audit_")):
-            kept = f"furnished_{len(self._furnished)}_{table}"
-            names: dict[str, sql.Composable] = {"name": sql.Identifier(table)}
-            names |= {"kept": sql.Identifier(kept), "columns": self._columns(table)}
-            self.connection.execute(sql.SQL(KEEP).format(**names))
-            if table in self.filled:
-                base = sql.Identifier(f"kept_{table}")
-                self.connection.execute(sql.SQL(LESS).format(base=base, **names))
-            if self._has_rows(kept):
-                steps.append(sql.SQL(PUT_BACK).format(**names))
-        function = f"furnish_{len(self._furnished)}"
-        made = sql.SQL(FURNISH).format(
-            function=sql.Identifier(function), steps=sql.SQL("\n").join(steps)
-        )
+    @contextmanager
+    def keeping(self, name: str) -> Iterator[None]:
+        """What is made within, but for the record, `furnish` puts back."""
+        tables = [table for table in self.tables if not table.startswith("audit_")]
+        number = len(self._furnished)
+        kept = [_kept(table, f"furnished_{number}", self._columns(table)) for table in tables]
+        for names in kept:
+            self.connection.execute(sql.SQL(BEFORE).format(**names))
+        yield
+        for names in kept:
+            self.connection.execute(sql.SQL(ADDED).format(**names))
+        added = [names for names in kept if self._has_rows(names["kept"])]
+        steps = sql.SQL("\n").join(sql.SQL(PUT_BACK).format(**names) for names in added)
+        function = f"furnish_{number}"
+        made = sql.SQL(FURNISH).format(function=sql.Identifier(function), steps=steps)
         self.connection.execute(made)
         self._furnished[name] = function
 
@@ -210,9 +209,14 @@ class Cleaner:
         steps += [_named(REFILL, name) for name in self.filled]
         return sql.SQL(CLEAN).format(steps=sql.SQL("\n").join(steps))
 
-    def _has_rows(self, table: str) -> bool:
-        query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))
+    def _has_rows(self, table: sql.Composable) -> bool:
+        query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(table)
         return self.connection.execute(query).fetchone() == (True,)
+
+
+def _kept(table: str, prefix: str, columns: sql.Composable) -> dict[str, sql.Composable]:
+    names = {"name": table, "kept": f"{prefix}_{table}", "before": f"{prefix}_{table}_before"}
+    return {"columns": columns, **{key: sql.Identifier(one) for key, one in names.items()}}
 
 
 def _named(statement: LiteralString, table: str) -> sql.Composed:
@@ -239,9 +243,11 @@ THEN
   INSERT INTO public.{name} OVERRIDING SYSTEM VALUE TABLE {kept};
 END IF;
 """
-KEEP: LiteralString = "CREATE TEMPORARY TABLE {kept} AS TABLE public.{name}"
-LESS: LiteralString = """
-DELETE FROM {kept} k WHERE EXISTS (SELECT FROM {base} b WHERE b IS NOT DISTINCT FROM k)
+BEFORE: LiteralString = "CREATE TEMPORARY TABLE {before} AS TABLE public.{name}"
+ADDED: LiteralString = """
+CREATE TEMPORARY TABLE {kept} AS TABLE public.{name};
+DELETE FROM {kept} k WHERE EXISTS (SELECT FROM {before} b WHERE b IS NOT DISTINCT FROM k);
+DROP TABLE {before};
 """
 PUT_BACK: LiteralString = """
 INSERT INTO public.{name} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept};

@@ -156,7 +156,7 @@ def test_what_stands_behind_a_phones_tabs_was_not_in_view(opened: Opened, office
 def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
 
-    said = re.compile("^scout, for bob, wants to use mailer.send_mail on mailer. It waits")
+    said = re.compile("^scout, for bob, wants to use mailer.send_mail on mailer. It wait(s|ed) ")
     item = alice.get_by_role("listitem", name=said)
     expect(item).to_have_count(1)
     expect(item.get_by_role("heading", level=2)).to_contain_text("wants to use")

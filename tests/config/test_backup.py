@@ -122,6 +122,7 @@ def seal(manage: Manage, urls: dict[str, str]) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.long
 def test_what_a_younger_key_signed_is_said_to_be_dropped(
     manage: Manage, urls: dict[str, str], seal: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -159,6 +160,7 @@ def test_what_a_younger_key_signed_is_said_to_be_dropped(
     assert (done.returncode, done.stderr) == (3, verified.stderr)
 
 
+@pytest.mark.long
 def test_an_old_key_that_another_replaced_after_a_restore_goes_on_to_prove_what_was_dropped(
     manage: Manage, seal: Callable[..., str], tmp_path: Path
 ) -> None:

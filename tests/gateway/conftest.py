@@ -59,8 +59,8 @@ def furniture(upstream: Recorder, cleaner: Cleaner, transactional_db: None) -> N
         cleaner.furnish(upstream.url)
         forget_agreements()
     else:
-        _furnish(upstream)
-        cleaner.keep(upstream.url)
+        with cleaner.keeping(upstream.url):
+            _furnish(upstream)
     upstream.received.clear()
 
 
