@@ -26,8 +26,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         User.objects.filter(is_active=True).order_by("username"),
         label=gettext_lazy("Owner"),
         help_text=gettext_lazy(
-            "The person who answers for it. Nobody decides on calls of agents that they own or "
-            "created, save in single-person mode."
+            "The person on whose behalf it acts. Nobody decides on calls of agents that they own "
+            "or created, save in single-person mode."
         ),
     )
 

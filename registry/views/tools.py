@@ -41,8 +41,8 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
                 "cancelled call leaves nothing to find out."
             ),
             "repeats": gettext_lazy(
-                "Where it is not safe. In doubt: the agent may not know how the first one ended. "
-                "What is meant to be done again, agents can say so."
+                "Where it is not safe. In doubt: nobody knows whether the first call was executed, "
+                "or its agent never heard. Agents can say that a repetition is meant."
             ),
         }
 

@@ -290,7 +290,7 @@ def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) 
     assert [(one.other, one.tools, one.of) for one in of_every.partial] == [(writing, 1, 2)]
     page = as_ada.get(LIST).text
     assert "Shadowed by “writing”, which goes first on every published tool" in page
-    assert "“writing” goes first on 1 of the 2 tools that it covers." in page
+    assert "Shadowed by “writing” on 1 of its 2 tools." in page
     assert "Shadows: “mails”, “every” on 1 of its 2 tools" in page
 
 
