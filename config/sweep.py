@@ -9,6 +9,7 @@ import time
 from django.conf import settings
 from django.db import close_old_connections
 
+from accounts.single_person import end_if_refused
 from approvals.reevaluation import Reevaluation
 from approvals.services import expire
 from audit.origins import is_at_home
@@ -61,6 +62,7 @@ class Sweep:
         if not is_at_home() or has_gone_back():
             # What stands here as waiting may have been sent: nothing can be said of it yet.
             return
+        end_if_refused()
         expire()
         end_the_late()
         if self._leases_could_be_renewed():

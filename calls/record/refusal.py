@@ -58,7 +58,7 @@ class RefusalDetails:
 # Kinds whose states say it already are not here (calls/content/answers.py, ADVICE).
 _AGAIN = {
     "policy": "Do not ask again unchanged: the same is refused each time.",
-    "frozen": "The same may be asked again once somebody has ended the freeze.",
+    "frozen": "The same may be asked again once somebody has ended the stop or the pause.",
 }
 
 _SUPERSEDED = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from django.urls import reverse
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
@@ -49,7 +50,10 @@ def _asked_for(handled: Response, context: dict[str, Any]) -> dict[str, Any]:
 def _of_call(error: RecordUnavailable) -> dict[str, Any]:
     """Under this id it stands, if it was recorded after all."""
     recorded = Recorded.UNKNOWN if isinstance(error, RecordUnsure) else Recorded.NO
-    return {"recorded": recorded, **({"call": str(error.call_id)} if error.call_id else {})}
+    if not error.call_id:
+        return {"recorded": recorded}
+    look = reverse("api:call", args=[error.call_id])
+    return {"recorded": recorded, "call": str(error.call_id), "look": look}
 
 
 def _sentence(data: Any) -> str:

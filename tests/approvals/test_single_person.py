@@ -19,6 +19,7 @@ from calls.models import Call
 from calls.queue.claiming import claim
 from calls.record.states import State
 from config.first_run import first_run
+from config.sweep import Sweep
 from registry.models import Tool
 from tests.approvals.test_editing import change
 from tests.approvals.test_two_people import approve
@@ -163,7 +164,7 @@ def test_a_second_person_who_decides_nothing_ends_nothing(as_admin: Client, held
 def test_the_host_may_refuse_it(held: UUID, as_admin: Client, settings: object) -> None:
     settings.SINGLE_PERSON = False  # type: ignore[attr-defined]
 
-    single_person.end_if_refused()
+    Sweep()._once()
 
     assert ended()
     assert (

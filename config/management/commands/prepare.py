@@ -12,7 +12,6 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
-from accounts import single_person
 from accounts.models import AgentToken
 from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
@@ -49,7 +48,6 @@ class Command(BaseCommand):
         note_secret()
         if only_migrate:
             return
-        single_person.end_if_refused()
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
         self.stdout.write(json.dumps(shown))
