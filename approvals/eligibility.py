@@ -32,7 +32,8 @@ SELECT a.call_id,
     (SELECT jsonb_agg(jsonb_build_array(c.place, c.vote_id, c.approve))
      FROM approvals_counted(a.call_id, a.thresholds) c)::text,
     approvals_single_person(),
-    ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p)
+    ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p),
+    EXISTS (SELECT FROM accounts_user u WHERE u.unconfirmed_until IS NOT NULL)
 FROM approvals_approval a
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
 WHERE a.call_id = ANY(%s)
@@ -60,6 +61,8 @@ class EligibilityFacts(NamedTuple):
     # Whoever decides at all is alone, and may decide on calls in which they have a part.
     single_person: bool = False
     parties: frozenset[int] = frozenset()
+    # There are accounts that nobody but who let them in has confirmed.
+    has_guests: bool = False
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
@@ -76,10 +79,13 @@ def _facts(
     counted: str | None,
     single_person: bool,
     parties: list[int],
+    has_guests: bool,
 ) -> EligibilityFacts:
     never = _sentences(orjson.loads(excluded or "[]"))
     tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
-    return EligibilityFacts(rule or "", never, tally, again, single_person, frozenset(parties))
+    return EligibilityFacts(
+        rule or "", never, tally, again, single_person, frozenset(parties), has_guests
+    )
 
 
 def excluded_people(call: Call) -> dict[int, str]:

@@ -17,9 +17,9 @@ from policies.thresholds import people
 
 def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[str]]:
     """By call: whose word counts and who may be one person with somebody who has a part in it."""
-    known = guests(however_old=True)
-    if not known:
+    if not any(of_call.has_guests for of_call in facts.values()):
         return {}
+    known = guests(however_old=True)
     deciding = User.objects.filter(pk__in=people("")).order_by("username")
     names = dict(deciding.values_list("pk", "username"))
     return {call_id: _names(names, of_call, known) for call_id, of_call in facts.items()}
