@@ -121,10 +121,14 @@
   });
 
   // The answer to the last letter typed may come after somebody unfolded what narrows.
-  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => shownBefore.set(detail.xhr, detail.target.cloneNode(true)));
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.target) shownBefore.set(detail.xhr, detail.target.cloneNode(true));
+  });
   document.body.addEventListener("htmx:afterSwap", ({ detail }) => {
-    const part = detail.target.id && document.getElementById(detail.target.id);
-    if (part) foldAlike(shownBefore.get(detail.xhr), part);
+    // A page that comes back from the browser's history is swapped without having been asked for.
+    const before = shownBefore.get(detail.xhr);
+    const part = before?.id && document.getElementById(before.id);
+    if (part) foldAlike(before, part);
   });
 
   document.body.addEventListener("htmx:oobBeforeSwap", ({ target, detail }) => {
