@@ -45,3 +45,7 @@ def test_a_vote_whose_commit_is_not_answered_may_be_recorded(
     note = alice.locator("#messages [role=alert]")
     expect(note).to_contain_text("recorded is not known")
     expect(note.get_by_role("link")).to_have_attribute("href", f"/calls/{office.held}/")
+
+    database.let_go()
+    note.get_by_role("link").press("Enter")
+    alice.wait_for_url(f"**/calls/{office.held}/")

@@ -64,6 +64,12 @@ def test_a_second_administrator_confirms_an_approver_whom_cards_show(
 
     expect(other.get_by_text("“vera” is Approver now.")).to_be_visible()
     assert User.objects.get(pk=vera.pk).has_perm("approvals.decide_approval")
+    hers.get_by_label("Administrator").check()
+    hers.get_by_role("button", name="Save the groups").click()
+    expect(hers.get_by_text("Another administrator has to confirm: Administrator")).to_be_visible()
+    other.goto("/people/")
+    other.get_by_role("button", name="Deny vera, Administrator").click()
+    expect(other.get_by_role("button", name="Deny vera, Administrator")).to_have_count(0)
     theirs = opened(office.alice, color_scheme="dark")
     theirs.goto(f"/queue/{office.held}/")
     expect(theirs.locator(f"#card-{office.held}")).to_contain_text("vera became Approver")
@@ -114,6 +120,8 @@ def refused(tried: Attempt) -> None:
 def no_role(tried: Attempt) -> None:
     tried.page.goto(f"/queue/{tried.held}/")
     expect(tried.page.get_by_text(tried.said).first).to_be_visible()
+    tried.page.get_by_role("link", name="Go to the catalogue").press("Enter")
+    tried.page.wait_for_url("**/catalogue/")
     assert tried.said in sent(tried, "approve")
     undecided(tried)
 
@@ -125,14 +133,19 @@ def marked(tried: Attempt) -> None:
     expect(card).to_contain_text(tried.said)
     card.get_by_role("button", name="Approve").click()
     expect(card).to_contain_text("Approved by pat single-person mode")
-    tried.page.goto(f"/calls/{tried.held}/")
+    card.get_by_role("link", name=re.compile("Watch it run|The call")).first.click()
+    tried.page.wait_for_url(f"**/calls/{tried.held}/")
     expect(tried.page.locator("#call-timeline")).to_contain_text("Single-person mode: nobody else")
     assert Vote.objects.get(approval=tried.held).single_person
 
 
 def visible(tried: Attempt) -> None:
     tried.page.goto("/queue/")
-    expect(tried.page.locator(f"#card-{tried.held}")).to_contain_text(tried.said)
+    card = tried.page.locator(f"#card-{tried.held}")
+    expect(card).to_contain_text(tried.said)
+    for fold in ("Who may decide changed", "The first call of this agent"):
+        if (summary := card.locator("summary", has_text=fold)).count():
+            summary.first.click()
     undecided(tried)
 
 

@@ -127,6 +127,7 @@ class Stage:
         for role in roles:
             page.get_by_label(role, exact=True).check()
         page.get_by_role("button", name="Make the link").click()
+        page.locator("summary", has_text="Rename").click()
         return self.followed(page.locator("#link").inner_text())
 
     def followed(self, link: str) -> Page:
