@@ -1,5 +1,7 @@
 """What stands around every page: finding, keys, the session that ends in mid-work."""
 
+import re
+
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
@@ -22,6 +24,8 @@ def test_ctrl_k_finds_a_tool_by_keyboard_alone(alice: Page) -> None:
     expect(alice.locator("#palette .places a")).to_be_focused()
     alice.keyboard.press("ArrowUp")
     expect(box).to_be_focused()
+    # While the last letter is looked up, Enter shows what was found on a page of its own.
+    expect(box).not_to_have_class(re.compile("htmx-request"))
     alice.keyboard.press("Enter")
 
     alice.wait_for_url("**/tools/mailer.send_mail/")
