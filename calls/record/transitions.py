@@ -100,6 +100,7 @@ FROM asked a LEFT JOIN opened o ON o.id = a.id
 
 # A queued or held call was recorded in time, and its agent is told so: workers may take it, people
 # decide on it. Whose record was too late is told that nothing was sent, and nobody confirms it.
+# What is confirmed already keeps its time: who joins a held call may come after its approval.
 CONFIRM = Statement(
     "confirm",
     """
@@ -108,8 +109,7 @@ UPDATE calls_call c SET
     start_by = CASE WHEN c.state = 'queued'
         THEN c.asked_at + make_interval(secs => a.start_in_s) ELSE c.start_by END
 FROM json_to_recordset(%s::json) AS a(id uuid, start_in_s float)
-WHERE c.id = a.id AND c.fence = 0
-  AND (c.state = 'queued' OR c.state = 'held' AND c.start_after IS NOT NULL)
+WHERE c.id = a.id AND c.fence = 0 AND c.state IN ('queued', 'held') AND c.start_after IS NOT NULL
 RETURNING c.id
 """,
     order=3,

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Any
 import aiohttp
 import psycopg
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -289,6 +291,35 @@ async def test_who_asks_for_the_same_again_is_told_of_a_held_call_that_came_late
         return bool(upstream.calls)
 
     await until(sent)
+
+
+async def test_who_joins_a_call_while_it_is_approved_leaves_its_time_to_start(
+    play: Play, own_stack: Stack, database: DatabaseWire, rule: AddRule, alice: User
+) -> None:
+    own_stack.env["DATABASE_URL"] = database.url
+    assert own_stack.agents
+    agent = play(at_stack=own_stack)
+    await rule(Effect.ASK, "echo", start_within=7200)
+    held = (await agent.call("rec.echo", {"text": "x"})).call_id
+    approved = threading.Event()
+
+    def approve() -> None:
+        async_to_sync(decide)(alice)
+        connection.close()
+        database.let_go()
+        approved.set()
+
+    # The gateway has read that the call waits for people, and has yet to say that its agent knows.
+    database.once_said(b"call.joined", then=approve)
+    joined = await agent.call("rec.echo", {"text": "x"})
+
+    assert (joined.call_id, approved.is_set()) == (held, True)
+    queued = await Call.objects.aget()
+    assert queued.start_by is not None
+    assert (queued.state, queued.start_by - queued.asked_at > timedelta(hours=2)) == (
+        State.QUEUED,
+        True,
+    )
 
 
 def test_a_held_call_that_nobody_confirms_ends_by_itself(
