@@ -150,7 +150,7 @@ def take(line: str) -> None:
             opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info}
             say(id=id_, result=opening)
         case "tools/list":
-            say(id=id_, result={"tools": [{"name": "echo", "inputSchema": {}}]})
+            say(id=id_, result={"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
         case "tools/call":
             work = (id_, params["name"], params, line)
             threading.Thread(target=call, args=work, daemon=True).start()
