@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from audit.models import Entry
+from audit.verify import canonical, leaf_hash
 
 COLUMNS = (
     "id",
@@ -32,6 +33,18 @@ COLUMNS = (
     "reason",
     "details",
 )
+
+# What a leaf is made of.
+LEAF_COLUMNS = (*COLUMNS, "format", "salt")
+
+
+def leaf(row: Mapping[str, Any]) -> bytes:
+    """`row` has all of LEAF_COLUMNS. Of a format that is not ours nothing is a leaf."""
+    match row["format"]:
+        case 1:
+            return leaf_hash(bytes(row["salt"]), canonical(body(row)))
+        case _:
+            return b""
 
 
 def body(row: Mapping[str, Any]) -> dict[str, Any]:

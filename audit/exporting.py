@@ -137,7 +137,7 @@ def proof(entry: Entry, leaf: Leaf, tree: Tree) -> dict[str, Any]:
     return {
         "index": leaf.index,
         "size": tree.size,
-        "salt": bytes(leaf.salt).hex(),
+        "salt": bytes(entry.salt).hex(),
         "path": [sibling.hex() for sibling in tree.path(leaf.index)],
         "entry": body_of(entry),
     }
@@ -157,10 +157,10 @@ def whole_record() -> Iterator[str]:
 
 def _whole(leaf: Leaf, entry: Entry | None) -> dict[str, Any]:
     """One that is gone has its leaf all the same: whoever checks sees which, and the rest holds."""
-    known = {"index": leaf.index, "salt": bytes(leaf.salt).hex()}
     if entry is None:
-        return {**known, "entry": None, "gone": leaf.entry_id, "hash": bytes(leaf.hash).hex()}
-    return {**known, "entry": body_of(entry)}
+        kept = bytes(leaf.hash).hex()
+        return {"index": leaf.index, "entry": None, "gone": leaf.entry_id, "hash": kept}
+    return {"index": leaf.index, "salt": bytes(entry.salt).hex(), "entry": body_of(entry)}
 
 
 def _line(content: dict[str, Any]) -> str:

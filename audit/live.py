@@ -9,10 +9,10 @@ from typing import Any
 from django.db import connection
 
 from audit import lines
-from audit.bodies import COLUMNS, body, moment
+from audit.bodies import LEAF_COLUMNS, body, leaf, moment
 from audit.models import Checkpoint, Entry, Leaf
 from audit.signing import keys
-from audit.verify import RESTORED, Check, Findings, Root, canonical, leaf_hash
+from audit.verify import RESTORED, Check, Findings, Root
 
 CHUNK = 2000
 MOST = 50
@@ -75,11 +75,11 @@ def check_live(anchors: Sequence[str] = ()) -> Findings:
     order = Order(read for what, read in check.signed if what == "a checkpoint")
     check.found.notes += order.notes
     for leaves, rows in _chunks():
-        for leaf in leaves:
-            row = rows.get(leaf.entry_id)
-            _compare(check, leaf, row, order)
+        for sealed in leaves:
+            row = rows.get(sealed.entry_id)
+            _compare(check, sealed, row, order)
             if row and row["action"] == RESTORED:
-                check.restore(leaf.index, body(row))
+                check.restore(sealed.index, body(row))
         _compare_lines(check.found, rows)
     check.compare()
     if check.found.size and not check.signed:
@@ -89,25 +89,25 @@ def check_live(anchors: Sequence[str] = ()) -> Findings:
     return check.found
 
 
-def _compare(check: Check, leaf: Leaf, row: dict[str, Any] | None, order: Order) -> None:
-    found, kept = check.found, bytes(leaf.hash)
-    if len(found.wrong) < MOST and (sentence := _wrong(leaf, row, kept, order)):
+def _compare(check: Check, sealed: Leaf, row: dict[str, Any] | None, order: Order) -> None:
+    found, kept = check.found, bytes(sealed.hash)
+    if len(found.wrong) < MOST and (sentence := _wrong(sealed, row, kept, order)):
         found.say(sentence)
     found.entries += 1
-    check.leaf(leaf.index, kept)
+    check.leaf(sealed.index, kept)
 
 
-def _wrong(leaf: Leaf, row: dict[str, Any] | None, kept: bytes, order: Order) -> str:
+def _wrong(sealed: Leaf, row: dict[str, Any] | None, kept: bytes, order: Order) -> str:
     if row is None:
-        return f"Entry {leaf.entry_id} is gone: its leaf {leaf.index} is still there."
-    if leaf_hash(bytes(leaf.salt), canonical(body(row))) != kept:
-        return f"Entry {leaf.entry_id} was changed: it is not what leaf {leaf.index} says."
+        return f"Entry {sealed.entry_id} is gone: its leaf {sealed.index} is still there."
+    if leaf(row) != kept:
+        return f"Entry {sealed.entry_id} was changed: it is not what leaf {sealed.index} says."
     # A row that somebody puts in later is sealed later: after those that it claims to precede.
     newest = order.newest
-    if order.late(leaf.index, row["at"]):
+    if order.late(sealed.index, row["at"]):
         return (
-            f"Entry {leaf.entry_id} says {moment(row['at'])}, and was put in after one of "
-            f"{moment(newest)}: as leaf {leaf.index}."
+            f"Entry {sealed.entry_id} says {moment(row['at'])}, and was put in after one of "
+            f"{moment(newest)}: as leaf {sealed.index}."
         )
     return ""
 
@@ -143,8 +143,11 @@ def _chunks() -> Iterator[tuple[list[Leaf], dict[int, dict[str, Any]]]]:
     """Leaves in their order, and the entries of theirs that are there."""
     after = -1
     while leaves := list(Leaf.objects.filter(index__gt=after).order_by("index")[:CHUNK]):
-        ids = [leaf.entry_id for leaf in leaves]
-        yield leaves, {row["id"]: row for row in Entry.objects.filter(pk__in=ids).values(*COLUMNS)}
+        ids = [sealed.entry_id for sealed in leaves]
+        yield (
+            leaves,
+            {row["id"]: row for row in Entry.objects.filter(pk__in=ids).values(*LEAF_COLUMNS)},
+        )
         after = leaves[-1].index
 
 

@@ -5,7 +5,6 @@ Agents' writes know nothing of it. Whoever runs it, one at a time: an advisory l
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -13,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection, transaction
 
 from audit import origins
-from audit.bodies import COLUMNS, body, moment
+from audit.bodies import LEAF_COLUMNS, leaf, moment
 from audit.models import Checkpoint, Entry, Leaf
 from audit.models.finding import LINE_COLUMNS, LINE_OF_ENTRY
 from audit.signing import SigningKey, any_key, open_key, public_key, rotate
 from audit.tree import STRIDE, Tree
-from audit.verify import Peaks, canonical, checkpoint_text, leaf_hash
+from audit.verify import Peaks, checkpoint_text
 
 BATCH = 2000
 # A checkpoint now and then also when nothing happens: silence is said, not left to be guessed.
@@ -265,9 +264,9 @@ def _give_leaves(before: Peaks, ids: list[int]) -> Peaks:
     if not ids:
         return tree
     salts, leaves, nodes = [], [], []
-    for row in Entry.objects.filter(pk__in=ids).order_by("pk").values(*COLUMNS):
-        salts.append(os.urandom(16))
-        leaves.append(leaf_hash(salts[-1], canonical(body(row))))
+    for row in Entry.objects.filter(pk__in=ids).order_by("pk").values(*LEAF_COLUMNS):
+        salts.append(row["salt"])
+        leaves.append(leaf(row))
         nodes += [made for made in tree.append(leaves[-1]) if made[0] % STRIDE == 0]
     with connection.cursor() as cursor:
         cursor.execute(LEAVES, [list(range(before.size, tree.size)), ids, salts, leaves])

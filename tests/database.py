@@ -64,6 +64,15 @@ class Databases:
             connection.execute(sql.SQL(DATABASE_RIGHTS).format(**rights))
         return self._urls(name)
 
+    def empty(self) -> dict[str, str]:
+        """A new one without anything in it, to migrate step by step."""
+        name = f"countersign_test_{os.getpid()}_{secrets.token_hex(4)}"
+        names = {"database": sql.Identifier(name), "owner": sql.Identifier(OWNER)}
+        with self._connect() as connection:
+            made = "CREATE DATABASE {database} TEMPLATE template0 OWNER {owner}"
+            connection.execute(sql.SQL(made).format(**names))
+        return self._urls(name)
+
     def drop(self, urls: Mapping[str, str]) -> None:
         name = sql.Identifier(str(conninfo_to_dict(urls["DATABASE_URL"])["dbname"]))
         with self._connect() as connection:

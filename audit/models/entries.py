@@ -32,10 +32,17 @@ class ClockTime(models.Func):
     output_field = models.DateTimeField()
 
 
+class RandomBytes(models.Func):
+    """Sixteen, of 122 random bits: PostgreSQL makes these without an extension."""
+
+    template = "uuid_send(gen_random_uuid())"
+    output_field = models.BinaryField()
+
+
 class EntryQuerySet(models.QuerySet["Entry"]):
     def _insert(self, objs: Sequence[Any], fields: Iterable[Any], **kwargs: Any) -> Any:
         """Leaves out what the database fills in by itself: the application's role may not name
-        an entry's id, time or transaction, not even as DEFAULT."""
+        an entry's id, time, transaction, salt or format, not even as DEFAULT."""
         named = [
             field
             for field in fields
@@ -65,6 +72,10 @@ class Entry(models.Model):
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=ClockTime())
     transaction = TransactionId(db_default=CurrentTransaction(), editable=False)
+    # How its leaf is made of it (audit/bodies.py). A body with few possible values cannot be
+    # guessed from its leaf, because of the salt.
+    format = models.SmallIntegerField(db_default=1, editable=False)
+    salt = models.BinaryField(db_default=RandomBytes())
     # "call.held", "approval.voted", "token.revoked": subject and past participle or state.
     action = models.CharField(max_length=40)
     actor_kind = models.CharField(max_length=6, choices=ActorKind)

@@ -192,6 +192,8 @@ def test_each_batch_of_a_backlog_reads_as_much_as_the_first(waiting: int, most: 
 CHANGED = [
     ("UPDATE audit_entry SET reason = 'Nothing.' WHERE id = {5}", "Entry {5} was changed"),
     ("UPDATE audit_entry SET at = at - interval '1 s' WHERE id = {2}", "Entry {2} was changed"),
+    ("UPDATE audit_entry SET salt = 'x' WHERE id = {2}", "Entry {2} was changed"),
+    ("UPDATE audit_entry SET format = 9 WHERE id = {2}", "Entry {2} was changed"),
     ("DELETE FROM audit_entry WHERE id = {3}", "Entry {3} is gone"),
     (
         "UPDATE audit_entry SET id = -id WHERE id IN ({1}, {2});"
@@ -247,12 +249,10 @@ def test_a_row_put_in_among_older_ones_is_found(
 def test_a_changed_body_with_its_leaf_made_anew_is_found_by_the_root(
     sealed: list[int], forger: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
-    from audit.bodies import COLUMNS, body
+    from audit.bodies import LEAF_COLUMNS, leaf
 
     forger.execute(f"UPDATE audit_entry SET actor = 'mallory' WHERE id = {sealed[6]}")
-    leaf = Leaf.objects.get(index=6)
-    row = Entry.objects.filter(pk=sealed[6]).values(*COLUMNS).get()
-    made = verify.leaf_hash(bytes(leaf.salt), verify.canonical(body(row)))
+    made = leaf(Entry.objects.filter(pk=sealed[6]).values(*LEAF_COLUMNS).get())
     forger.execute("UPDATE audit_leaf SET hash = %s WHERE index = 6", [made])
 
     assert "Entries 4 to 7 are not what was signed" in check_live().wrong[0]

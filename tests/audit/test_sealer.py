@@ -35,7 +35,13 @@ FORGED = [
     "DELETE FROM audit_line",
     "DELETE FROM audit_signer",
 ]
-NAMED = [("id", "-5"), ("at", "now() - interval '1 day'"), ("transaction", "'3'::xid8")]
+NAMED = [
+    ("id", "-5"),
+    ("at", "now() - interval '1 day'"),
+    ("transaction", "'3'::xid8"),
+    ("format", "1"),
+    ("salt", "'x'"),
+]
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ def test_the_application_seals_nothing(statement: str) -> None:
 
 
 @pytest.mark.parametrize(("column", "value"), NAMED)
-def test_the_application_gives_no_entry_a_place_or_time_of_its_choice(
+def test_the_application_gives_no_entry_a_place_time_or_salt_of_its_choice(
     column: str, value: str
 ) -> None:
     with (

@@ -49,8 +49,9 @@ DATABASE_RIGHTS = """
 REVOKE TEMPORARY, CREATE ON DATABASE {database} FROM PUBLIC, {role};
 REVOKE CREATE ON SCHEMA public FROM PUBLIC, {role};
 """
-# What the database fills in: whoever writes an entry cannot give it another place or time.
-FILLED_IN = ("id", "at", "transaction")
+# What the database fills in: whoever writes an entry cannot give it another place or time, nor a
+# salt that somebody knows.
+FILLED_IN = ("id", "at", "transaction", "format", "salt")
 SEAL_GRANTS = """
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {seal};
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {seal};
