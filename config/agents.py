@@ -74,6 +74,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        log_config=None,  # settings.LOGGING has its loggers too
         log_level="warning",
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=max(1, round(settings.STOP_WITHIN_S)),

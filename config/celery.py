@@ -1,9 +1,11 @@
+import logging.config
 import os
 import threading
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -12,6 +14,12 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 _left = threading.Event()
+
+
+@setup_logging.connect
+def configure_logging(**_: Any) -> None:
+    """In place of Celery's own formats."""
+    logging.config.dictConfig(settings.LOGGING)
 
 
 @worker_ready.connect
@@ -47,6 +55,4 @@ def _leave() -> None:
 @worker_shutdown.connect
 def wait_for_the_rest(**_: Any) -> None:
     # Celery waits for calls that it rang for; the sweep's have nobody else.
-    from django.conf import settings
-
     _left.wait(settings.STOP_WITHIN_S + 10)

@@ -20,11 +20,11 @@ def agents(host: str, port: int) -> list[str]:
 
 def worker() -> list[str]:
     argv = [*CELERY, "worker", "-P", "threads", "-c", "32", "--prefetch-multiplier", "1"]
-    return [*argv, "--without-gossip", "--without-mingle", "-l", "INFO"]
+    return [*argv, "--without-gossip", "--without-mingle"]
 
 
 def beat() -> list[str]:
-    return [*CELERY, "beat", "-l", "INFO", "--pidfile="]
+    return [*CELERY, "beat", "--pidfile="]
 
 
 def seal() -> list[str]:

@@ -26,6 +26,7 @@ from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart
 from config.secret_check import check_secret, check_signing_key, secret_of
 from config.supervisor import SupervisedProcess, Supervisor
+from core import logs
 
 ROOT = Path(__file__).resolve().parent.parent
 # Set for commands that work as the owner: where the application itself connects.
@@ -79,7 +80,7 @@ class Installation:
                 await self._start()
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                self.supervisor.say("up", "stopping …")
+                self.supervisor.output.say("up", "stopping …")
             finally:
                 await self._stop()
 
@@ -106,8 +107,8 @@ class Installation:
         self._renewal = RollingRestart(self.supervisor, self.plan.data, self.env)
         asyncio.get_running_loop().add_signal_handler(RENEW, self._renewal.begin)
         # What is no terminal is a log: read by others, and kept.
-        shown = greeting(self.env, first, with_secrets=sys.stdout.isatty())
-        print(shown, flush=True)  # noqa: T201 this is the program's output
+        with_secrets = sys.stdout.isatty()
+        self.supervisor.output.greet(greeting(self.env, first, with_secrets=with_secrets))
 
     async def _services(self) -> dict[str, str]:
         """The URLs of what we started because nobody gave others."""
@@ -139,7 +140,7 @@ class Installation:
             raise CannotStart(wrong)
         if is_prepared(self.env["DATABASE_URL"]):
             return {}
-        self.supervisor.say("up", "preparing the database …")
+        self.supervisor.output.say("up", "preparing the database …")
         argv = [sys.executable, "-m", "django", "prepare"]
         if self.plan.examples:
             argv.append("--examples")
@@ -164,7 +165,7 @@ class Installation:
         code, _said = await self.supervisor.run("pause", argv, env)
         if code != 0:
             raise CannotStart("Countersign could not be paused: see what it says above.")
-        self.supervisor.say("up", "paused: nothing is sent until `python3 manage.py resume`")
+        self.supervisor.output.say("up", "paused: nothing is sent until `python3 manage.py resume`")
 
     async def _maintain(self) -> None:
         """For ever: the one command that works as the maintenance role."""
@@ -174,9 +175,9 @@ class Installation:
         while True:
             code, output = await self.supervisor.run("maintain", argv, env)
             for line in output.decode(errors="replace").splitlines():
-                self.supervisor.say("maintain", line)
+                self.supervisor.output.relay("maintain", line)
             if code != 0:
-                self.supervisor.say("maintain", "failed; it is tried again in an hour")
+                self.supervisor.output.say("maintain", "failed; it is tried again in an hour")
             await asyncio.sleep(MAINTAIN_EVERY_S)
 
     async def _processes(self) -> None:
@@ -289,6 +290,8 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
         "COUNTERSIGN_UPSTREAM_NETWORKS": LOOPBACK,
         # As in settings, which only children read.
         "COUNTERSIGN_STOP_WITHIN_S": "25",
+        # They write to our pipe, and we to the terminal.
+        "COUNTERSIGN_LOG_FORMAT": logs.style("", terminal=sys.stdout.isatty()),
     }
     env = {**defaults, **os.environ, **services}
     for name in ("DATABASE_OWNER_URL", "DATABASE_MAINTENANCE_URL"):

@@ -44,7 +44,7 @@ class RollingRestart:
                 await self._task
 
     async def _run(self) -> None:
-        say = self._supervisor.say
+        say = self._supervisor.output.say
         say("up", "restarting one process after the other …")
         failed = await self._renew()
         say("up", failed or "every process was restarted")

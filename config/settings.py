@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict
 
 from config.secret import secret_key
+from core import logs
 from core.connections import KEEPALIVE, DatabaseConnection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -304,14 +306,8 @@ LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"
 AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "plain": {"()": "core.logs.OneLine", "format": "%(levelname)s %(name)s %(message)s"}
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"aiohttp.access": {"level": "WARNING"}, "daphne.server": {"level": "WARNING"}},
-}
+LOG_FORMAT = logs.style(os.environ.get("COUNTERSIGN_LOG_FORMAT", ""), terminal=sys.stderr.isatty())
+LOGGING = logs.configuration(
+    style=LOG_FORMAT, level=os.environ.get("COUNTERSIGN_LOG_LEVEL", "INFO").upper()
+)
 SILENCED_SYSTEM_CHECKS: list[str] = []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -13,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from config.embedded import leash
+from config.output import Output
 from config.readiness import READY_FD, Readiness
 
 FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
 # After so long a run the next end counts as the first again.
 HEALTHY_AFTER_S = 30.0
 LINE_MAX = 1024 * 1024
-COLOURS = (36, 35, 33, 32, 34, 96)
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Supervisor:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.children: list[SupervisedProcess] = []
-        self.coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.output = Output()
 
     async def start(self, child: SupervisedProcess, *, within_s: float = 60.0) -> bool:
         """True as soon as the child is ready; False if it is not in time."""
@@ -125,13 +123,6 @@ class Supervisor:
         for child in self.children:
             child.stop_within_s = 0.5
 
-    def say(self, name: str, line: str) -> None:
-        prefix = f"{name:<8} │ "
-        if self.coloured:
-            colour = COLOURS[hash_of(name) % len(COLOURS)]
-            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
-        print(prefix + line, flush=True)  # noqa: T201 this is the program's output
-
     async def _keep(self, child: SupervisedProcess) -> None:
         delay = FIRST_DELAY_S
         while not child.stopping.is_set():
@@ -142,7 +133,9 @@ class Supervisor:
                 return
             if time.monotonic() - began > HEALTHY_AFTER_S:
                 delay = FIRST_DELAY_S
-            self.say(child.name, f"ended by itself ({meaning(code)}); starts again in {delay:g} s")
+            self.output.say(
+                child.name, f"ended by itself ({meaning(code)}); starts again in {delay:g} s"
+            )
             with suppress(TimeoutError):
                 await asyncio.wait_for(child.stopping.wait(), delay)
             delay = min(delay * 2, LAST_DELAY_S)
@@ -190,7 +183,7 @@ class Supervisor:
                 continue  # longer than LINE_MAX: dropped
             if not line:
                 return
-            self.say(name, line.decode(errors="replace").rstrip())
+            self.output.relay(name, line.decode(errors="replace").rstrip())
 
     async def _stop(self, child: SupervisedProcess) -> None:
         child.stopping.set()
@@ -204,7 +197,7 @@ class Supervisor:
             await asyncio.wait([child.keeper], timeout=0.1)
             waited += 0.1
         if child.process and child.process.returncode is None:
-            self.say(child.name, "did not stop in time and is killed")
+            self.output.say(child.name, "did not stop in time and is killed")
             child.process.kill()
         await child.keeper
 
@@ -220,7 +213,3 @@ async def _serves(child: SupervisedProcess, within_s: float) -> bool:
 
 def meaning(code: int) -> str:
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-
-
-def hash_of(name: str) -> int:
-    return sum(name.encode())

@@ -1,25 +1,78 @@
-"""Logs that nobody can write into: one line a record, and no character that a terminal obeys."""
+"""Logging of every process: one line a record, as text or as JSON, with the call that it is about.
+
+Nobody can write into a log: no record begins a second line, no character commands a terminal.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+from contextvars import ContextVar, Token
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from uuid import UUID
 
 from core.text import revealed
 
 ExcInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
+FORMATS = ("text", "json")
 # A message may hold a stranger's megabyte.
 LONGEST = 4000
 # Lines of a traceback, which no message can begin with: its line breaks are written out.
 BELOW = "    | "
+# What lets somebody in, wherever a library or a server quotes it: tokens, sign-in links, and
+# passwords in URLs.
+_SECRETS = re.compile(
+    r"(csa_[0-9A-Za-z]{8}_|/sign-in/|[Bb]earer )[\w.~+=-]{6,}|(://[^/\s:@]*:)[^/\s@]+(?=@)"
+)
 
 
-class OneLine(logging.Formatter):
+class CallContext:
+    """While a thread or task handles a call, what it logs has the call's id."""
+
+    __slots__ = ("_token", "call_id")
+    _token: Token[CallContext | None]
+
+    def __init__(self, call_id: UUID) -> None:
+        self.call_id: UUID | None = call_id
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self)
+
+    def __exit__(self, *_error: object) -> None:
+        _current.reset(self._token)
+        # Tasks that were begun meanwhile, and outlive the call, have a copy of the variable.
+        self.call_id = None
+
+
+_current: ContextVar[CallContext | None] = ContextVar("call", default=None)
+
+
+class CallIdFilter(logging.Filter):
+    """Adds `call_id` to a record: empty where no call is being handled."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        current = _current.get()
+        record.call_id = str((current and current.call_id) or "")
+        return True
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [call id or -] message`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s [%(call)s] %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return _time(record)
+
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = escaped(record.message)
+        record.call = getattr(record, "call_id", "") or "-"
         return super().formatMessage(record)
 
     def formatException(self, ei: ExcInfo) -> str:
@@ -29,10 +82,67 @@ class OneLine(logging.Formatter):
         return _below(super().formatStack(stack_info))
 
 
+class JsonFormatter(logging.Formatter):
+    """One object a line: `time`, `level`, `logger`, `call_id` (or null), `message`, and
+    `exception` or `stack` where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "call_id": getattr(record, "call_id", "") or None,
+            "message": printable(record.getMessage()),
+        }
+        if record.exc_info:
+            lines = self.formatException(record.exc_info).split("\n")
+            line["exception"] = "\n".join(map(escaped, lines))
+        if record.stack_info:
+            line["stack"] = "\n".join(map(escaped, record.stack_info.split("\n")))
+        return json.dumps(line)
+
+
+def configuration(*, style: str, level: str) -> dict[str, Any]:
+    """For `logging.config.dictConfig`: everything goes to standard error."""
+    formatter = JsonFormatter if style == "json" else TextFormatter
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "filters": {"call_id": {"()": CallIdFilter}},
+        "formatters": {"line": {"()": formatter}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["call_id"],
+            }
+        },
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {"aiohttp.access": {"level": "WARNING"}, "daphne.server": {"level": "WARNING"}},
+    }
+
+
+def style(named: str, *, terminal: bool) -> str:
+    """“text” for people at a terminal and “json” for what collects logs, unless one is named."""
+    if named and named not in FORMATS:
+        raise ValueError(f"COUNTERSIGN_LOG_FORMAT is {named!r}, and may be text or json.")
+    return named or FORMATS[not terminal]
+
+
 def escaped(text: str) -> str:
-    kept = text[:LONGEST]
-    shown = revealed(kept).replace("\n", "⏎").replace("\t", " ")
+    """Printable, on one line."""
+    return printable(text).replace("\n", "⏎").replace("\t", " ")
+
+
+def printable(text: str) -> str:
+    """Without secrets, and with every hidden character written out."""
+    shown = revealed(_SECRETS.sub(r"\1\2…", text[:LONGEST]))
     return f"{shown}… ({len(text) - LONGEST} more)" if len(text) > LONGEST else shown
+
+
+def _time(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{int(record.msecs):03d}Z"
 
 
 def _below(text: str) -> str:

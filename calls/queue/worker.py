@@ -16,6 +16,7 @@ from calls.queue.claiming import claim_next
 from calls.running.execution import ExecutionRequest
 from calls.running.runtime import background, started
 from core import loop
+from core.logs import CallContext
 
 WRITTEN_S = 5.0
 
@@ -37,7 +38,7 @@ def work() -> None:
             # The call may take hours; the connection goes back to the pool meanwhile.
             close_old_connections()
             # Cut off by `leave`, which wrote down what is known.
-            with suppress(CancelledError):
+            with suppress(CancelledError), CallContext(execution_request.call_id):
                 loop.run(call_runtime.engine.execute(execution_request))
     close_old_connections()
 
@@ -49,7 +50,7 @@ def _next(owner: str) -> ExecutionRequest | None:
 
 def follow(execution_request: ExecutionRequest) -> None:
     """A task at its server, taken over from a worker that is no more."""
-    with _counted(), suppress(CancelledError):
+    with _counted(), suppress(CancelledError), CallContext(execution_request.call_id):
         close_old_connections()
         loop.run(background().engine.execute(execution_request))
 

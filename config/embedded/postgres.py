@@ -41,7 +41,10 @@ SETTINGS = {
     "synchronous_commit": "on",
     "jit": "off",
     "log_checkpoints": "off",
-    "log_line_prefix": "",
+    "log_line_prefix": "%m ",
+    # No row, no argument and no statement of ours in a log.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
 }
 # Of the application's role. An entry that is committed so late is still sealed in its time.
 LIMITS = {"idle_in_transaction_session_timeout": "10s", "transaction_timeout": "50s"}

@@ -9,6 +9,7 @@ import orjson
 from django.utils.translation import gettext as _
 
 from calls.models import Call
+from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
 from gateway.methods import pending, stream_resumption, tools
 from gateway.protocol import handles
@@ -55,9 +56,9 @@ async def call_item(
     )
     stream_resumption.follow(rpc, call_request.call_id)
     rpc.reply.watch_disconnect(None if key else tools.on_disconnect(rpc, call_request))
-    submitted = await submit(
-        rpc.runtime, call_request, call_listener=tools.listener_of(rpc, call_request)
-    )
+    listener = tools.listener_of(rpc, call_request)
+    with CallContext(call_request.call_id):
+        submitted = await submit(rpc.runtime, call_request, call_listener=listener)
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(rpc, submitted)
     if submitted.answer is not None:

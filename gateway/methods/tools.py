@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from calls.models import Call
 from calls.running.listeners import CallListener
 from core import abilities
+from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
 from gateway.methods import (
     input_requests,
@@ -99,7 +100,8 @@ async def _submit(
     )
     stream_resumption.follow(rpc, call_request.call_id)
     rpc.reply.watch_disconnect(None if key else on_disconnect(rpc, call_request))
-    return await submit(rpc.runtime, call_request, call_listener=listener_of(rpc, call_request))
+    with CallContext(call_request.call_id):
+        return await submit(rpc.runtime, call_request, call_listener=listener_of(rpc, call_request))
 
 
 async def client_options(rpc: RpcRequest, tool: PublishedTool | None) -> dict[str, Any]:

@@ -44,6 +44,15 @@ def test_it_greets_with_how_to_connect_and_no_secret_in_a_log(up):
     assert up.is_healthy()
 
 
+def test_without_a_terminal_every_line_is_a_json_object(up):
+    assert up.says(" ready.")
+
+    lines = [json.loads(line) for line in up.text().splitlines()]
+    assert {"up", "postgres", "worker"} <= {line["process"] for line in lines}
+    for line in lines:
+        assert {"time", "level", "logger", "call_id", "message"} <= line.keys(), line
+
+
 def test_no_process_is_handed_the_password_of_owner_or_superuser(up):
     passwords = json.loads((up.data / "passwords.json").read_text())
 
@@ -206,6 +215,8 @@ def test_it_uses_a_database_and_a_broker_that_are_given(tmp_path, fresh_database
         assert not [child for child in up.family() if child.name() in SERVICES]
         owner = conninfo_to_dict(fresh_database["DATABASE_OWNER_URL"])
         assert_nobody_has(up, str(owner["password"]))
+        assert up.says(" ready.")
+        assert re.search(r"worker   │ [-\dT:.]+Z INFO \S+ \[-\] \S+ ready\.", up.text())
         # A person before a terminal is shown what is shown once.
         token = up.found(r"Token +(csa_\S+)")
         assert f'"Authorization: Bearer {token}"' in up.text()

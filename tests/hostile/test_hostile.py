@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import logging
+import re
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from accounts.roles import Role
 from audit.models import Entry, Export
 from calls.models import Call
 from calls.record.states import State
-from core.logs import OneLine
+from core.logs import TextFormatter
 from core.text import hidden_count, revealed
 from gateway.protocol import replies
 from registry import services
@@ -253,7 +254,7 @@ def test_in_exports(console: Client, record: list[Entry]) -> None:
 def test_in_logs() -> None:
     out = io.StringIO()
     handler = logging.StreamHandler(out)
-    handler.setFormatter(OneLine("%(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(TextFormatter())
     log = logging.Logger("hostile")
     log.addHandler(handler)
     for one in ALL:
@@ -267,7 +268,8 @@ def test_in_logs() -> None:
     lines = out.getvalue().split("\n")
     records = [line for line in lines if not line.startswith("    | ")]
     assert len(records) == len(ALL) + len(SHORT) + 1
-    assert all(line.startswith(("INFO hostile ", "ERROR hostile ")) for line in records[:-1])
+    begins = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z (INFO|ERROR) hostile \[-\] ")
+    assert all(map(begins.match, records[:-1]))
     assert hidden_count("".join(lines)) == 0
     assert max(map(len, lines)) < 100_000
 

@@ -1,0 +1,70 @@
+"""What `up` prints: its own lines and its children's, as the logs are written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import Any
+
+from core.logs import JsonFormatter, TextFormatter, style
+
+COLOURS = (36, 35, 33, 32, 34, 96)
+
+
+class Output:
+    """Standard output: in columns at a terminal, else one JSON object a line."""
+
+    def __init__(self) -> None:
+        terminal = sys.stdout.isatty()
+        self.style = style(os.environ.get("COUNTERSIGN_LOG_FORMAT", ""), terminal=terminal)
+        self.coloured = terminal and "NO_COLOR" not in os.environ
+
+    def say(self, process: str, message: str) -> None:
+        """A line of our own about `process`."""
+        if self.style == "json":
+            _print(json.dumps({"process": process, **_parsed(process, message)}))
+        else:
+            self._column(process, TextFormatter().format(_record(process, message)))
+
+    def relay(self, process: str, line: str) -> None:
+        """A line that `process` wrote: a log record, or whatever its programs print."""
+        if self.style == "json":
+            _print(json.dumps({"process": process, **(_logged(line) or _parsed(process, line))}))
+        else:
+            self._column(process, line)
+
+    def greet(self, text: str) -> None:
+        if self.style == "json":
+            self.say("up", text)
+        else:
+            _print(text)
+
+    def _column(self, process: str, line: str) -> None:
+        prefix = f"{process:<8} │ "
+        if self.coloured:
+            colour = COLOURS[sum(process.encode()) % len(COLOURS)]
+            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+        _print(prefix + line)
+
+
+def _logged(line: str) -> dict[str, Any] | None:
+    """The record that a child of ours wrote as JSON."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "message" in found else None
+
+
+def _parsed(process: str, message: str) -> dict[str, Any]:
+    return dict(json.loads(JsonFormatter().format(_record(process, message))))
+
+
+def _record(process: str, message: str) -> logging.LogRecord:
+    return logging.LogRecord(process, logging.INFO, "", 0, message, None, None)
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 this is the program's output
