@@ -11,20 +11,24 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils.translation import gettext_lazy
 
+from audit import rollback
 from audit.services import SYSTEM, record
-from calls.basis import find_changes
+from calls.freezes import FROZEN
 from calls.models import Call
-from calls.pauses import why_paused
+from calls.queue.recheck import find_sending_obstacle, may_start
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
 from calls.running.input_relay import wishes_of
 from registry.publishing import published_catalogue
 
-# As long as its server may have said nothing of it yet, it is as good as lost.
-LOST = """
-    SELECT id FROM calls_call
-    WHERE state = 'running' AND upstream_task <> '' AND lease_until < clock_timestamp()
-    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+# As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
+# with answers waits for the end of an emergency stop; what is cancelled is sent no more.
+LOST = f"""
+    SELECT c.id FROM calls_call c
+    WHERE c.state = 'running' AND c.upstream_task <> '' AND c.lease_until < clock_timestamp()
+      AND (strpos(c.upstream_task, '"asked":') = 0 OR c.cancel_asked_at IS NOT NULL
+           OR {FROZEN} IS NOT TRUE)
+    ORDER BY c.id LIMIT 1 FOR UPDATE SKIP LOCKED
 """
 TAKE = """
     UPDATE calls_call SET fence = fence + 1, lease_owner = %s,
@@ -38,7 +42,7 @@ _ANSWERS = gettext_lazy("It waits for its agent's answers; another worker goes o
 @transaction.atomic
 def take_over(*, owner: str) -> ExecutionRequest | None:
     """A call whose keeper is gone, and whose task goes on at its server; None if there is none."""
-    if why_paused():
+    if not may_start():
         return None
     with connection.cursor() as cursor:
         cursor.execute(LOST)
@@ -49,11 +53,13 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         tool = published_catalogue.one(call.tool_id) if call.tool_id else None
         is_paused = "asked" in orjson.loads(call.upstream_task)
         # To go on after answers is to send again: what has changed since stands against it.
-        if tool is None or (is_paused and find_changes(call, tool)):
+        if tool is None or (is_paused and find_sending_obstacle(call, tool)):
             _give_up(cursor, call)
             return None
         cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
         fence, since_s = cursor.fetchone()
+    if is_paused:
+        rollback.note_position()
     client_options = wishes_of(call.pk)
     record(
         "call.taken_over",

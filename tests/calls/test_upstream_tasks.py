@@ -1,14 +1,19 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals import freezes
 from audit.models import Entry
 from audit.services import Actor
 from calls import services as calls_services
@@ -16,11 +21,13 @@ from calls.models import Call
 from calls.queue.claiming import claim
 from calls.queue.upstream_tasks import take_over
 from calls.record.states import State
+from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.calls import rows
+from tests.conftest import person
 from tests.gateway.agent import TASKS
-from tests.gateway.conftest import Play, the_call, until
+from tests.gateway.conftest import Play, add_rule, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import running
 from tests.upstreams.tasking import Tasking
@@ -230,16 +237,25 @@ async def test_another_agent_answers_nothing(
     assert upstream.answers == {}
 
 
+ASKED, TASK = '{"round":1,"asked":{}}', '{"id":"task-1","modern":true,"poll_s":1}'
+
+
+@pytest.fixture
+def lost(toolset: Toolset, scout: Agent, bob: User) -> Iterator[UUID]:
+    """A call whose server asked its agent something; whoever ran it is gone. Not committed, or a
+    worker that another test started takes it over."""
+    with transaction.atomic():
+        (call_id,) = rows.queue(scout, bob, "hang")
+        assert claim(call_id, owner="one") is not None
+        past = timezone.now() - timedelta(hours=1)
+        Call.objects.filter(pk=call_id).update(upstream_task=ASKED, lease_until=past)
+        yield call_id
+
+
 @pytest.mark.django_db
-def test_who_takes_it_over_knows_that_it_was_cancelled(
-    toolset: Toolset, scout: Agent, bob: User
-) -> None:
-    (call_id,) = rows.queue(scout, bob, "hang")
-    assert claim(call_id, owner="one") is not None
-    Call.objects.filter(pk=call_id).update(
-        upstream_task='{"round": 1, "asked": {}}', lease_until=timezone.now() - timedelta(hours=1)
-    )
-    calls_services.cancel(call_id, by=Actor("person", bob.pk, "bob"))
+def test_who_takes_it_over_knows_that_it_was_cancelled(lost: UUID, bob: User, olga: User) -> None:
+    calls_services.cancel(lost, by=Actor("person", bob.pk, "bob"))
+    freezes.begin(by=olga, reason="Odd mails go out.")
 
     taken = take_over(owner="another")
 
@@ -247,22 +263,48 @@ def test_who_takes_it_over_knows_that_it_was_cancelled(
     assert taken.is_cancelled
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_what_changed_since_is_not_sent_with_the_agents_answers(
-    toolset: Toolset, scout: Agent, bob: User, *, is_changed: bool
-) -> None:
-    (call_id,) = rows.queue(scout, bob, "hang")
-    assert claim(call_id, owner="one") is not None
-    Call.objects.filter(pk=call_id).update(
-        upstream_task='{"round": 1, "asked": {}}', lease_until=timezone.now() - timedelta(hours=1)
-    )
-    if is_changed:
-        other = Tool.objects.get(name="echo").latest
-        Tool.objects.filter(name="hang").update(published=other, latest=other)
+def other_definition(bob: User) -> None:
+    other = Tool.objects.get(name="echo").latest
+    Tool.objects.filter(name="hang").update(published=other, latest=other)
 
-    assert (take_over(owner="another") is None) is is_changed
-    assert Call.objects.get(pk=call_id).upstream_task == "" or not is_changed
+
+def forbidden(bob: User) -> None:
+    add_rule(Effect.DENY, "hang")
+
+
+def asked_about(bob: User) -> None:
+    add_rule(Effect.ASK, "hang")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("change", [other_definition, forbidden, asked_about])
+def test_what_changed_since_is_not_sent_with_the_agents_answers(
+    lost: UUID, bob: User, change: Callable[[User], None]
+) -> None:
+    change(bob)
+
+    assert take_over(owner="another") is None
+    assert Call.objects.get(pk=lost).upstream_task == ""
+
+
+@pytest.mark.django_db
+def test_answers_wait_for_the_end_of_an_emergency_stop(lost: UUID, olga: User) -> None:
+    stop = freezes.begin(by=olga, reason="Odd mails go out.")
+    assert take_over(owner="another") is None
+    assert Call.objects.get(pk=lost).upstream_task == ASKED
+
+    ada = person("ada", Role.ADMINISTRATOR)
+    freezes.end(stop, by=ada, why="They stopped.")
+
+    assert take_over(owner="another") is not None
+
+
+@pytest.mark.django_db
+def test_a_task_is_followed_during_an_emergency_stop(lost: UUID, olga: User) -> None:
+    Call.objects.filter(pk=lost).update(upstream_task=TASK)
+    freezes.begin(by=olga, reason="Odd mails go out.")
+
+    assert take_over(owner="another") is not None
 
 
 @pytest.mark.django_db

@@ -1,0 +1,48 @@
+"""What stands against sending a call that was decided on a while ago: by whoever is about to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
+
+from audit import rollback
+from calls.basis import Obstacle, find_changes, find_denial, judged
+from calls.freezes import wait_for_freezes
+from calls.models import Call
+from calls.pauses import why_paused
+from policies.decide import Decision
+from policies.models import Effect
+from registry.publishing.published_catalogue import PublishedTool
+
+# Says what, of what people said, no longer lets the call be sent; empty if nothing.
+Check = Callable[[Call, Decision], str]
+
+
+@cache
+def _checks() -> tuple[Check, ...]:
+    """Of people, who are above calls: settings name them."""
+    return tuple(import_string(path) for path in settings.CLAIM_CHECKS)
+
+
+def may_start() -> bool:
+    """Anything at all; an emergency stop waits until the caller's transaction ends."""
+    wait_for_freezes()
+    return not (why_paused() or rollback.has_gone_back())
+
+
+def find_sending_obstacle(call: Call, tool: PublishedTool | None) -> Obstacle | None:
+    """What changed since the call was allowed or approved."""
+    if found := find_changes(call, tool):
+        return found
+    assert tool is not None
+    decision = judged(call, tool, call.to_send)
+    if found := find_denial(decision):
+        return found
+    if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
+        return Obstacle(_("Policy now asks a person first: %(why)s") % {"why": decision.reason})
+    whys = (check(call, decision) for check in _checks())
+    return next((Obstacle(why) for why in whys if why), None)
