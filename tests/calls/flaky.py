@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.upstreams.recorder import Received, Recorder
+from tests.upstreams.recorder import Received, Recorder, respond
 
 
 @dataclass
@@ -13,10 +13,12 @@ class Flaky(Recorder):
     # So many of the next calls end in the middle of the answer, or are refused.
     breaks: int = 0
     refusals: int = 0
+    # The status with which it turns away whoever greets it, if any.
+    turns_away: int = 0
 
     def reset(self) -> None:
         super().reset()
-        self.breaks = self.refusals = 0
+        self.breaks = self.refusals = self.turns_away = 0
 
     @property
     def keys(self) -> list[str | None]:
@@ -32,6 +34,12 @@ class Flaky(Recorder):
             yield
         finally:
             self.__enter__()
+
+    async def _result(self, send: Any, received: Received, result: bytes) -> None:
+        if self.turns_away and received.message["method"] == "server/discover":
+            await respond(send, b"{}", status=self.turns_away)
+        else:
+            await super()._result(send, received, result)
 
     async def _call(self, received: Received, receive: Any, send: Any) -> None:
         if self.refusals:

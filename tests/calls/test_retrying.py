@@ -136,6 +136,21 @@ async def test_what_its_server_refused_is_never_sent_again_by_itself(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.parametrize(("status", "attempts"), [(401, 1), (403, 1), (503, 3)])
+async def test_a_refused_greeting_is_tried_again_only_if_that_may_pass(
+    agent: Agent, upstream: Flaky, mark: Mark, status: int, attempts: int
+) -> None:
+    await mark(mode=Tool.Mode.BACKGROUND)
+    upstream.turns_away = status
+
+    await agent.call("rec.echo", {"text": "hello"})
+
+    call = await ended()
+    assert (call.state, call.fence, call.executed) == (State.FAILED, attempts, Executed.NO)
+    assert f"could not be greeted. Refused by the server (HTTP {status})" in call.outcome
+    assert upstream.calls == []
+
+
 async def test_a_call_between_two_attempts_is_not_said_to_be_unsent(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:

@@ -247,6 +247,16 @@ async def test_a_post_that_is_refused_is_a_refusal(upstreams: Upstreams, status:
     assert len(server.sent("tools/call")) == 2
 
 
+async def test_a_greeting_that_is_refused_says_with_which_status(upstreams: Upstreams) -> None:
+    old = Old(forgotten={"0"}, forgets=401)
+    async with serving(old) as server:
+        with pytest.raises(NotSent, match="Refused by the server") as refused:
+            await upstreams.call_tool(server.target(by_events=True), UpstreamCall("t", b"{}"))
+
+    assert refused.value.status == 401
+    assert server.sent("tools/call") == []
+
+
 async def test_a_stream_that_broke_is_opened_again(upstreams: Upstreams) -> None:
     old = Old()
     async with serving(old) as server:

@@ -16,7 +16,13 @@ from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.agreement import Agreement, base_headers
 from registry.upstream.session.calling import CancelScope, UpstreamCall
-from registry.upstream.session.http_statuses import RENEGOTIATE, SessionInvalid, meaning, refusal
+from registry.upstream.session.http_statuses import (
+    RENEGOTIATE,
+    SessionInvalid,
+    meaning,
+    not_greeted,
+    refusal,
+)
 from registry.upstream.session.log_level import SET_LEVEL, logs
 from registry.upstream.session.side_stream import SideStream
 from registry.upstream.session.stdio import StdioServer
@@ -263,7 +269,7 @@ class HttpServer:
         except NotSent:
             raise
         except UpstreamError as error:
-            raise NotSent(f"The server could not be greeted. {error}") from error
+            raise not_greeted(error) from error
 
     async def _settle(
         self, limits: Limits, instead_of: Agreement | None = None, fresh: bool = False

@@ -8,7 +8,14 @@ from typing import Any
 
 from registry.upstream import wire
 from registry.upstream.transport.http_request import BadStatus
-from registry.upstream.values import RefusedByServer, RpcErrorReply, UnclearStatus, UpstreamError
+from registry.upstream.values import (
+    NotGreeted,
+    NotSent,
+    RefusedByServer,
+    RpcErrorReply,
+    UnclearStatus,
+    UpstreamError,
+)
 
 # A server that answers with one of these says that it refuses, whatever it says beside it.
 REFUSALS = {
@@ -83,6 +90,15 @@ def refusal(bad: BadStatus, id_: int) -> UpstreamError:
         return RpcErrorReply(bad.message.error)
     beside = f": {said}" if said else ""
     return UnclearStatus(f"{_sentence(bad.status)}{beside}.", bad.status)
+
+
+def not_greeted(error: UpstreamError) -> NotSent:
+    """To raise where the conversation could not be opened: the call itself was not sent. With the
+    status, if one came: it says whether to try again."""
+    sentence = f"The server could not be greeted. {error}"
+    if isinstance(error, RefusedByServer | UnclearStatus):
+        return NotGreeted(sentence, status=error.status)
+    return NotSent(sentence)
 
 
 def _said(bad: BadStatus) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.session.http import Hear, HttpServer
 from registry.upstream.session.http_sse import Stream
+from registry.upstream.session.http_statuses import not_greeted
 from registry.upstream.session.stdio import StdioServer
 from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.values import (
@@ -15,7 +16,6 @@ from registry.upstream.values import (
     NotGreeted,
     NotSent,
     Target,
-    UnclearStatus,
     UpstreamError,
 )
 from registry.upstream.wire import LEGACY, WireMessage
@@ -47,10 +47,7 @@ class EventServer(StdioServer):
         except NotSent:
             raise
         except UpstreamError as error:
-            sentence = f"The server could not be greeted. {error}"
-            if isinstance(error, UnclearStatus):
-                raise NotGreeted(sentence, status=error.status) from error
-            raise NotSent(sentence) from error
+            raise not_greeted(error) from error
         return stream
 
     async def _spawn(self) -> Stream:
