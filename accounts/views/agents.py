@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Max, Q, QuerySet
@@ -12,40 +11,13 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts import services
+from accounts.forms import AgentForm, TokenForm
 from accounts.http import ConsoleRequest
 from accounts.models import Agent, AgentToken, User
 from core.http import page
 from core.paging import paged
-
-
-class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    owner = forms.ModelChoiceField(
-        User.objects.filter(is_active=True).order_by("username"),
-        label=gettext_lazy("Owner"),
-        help_text=gettext_lazy(
-            "The person on whose behalf it acts. Nobody decides on calls of agents that they own "
-            "or created, save in single-person mode."
-        ),
-    )
-
-    class Meta:
-        model = Agent
-        fields = ["name", "owner"]
-        labels = {"name": gettext_lazy("Name")}
-        help_texts = {"name": gettext_lazy("Letters, digits, - and _. It stands in every entry.")}
-
-
-class TokenForm(forms.Form):
-    days = forms.IntegerField(
-        label=gettext_lazy("Valid for days"),
-        min_value=1,
-        max_value=services.MAX_DAYS,
-        initial=30,
-        help_text=gettext_lazy("1 to 90. Shorter is safer; a new token is made in a moment."),
-    )
 
 
 def visible(person: User) -> QuerySet[Agent]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import available_timezones
 
-from django import forms
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
@@ -15,68 +13,14 @@ from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts import independence, role_changes, services, single_person
+from accounts.forms import GroupsForm, InviteForm, RenameForm, TimeZoneForm
 from accounts.http import ConsoleRequest
 from accounts.models import CodeApp, RoleChange, User
 from accounts.views.proofs import proving
 from core.http import page
 from core.paging import paged
-
-
-def _groups() -> forms.ModelMultipleChoiceField[Group]:
-    return forms.ModelMultipleChoiceField(
-        Group.objects.order_by("name"),
-        label=gettext_lazy("Groups"),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy(
-            "What somebody may do is what these groups may. None follows "
-            "from another: who shall also decide is made an approver."
-        ),
-    )
-
-
-class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
-    groups = _groups()
-
-    class Meta:
-        model = User
-        fields = ["username"]
-        labels = {"username": gettext_lazy("Name")}
-        help_texts = {"username": gettext_lazy("It stands in every entry of what they do.")}
-
-    def clean_username(self) -> str:
-        name: str = self.cleaned_data["username"]
-        if not User.objects.filter(username=name).exists() and (
-            why := services.why_not_named(name)
-        ):
-            raise forms.ValidationError(why)
-        return name
-
-
-class RenameForm(forms.Form):
-    name = forms.CharField(
-        label=gettext_lazy("Name"),
-        max_length=150,
-        help_text=gettext_lazy(
-            "The old name stays this person's: entries and rules mean them by it, and nobody "
-            "else is ever called so."
-        ),
-    )
-
-
-class GroupsForm(forms.Form):
-    groups = _groups()
-
-
-class TimeZoneForm(forms.Form):
-    time_zone = forms.ChoiceField(
-        label=gettext_lazy("Time zone"),
-        choices=lambda: [(zone, zone) for zone in sorted(available_timezones())],
-        help_text=gettext_lazy("Exact times are shown in it."),
-    )
 
 
 @page("accounts.view_user")

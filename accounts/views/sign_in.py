@@ -15,24 +15,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import attempts, services
+from accounts.forms import SignInForm
 from accounts.models import Attempt, User
 from audit.services import record
 
 THEMES = ("system", "light", "dark")
-
-
-class SignInForm(AuthenticationForm):
-    error_messages = {
-        "invalid_login": _("No person here has this name and password. Both mind upper case."),
-        "inactive": _("This account was switched off. Ask an administrator."),
-    }
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["username"].label = _("Name")
-        self.fields["password"].label = _("Password")
-        for field in self.fields.values():
-            field.widget.attrs.pop("autofocus", None)
 
 
 class SignIn(LoginView):

@@ -17,8 +17,8 @@ from approvals.models import Approval
 from approvals.services import DecisionRefused
 from core.http import page
 from core.outage import recording
-from registry.forms import schema_form
-from registry.forms.schema_form import SchemaForm
+from registry.schema_forms import schema_form
+from registry.schema_forms.schema_form import SchemaForm
 
 
 @page("approvals.decide_approval", "GET", "HEAD", "POST")

@@ -16,10 +16,10 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
 from accounts.http import ConsoleRequest
-from approvals import bounds, standing_approval_forms, standing_approvals
+from approvals import bounds, forms, standing_approvals
 from approvals.bounds import BadBound
+from approvals.forms import TermsForm
 from approvals.models import MOST_DAYS, Approval, Grant, GrantQuerySet
-from approvals.standing_approval_forms import TermsForm
 from approvals.standing_approvals import GrantRefused, Proposal
 from calls.models import Call
 from core.http import page
@@ -40,8 +40,8 @@ STATES = {
 def new_grant(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     call = get_object_or_404(Approval.objects.for_queue(), pk=call_id).call
     if request.method != "POST":
-        return _form(request, call, standing_approval_forms.first(call))
-    form = standing_approval_forms.filled(call, request.POST, request.POST.getlist("weekday"))
+        return _form(request, call, forms.first(call))
+    form = forms.filled(call, request.POST, request.POST.getlist("weekday"))
     if request.POST.get("do") != "make" or request.POST.get("looked") != form.digest:
         # What one has not seen the meaning of, one does not grant.
         return _form(request, call, form)
@@ -142,7 +142,7 @@ def _window(grant: Grant) -> str:
     names = dict(weekdays())
     days = ", ".join(names[day] for day in grant.days)
     hours = ""
-    if (grant.start_minute, grant.end_minute) != (0, standing_approval_forms.DAY):
+    if (grant.start_minute, grant.end_minute) != (0, forms.DAY):
         hours = f"{_clock(grant.start_minute)}–{_clock(grant.end_minute)} {grant.time_zone}"
     return " ".join(part for part in (days, hours) if part)
 

@@ -17,9 +17,9 @@ from core.http import is_htmx, page
 from core.outage import Recorded, note, recording
 from gateway.views import try_call
 from gateway.views.try_call import Expected, TryRoute
-from registry.forms import schema_form
-from registry.forms.schema_form import SchemaForm
 from registry.models import Tool
+from registry.schema_forms import schema_form
+from registry.schema_forms.schema_form import SchemaForm
 from registry.views.tool_pages import frame
 
 Context = dict[str, Any]

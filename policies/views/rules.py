@@ -4,89 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import services
 from policies.coverage import covered, nevers, shadows, unmet
 from policies.feasibility import why_unmeetable
-from policies.models import Effect, Rule
+from policies.forms.rules import RuleForm
+from policies.models import Rule
 from policies.thresholds import DEFAULT, deciders
-from policies.thresholds_form import (
-    HELP,
-    LABEL,
-    ThresholdRow,
-    ThresholdRowsWidget,
-    ThresholdsField,
-    rows,
-)
 
 COVERING = ("server", "tool", "hint")
-
-
-class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Every field that a rule has but its place, so that a new field is here with its model."""
-
-    # Django would offer a row of dashes.
-    effect = forms.ChoiceField(
-        label=gettext_lazy("Effect"), choices=[("", gettext_lazy("Choose …")), *Effect.choices]
-    )
-    thresholds = ThresholdsField(required=False, label=LABEL, help_text=HELP)
-
-    class Meta:
-        model = Rule
-        exclude = ["position"]  # noqa: DJ006 as the class says
-        widgets = {
-            "agents": forms.CheckboxSelectMultiple,
-            "owner_groups": forms.CheckboxSelectMultiple,
-            "when": forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
-        }
-        labels = {
-            "agents": gettext_lazy("Agents"),
-            "owner_groups": gettext_lazy("Groups of their owners"),
-        }
-        help_texts = {
-            "server": gettext_lazy("A name or a pattern: * stands for anything, ? for one letter."),
-            "tool": gettext_lazy("As its server calls it; patterns as above."),
-            "hint": gettext_lazy("What the server claims can make a rule stricter, never looser."),
-            "agents": gettext_lazy("None chosen means every agent."),
-            "owner_groups": gettext_lazy("None chosen means every owner."),
-            "when": gettext_lazy("In CEL, for example: args.amount > 1000. Empty means always."),
-            "reason": gettext_lazy("Agents and approvers read it."),
-            "instead": gettext_lazy("Agents read it with a refusal, and need not guess."),
-            "decide_within": gettext_lazy("Seconds. Empty: as the installation is set."),
-            "start_within": gettext_lazy("Seconds from the approval to the start. Empty as above."),
-        }
-
-    field_order = ["name", "effect", "server", "tool", "hint", "when", "agents", "owner_groups"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        groups = self.fields["owner_groups"]
-        assert isinstance(groups, forms.ModelMultipleChoiceField)
-        groups.queryset = Group.objects.order_by("name")
-
-    def kind(self, name: str) -> str:
-        widget = self.fields[name].widget
-        if isinstance(widget, ThresholdRowsWidget):
-            return "thresholds"
-        if isinstance(widget, forms.CheckboxSelectMultiple):
-            return "choices"
-        return "check" if isinstance(widget, forms.CheckboxInput) else "field"
-
-    def threshold_rows(self) -> list[ThresholdRow]:
-        return rows(self["thresholds"].value())
-
-    def pieces(self) -> list[tuple[str, forms.BoundField]]:
-        return [(self.kind(bound.name), bound) for bound in self]
 
 
 @page("policies.view_rule")

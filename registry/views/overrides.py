@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from core.http import page
+from registry.forms.toolsets import ShownForm
 from registry.models import Definition, ShownTool, Tool, Toolset
 from registry.names import MAX_NAME
 from registry.publishing import override_service
@@ -53,39 +52,6 @@ def seen(toolset: Toolset, tools: list[Tool]) -> list[ToolPreview]:
         ToolPreview(tool, one, not (one and one.name) and tool.exposed_name.casefold() in taken)
         for tool, one in ((tool, said.get(tool.pk)) for tool in tools)
     ]
-
-
-class ShownForm(forms.Form):
-    name = forms.CharField(
-        label=gettext_lazy("Name for agents"),
-        required=False,
-        max_length=64,
-        help_text=gettext_lazy(
-            "Letters, digits, _ . and -, 64 at most. Rules, approvals and the record go on with "
-            "the name that people know."
-        ),
-    )
-    title = forms.CharField(
-        label=gettext_lazy("Title"), required=False, max_length=override_service.MAX_TITLE
-    )
-    description = forms.CharField(
-        label=gettext_lazy("Description"),
-        required=False,
-        max_length=override_service.MAX_DESCRIPTION,
-        widget=forms.Textarea(attrs={"rows": 4}),
-        help_text=gettext_lazy("In place of the server's own; agents are told that it is yours."),
-    )
-    pinned = forms.CharField(
-        label=gettext_lazy("Fixed arguments"),
-        required=False,
-        max_length=override_service.MAX_PINNED,
-        strip=True,
-        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
-        help_text=gettext_lazy(
-            'A JSON object, such as {"unit": "C"}. Agents neither see nor set them; approvers see '
-            "them with the rest."
-        ),
-    )
 
 
 @page("registry.view_toolset", "GET", "HEAD", "POST")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from django import forms
@@ -12,177 +11,26 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from core import loop
 from core.errors import CountersignError
 from core.http import is_htmx, page
-from registry import extensions, services
-from registry.connections import Commands, Unreachable
+from registry import services
 from registry.discovery import discovery
+from registry.forms.servers import (
+    CommandForm,
+    CommandReachForm,
+    MethodsForm,
+    PasteForm,
+    ReachInput,
+    UrlForm,
+    UrlReachForm,
+    command_choices,
+)
 from registry.models import Item, Server, Tool
 from registry.names import NameRefused
 from registry.secrets import SecretRefused
-from registry.views import pasting
-
-PASTED_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ReachInput:
-    """How a server is reached, as a form says it."""
-
-    transport: str
-    url: str = ""
-    command: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    credential: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrationInput:
-    slug: str
-    reach: ReachInput
-    title: str = ""
-    publish: bool = False
-
-
-def _commands() -> list[tuple[str, str]]:
-    known = Commands()
-    try:
-        listed = [(name, known.get(name)) for name in known.names()]
-    except Unreachable:
-        return []
-    return [(n, f"{n} · {c.title}" if c and c.title else n) for n, c in listed]
-
-
-class _NamedForm(forms.Form):
-    slug = forms.CharField(
-        label=gettext_lazy("Name"),
-        max_length=32,
-        help_text=gettext_lazy("1 to 32 of a–z, 0–9, - and _. Tools are called name.tool."),
-    )
-    title = forms.CharField(label=gettext_lazy("Title"), max_length=200, required=False)
-    publish = forms.BooleanField(
-        label=gettext_lazy("Publish what the first look finds"),
-        required=False,
-        help_text=gettext_lazy("Without it, each tool waits until somebody has read it."),
-    )
-
-    def named(self, reach: ReachInput) -> RegistrationInput:
-        given = self.cleaned_data
-        return RegistrationInput(given["slug"], reach, given["title"], given["publish"])
-
-
-class _UrlPart(forms.Form):
-    url = forms.CharField(
-        label=gettext_lazy("URL"),
-        max_length=2000,
-        widget=forms.URLInput(attrs={"placeholder": "https://mcp.example.com/mcp"}),
-    )
-    credential = forms.CharField(
-        label=gettext_lazy("Credential"),
-        required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=gettext_lazy("Sent as a bearer token. Kept sealed and never shown again."),
-    )
-    headers = forms.CharField(
-        label=gettext_lazy("Headers"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "X-Api-Key: …"}),
-        help_text=gettext_lazy("One a line, “Name: value”. Kept sealed and never shown again."),
-    )
-
-    def clean_headers(self) -> dict[str, str]:
-        found = {}
-        for line in self.cleaned_data["headers"].splitlines():
-            name, colon, value = line.partition(":")
-            if line.strip() and not colon:
-                raise forms.ValidationError(_("A line has no colon: write “Name: value”."))
-            if line.strip():
-                found[name.strip()] = value.strip()
-        return found
-
-    def reach(self) -> ReachInput:
-        given = self.cleaned_data
-        return ReachInput(
-            "http", url=given["url"], headers=given["headers"], credential=given["credential"]
-        )
-
-
-class _CommandPart(forms.Form):
-    command = forms.ChoiceField(
-        label=gettext_lazy("Command"),
-        choices=_commands,
-        help_text=gettext_lazy("From this host's catalogue of commands; its administrator adds."),
-    )
-
-    def reach(self) -> ReachInput:
-        return ReachInput("stdio", command=self.cleaned_data["command"])
-
-
-class UrlForm(_UrlPart, _NamedForm):
-    field_order = ["slug", "url", "credential", "headers", "title", "publish"]
-
-    def servers(self) -> list[RegistrationInput]:
-        return [self.named(self.reach())]
-
-
-class CommandForm(_CommandPart, _NamedForm):
-    field_order = ["slug", "command", "title", "publish"]
-
-    def servers(self) -> list[RegistrationInput]:
-        return [self.named(self.reach())]
-
-
-class PasteForm(forms.Form):
-    pasted = forms.CharField(
-        label=gettext_lazy("JSON"),
-        widget=forms.Textarea(attrs={"rows": 10, "class": "mono", "spellcheck": "false"}),
-        help_text=gettext_lazy(
-            "“mcpServers” of Claude, Cursor or Gemini, “servers” of VS Code, or a server.json."
-        ),
-    )
-
-    def clean_pasted(self) -> list[RegistrationInput]:
-        try:
-            found = pasting.read(self.cleaned_data["pasted"])
-        except pasting.PasteRefused as error:
-            raise forms.ValidationError(str(error)) from error
-        if problems := [f"{one.slug}: {one.problem}" for one in found if one.problem]:
-            raise forms.ValidationError(problems)
-        if len(found) > PASTED_MAX:
-            raise forms.ValidationError(_("Paste at most %d servers at once.") % PASTED_MAX)
-        return [
-            RegistrationInput(
-                one.slug, ReachInput("http", url=one.url, headers=one.headers), one.title
-            )
-            for one in found
-        ]
-
-    def servers(self) -> list[RegistrationInput]:
-        asked: list[RegistrationInput] = self.cleaned_data["pasted"]
-        return asked
-
-
-class MethodsForm(forms.Form):
-    methods = forms.CharField(
-        label=gettext_lazy("Methods of extensions"),
-        required=False,
-        widget=forms.Textarea(
-            attrs={"rows": 3, "class": "mono", "spellcheck": "false", "placeholder": "acme/search"}
-        ),
-        help_text=gettext_lazy("One a line. Each waits like a new tool until it is published."),
-    )
-
-    def clean_methods(self) -> list[str]:
-        lines = map(str.strip, self.cleaned_data["methods"].splitlines())
-        try:
-            return extensions.checked(filter(None, lines))
-        except extensions.MethodRefused as error:
-            raise forms.ValidationError(str(error)) from error
-
 
 WAYS: dict[str, type[UrlForm | CommandForm | PasteForm]] = {
     "url": UrlForm,
@@ -197,7 +45,7 @@ def register(request: ConsoleRequest) -> HttpResponse:
     way = way if way in WAYS else "url"
     form = WAYS[way](request.POST or None)
     context: dict[str, Any] = {"section": "catalogue", "form": form, "way": way}
-    if way == "command" and not _commands():
+    if way == "command" and not command_choices():
         context["no_commands"] = True
     if request.method == "POST" and form.is_valid():
         if "test" in request.POST:
@@ -228,9 +76,9 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     return _answer(request, "registry/server_edit.html", context)
 
 
-def _reach_form(server: Server, posted: Any) -> _UrlPart | _CommandPart:
+def _reach_form(server: Server, posted: Any) -> UrlReachForm | CommandReachForm:
     now = {"url": server.url, "command": server.command}
-    part = _UrlPart if server.transport == Server.Transport.HTTP else _CommandPart
+    part = UrlReachForm if server.transport == Server.Transport.HTTP else CommandReachForm
     return part(posted, initial=now)
 
 
@@ -292,7 +140,9 @@ def _register(request: ConsoleRequest, form: UrlForm | CommandForm | PasteForm) 
     return made
 
 
-def _reconnect(request: ConsoleRequest, server: Server, form: _UrlPart | _CommandPart) -> bool:
+def _reconnect(
+    request: ConsoleRequest, server: Server, form: UrlReachForm | CommandReachForm
+) -> bool:
     given = asdict(form.reach())
     given.pop("transport")
     try:

@@ -5,46 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from core.http import page
 from registry import services
+from registry.forms.tools import HandlingForm
 from registry.models import Definition, Publication, Tag, Tool
 from registry.schemas import differences
 from registry.schemas.arguments import rows
 from registry.views.tool_pages import definition_of, frame
-
-
-class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
-    class Meta:
-        model = Tool
-        fields = ["mode", "timeout_s", "safe_to_repeat", "confirmed_read_only", "repeats"]
-        labels = {
-            "mode": gettext_lazy("Runs"),
-            "timeout_s": gettext_lazy("Time limit in seconds"),
-            "safe_to_repeat": gettext_lazy("Safe to repeat"),
-            "confirmed_read_only": gettext_lazy("Read-only, confirmed"),
-            "repeats": gettext_lazy("The same call again within ten minutes"),
-        }
-        help_texts = {
-            "safe_to_repeat": gettext_lazy(
-                "Doing the same twice does no harm: lost calls are then tried again."
-            ),
-            "confirmed_read_only": gettext_lazy(
-                "Its server says that it is read-only, and you know that it changes nothing: a "
-                "cancelled call leaves nothing to find out."
-            ),
-            "repeats": gettext_lazy(
-                "Where it is not safe. In doubt: nobody knows whether the first call was executed, "
-                "or its agent never heard. Agents can say that a repetition is meant."
-            ),
-        }
 
 
 @page("registry.view_tool")

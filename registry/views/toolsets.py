@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -14,13 +13,13 @@ from django.db.models import Count, Model, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from core.http import is_htmx, page
 from core.paging import paged
 from registry import services
+from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, Server, Tool, Toolset
 from registry.publishing.override_service import tools_of
 from registry.views import client_snippets
@@ -28,17 +27,6 @@ from registry.views.overrides import seen
 
 SHOWN = 200
 FOUND = 40
-
-
-class ToolsetForm(forms.ModelForm):  # type: ignore[type-arg]
-    class Meta:
-        model = Toolset
-        fields = ["slug", "title"]
-        labels = {"slug": gettext_lazy("Name"), "title": gettext_lazy("Title")}
-        help_texts = {
-            "slug": gettext_lazy("Letters, digits, - and _. It is the end of the address."),
-            "title": gettext_lazy("For people; may stay empty."),
-        }
 
 
 @page("registry.view_toolset")

@@ -12,9 +12,8 @@ from django.urls import reverse
 from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
-from registry import connections
+from registry import connections, pasting
 from registry.models import Discovery, Server, Tool
-from registry.views import pasting
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
 

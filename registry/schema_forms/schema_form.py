@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 
 from core import exact_json, strict_json
 from core.exact_json import ABSENT
-from registry.forms.building import Builder, TooMany
-from registry.forms.fields import Field
-from registry.forms.shapes import GROUP
-from registry.forms.sources import FormValue, PostedForm, Source
+from registry.schema_forms.building import Builder, TooMany
+from registry.schema_forms.fields import Field
+from registry.schema_forms.shapes import GROUP
+from registry.schema_forms.sources import FormValue, PostedForm, Source
 from registry.schemas.violations import Violation
 
 Schema = dict[str, Any]

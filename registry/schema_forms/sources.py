@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from core import text
 from core.exact_json import ABSENT, Number, exact, pretty
-from registry.forms.shapes import JSON, VARIANT, FieldShape
+from registry.schema_forms.shapes import JSON, VARIANT, FieldShape
 from registry.schemas.arguments import properties_of
 
 MAX_ITEMS = 50

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from registry.forms.fields import Field
-from registry.forms.shapes import GROUP, JSON, LIST, VARIANT, FieldShape, Schema, shape_of
-from registry.forms.sources import EMPTY, OUT, Source
+from registry.schema_forms.fields import Field
+from registry.schema_forms.shapes import GROUP, JSON, LIST, VARIANT, FieldShape, Schema, shape_of
+from registry.schema_forms.sources import EMPTY, OUT, Source
 from registry.schemas.arguments import SchemaArgument, properties_of, row_of
 
 MAX_FIELDS = 250

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 
 from core import strict_json, text
 from core.exact_json import ABSENT, exact, loads, number
-from registry.forms.shapes import CHOICE, GROUP, JSON, LIST, TEXT, VARIANT, FieldShape
-from registry.forms.sources import EMPTY, NULL, OUT
+from registry.schema_forms.shapes import CHOICE, GROUP, JSON, LIST, TEXT, VARIANT, FieldShape
+from registry.schema_forms.sources import EMPTY, NULL, OUT
 from registry.schemas.arguments import SchemaArgument, as_words
 from registry.schemas.violations import json_path
 

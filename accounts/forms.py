@@ -1,0 +1,109 @@
+"""Forms for signing in, users, agents and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import Group
+from django.utils.translation import gettext_lazy as _
+
+from accounts import services
+from accounts.models import Agent, User
+
+
+class SignInForm(AuthenticationForm):
+    error_messages = {
+        "invalid_login": _("No person here has this name and password. Both mind upper case."),
+        "inactive": _("This account was switched off. Ask an administrator."),
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("Name")
+        self.fields["password"].label = _("Password")
+        for field in self.fields.values():
+            field.widget.attrs.pop("autofocus", None)
+
+
+def _groups() -> forms.ModelMultipleChoiceField[Group]:
+    return forms.ModelMultipleChoiceField(
+        Group.objects.order_by("name"),
+        label=_("Groups"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_(
+            "What somebody may do is what these groups may. None follows "
+            "from another: who shall also decide is made an approver."
+        ),
+    )
+
+
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
+    groups = _groups()
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        labels = {"username": _("Name")}
+        help_texts = {"username": _("It stands in every entry of what they do.")}
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        if not User.objects.filter(username=name).exists() and (
+            why := services.why_not_named(name)
+        ):
+            raise forms.ValidationError(why)
+        return name
+
+
+class RenameForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=150,
+        help_text=_(
+            "The old name stays this person's: entries and rules mean them by it, and nobody "
+            "else is ever called so."
+        ),
+    )
+
+
+class GroupsForm(forms.Form):
+    groups = _groups()
+
+
+class TimeZoneForm(forms.Form):
+    time_zone = forms.ChoiceField(
+        label=_("Time zone"),
+        choices=lambda: [(zone, zone) for zone in sorted(available_timezones())],
+        help_text=_("Exact times are shown in it."),
+    )
+
+
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    owner = forms.ModelChoiceField(
+        User.objects.filter(is_active=True).order_by("username"),
+        label=_("Owner"),
+        help_text=_(
+            "The person on whose behalf it acts. Nobody decides on calls of agents that they own "
+            "or created, save in single-person mode."
+        ),
+    )
+
+    class Meta:
+        model = Agent
+        fields = ["name", "owner"]
+        labels = {"name": _("Name")}
+        help_texts = {"name": _("Letters, digits, - and _. It stands in every entry.")}
+
+
+class TokenForm(forms.Form):
+    days = forms.IntegerField(
+        label=_("Valid for days"),
+        min_value=1,
+        max_value=services.MAX_DAYS,
+        initial=30,
+        help_text=_("1 to 90. Shorter is safer; a new token is made in a moment."),
+    )

@@ -1,0 +1,74 @@
+"""The form of a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import Group
+from django.utils.translation import gettext_lazy as _
+
+from policies.forms.thresholds import (
+    HELP,
+    LABEL,
+    ThresholdRow,
+    ThresholdRowsWidget,
+    ThresholdsField,
+    rows,
+)
+from policies.models import Effect, Rule
+
+
+class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Every field that a rule has but its place, so that a new field is here with its model."""
+
+    # Django would offer a row of dashes.
+    effect = forms.ChoiceField(label=_("Effect"), choices=[("", _("Choose …")), *Effect.choices])
+    thresholds = ThresholdsField(required=False, label=LABEL, help_text=HELP)
+
+    class Meta:
+        model = Rule
+        exclude = ["position"]  # noqa: DJ006 as the class says
+        widgets = {
+            "agents": forms.CheckboxSelectMultiple,
+            "owner_groups": forms.CheckboxSelectMultiple,
+            "when": forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
+        }
+        labels = {
+            "agents": _("Agents"),
+            "owner_groups": _("Groups of their owners"),
+        }
+        help_texts = {
+            "server": _("A name or a pattern: * stands for anything, ? for one letter."),
+            "tool": _("As its server calls it; patterns as above."),
+            "hint": _("What the server claims can make a rule stricter, never looser."),
+            "agents": _("None chosen means every agent."),
+            "owner_groups": _("None chosen means every owner."),
+            "when": _("In CEL, for example: args.amount > 1000. Empty means always."),
+            "reason": _("Agents and approvers read it."),
+            "instead": _("Agents read it with a refusal, and need not guess."),
+            "decide_within": _("Seconds. Empty: as the installation is set."),
+            "start_within": _("Seconds from the approval to the start. Empty as above."),
+        }
+
+    field_order = ["name", "effect", "server", "tool", "hint", "when", "agents", "owner_groups"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        groups = self.fields["owner_groups"]
+        assert isinstance(groups, forms.ModelMultipleChoiceField)
+        groups.queryset = Group.objects.order_by("name")
+
+    def kind(self, name: str) -> str:
+        widget = self.fields[name].widget
+        if isinstance(widget, ThresholdRowsWidget):
+            return "thresholds"
+        if isinstance(widget, forms.CheckboxSelectMultiple):
+            return "choices"
+        return "check" if isinstance(widget, forms.CheckboxInput) else "field"
+
+    def threshold_rows(self) -> list[ThresholdRow]:
+        return rows(self["thresholds"].value())
+
+    def pieces(self) -> list[tuple[str, forms.BoundField]]:
+        return [(self.kind(bound.name), bound) for bound in self]

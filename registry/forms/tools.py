@@ -1,0 +1,34 @@
+"""How a tool's calls are handled."""
+
+from __future__ import annotations
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from registry.models import Tool
+
+
+class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Tool
+        fields = ["mode", "timeout_s", "safe_to_repeat", "confirmed_read_only", "repeats"]
+        labels = {
+            "mode": _("Runs"),
+            "timeout_s": _("Time limit in seconds"),
+            "safe_to_repeat": _("Safe to repeat"),
+            "confirmed_read_only": _("Read-only, confirmed"),
+            "repeats": _("The same call again within ten minutes"),
+        }
+        help_texts = {
+            "safe_to_repeat": _(
+                "Doing the same twice does no harm: lost calls are then tried again."
+            ),
+            "confirmed_read_only": _(
+                "Its server says that it is read-only, and you know that it changes nothing: a "
+                "cancelled call leaves nothing to find out."
+            ),
+            "repeats": _(
+                "Where it is not safe. In doubt: nobody knows whether the first call was executed, "
+                "or its agent never heard. Agents can say that a repetition is meant."
+            ),
+        }
