@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from accounts.tokens import Bearer
 from calls.record.states import State
 from core import loop
-from core.errors import CountersignError
+from core.errors import CountersignError, RecordUnavailable, RecordUnsure
 from gateway.call_request import CallRequest, SubmitResult, with_fixed_arguments
 from gateway.process.current import here
 from gateway.process.runtime import Runtime
-from gateway.submit import wait
-from gateway.submit.submit import decide, submit
+from gateway.submit import lookups, wait
+from gateway.submit.submit import CONFIRM_S, decide, submit
 from policies.decide import Decision
 from registry.publishing.published_catalogue import PublishedToolset, Violation
 
-# By then a call stands in the record, or it was refused because it could not.
-OPENED_S = 2.5
+# By then a call nearly always stands in the record, or it was refused because it could not.
+OPENED_S = 2.5 + CONFIRM_S
 # Whoever asked may have stopped waiting; what was begun goes on.
 _going_on: set[asyncio.Task[SubmitResult]] = set()
 
@@ -49,7 +52,7 @@ class SyncCallRequest:
 def ask(question: SyncCallRequest, *, seconds: float) -> SubmitResult:
     """What came of it within `seconds`; if nothing yet, the call goes on.
 
-    Raises NoSuchToolset and RecordUnavailable.
+    Raises NoSuchToolset, RecordUnavailable and QueueFull.
     """
     return loop.run(_ask(question, seconds))
 
@@ -86,6 +89,7 @@ async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
     task.add_done_callback(_going_on.discard)
     done, _ = await asyncio.wait([task], timeout=max(seconds, OPENED_S))
     if not done:
+        await _check_recorded(runtime, asked)
         return SubmitResult(asked.call_id, State.RUNNING)
     submitted = task.result()
     left = began + seconds - asyncio.get_running_loop().time()
@@ -93,6 +97,16 @@ async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
         answer = await wait.wait(runtime, submitted.call_id, seconds=left)
         submitted = replace(submitted, answer=answer)
     return submitted
+
+
+async def _check_recorded(runtime: Runtime, asked: CallRequest) -> None:
+    """Raises RecordUnsure. What is being sent was recorded before."""
+    if asked.call_id in runtime.call_runtime.engine.flights:
+        return
+    with contextlib.suppress(RecordUnavailable):
+        if await lookups.own(runtime, asked.call_id, agent_id=asked.bearer.agent_id):
+            return
+    raise RecordUnsure(_("Whether the call is recorded is not known yet."), call_id=asked.call_id)
 
 
 async def _toolset(runtime: Runtime, question: SyncCallRequest) -> PublishedToolset:

@@ -495,6 +495,25 @@ async def test_rest_names_the_call_that_it_cannot_show(
     assert json.loads(made.body)["status"] == 503
 
 
+async def test_rest_says_of_a_call_that_is_not_recorded_yet_no_more_than_is_known(
+    rest: Rest, database: DatabaseWire, upstream: Recorder
+) -> None:
+    def answers_late() -> None:
+        threading.Event().wait(1.5)
+        database.once_said(b"too late", then=database.hold)
+        database.let_go()
+
+    # Whether it stands for a call already, is answered after most of the time that there is.
+    database.once_said(b"calls_once", then=answers_late)
+    body = {"toolset": "desk", "tool": "rec.echo", "arguments": {"text": "too late"}}
+    async with asyncio.timeout(2 * PROMPTLY_S):
+        reply = await rest.send("POST", "calls?wait=0", body, **{"Idempotency-Key": "k"})
+
+    assert reply.status == 503
+    assert json.loads(reply.body)["recorded"] in ("no", "unknown")
+    assert upstream.calls == []
+
+
 @dataclass
 class Person:
     """A browser in which somebody is signed in."""
