@@ -11,7 +11,7 @@ MADE_OF = (
     "*/sql/*.sql",
     "core/sql_files.py",
     "core/triggers.py",
-    "core/management/commands/grant_app_role.py",
+    "config/management/commands/grant_app_role.py",
     "requirements/product.txt",
 )
 

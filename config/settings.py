@@ -278,8 +278,6 @@ SINGLE_PERSON = os.environ.get("COUNTERSIGN_SINGLE_PERSON", "1") != "0"
 TWO_ADMINISTRATORS = os.environ.get("COUNTERSIGN_TWO_ADMINISTRATORS", "1") != "0"
 
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
-# Asked before any call is sent that people decided: do they still stand behind it?
-CLAIM_CHECKS = ["approvals.eligibility.obstacle", "approvals.standing_approvals.obstacle"]
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
 ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))

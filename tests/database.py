@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.fingerprint import schema_fingerprint
-from core.management.commands.grant_app_role import DATABASE_RIGHTS
+from config.management.commands.grant_app_role import DATABASE_RIGHTS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROLES = ROOT / "accounts" / "roles.py"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
-from django.conf import settings
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
 from audit import rollback
@@ -20,12 +17,16 @@ from registry.publishing.published_catalogue import PublishedTool
 
 # Says what, of what people said, no longer lets the call be sent; empty if nothing.
 Check = Callable[[Call, Decision], str]
+_checks: list[Check] = []
 
 
-@cache
-def _checks() -> tuple[Check, ...]:
-    """Of people, who are above calls: settings name them."""
-    return tuple(import_string(path) for path in settings.CLAIM_CHECKS)
+def register(*checks: Check) -> None:
+    """For apps above this one, when Django is ready: what else must hold before a call is sent."""
+    _checks.extend(check for check in checks if check not in _checks)
+
+
+def registered() -> tuple[Check, ...]:
+    return tuple(_checks)
 
 
 def may_start() -> bool:
@@ -44,5 +45,5 @@ def find_sending_obstacle(call: Call, tool: PublishedTool | None) -> Obstacle | 
         return found
     if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
         return Obstacle(_("Policy now asks a person first: %(why)s") % {"why": decision.reason})
-    whys = (check(call, decision) for check in _checks())
+    whys = (check(call, decision) for check in _checks)
     return next((Obstacle(why) for why in whys if why), None)

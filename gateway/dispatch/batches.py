@@ -6,7 +6,8 @@ Source: MCP 2025-03-26, basic, "Batching".
 from __future__ import annotations
 
 from gateway.protocol import legacy
-from gateway.protocol.context import Client, RequestContext
+from gateway.protocol.client import Client
+from gateway.protocol.context import RequestContext
 from gateway.protocol.errors import invalid_request
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.modern import VERSION

@@ -22,7 +22,8 @@ from gateway.methods import (
     tools,
 )
 from gateway.protocol import legacy, messages, modern, replies
-from gateway.protocol.context import Client, RequestContext, RpcRequest
+from gateway.protocol.client import Client
+from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RETRY_LATER, RETRY_SOON, RpcError, full, unavailable
 from gateway.protocol.headers import Headers
 from gateway.protocol.messages import RpcMessage

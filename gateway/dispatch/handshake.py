@@ -7,7 +7,8 @@ from typing import Any
 from core import abilities
 from gateway.methods import input_requests, lists
 from gateway.protocol import messages, replies, sessions
-from gateway.protocol.context import Client, RequestContext, named
+from gateway.protocol.client import Client, named
+from gateway.protocol.context import RequestContext
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.revisions import LAST_LEGACY, LEGACY, OLDEST

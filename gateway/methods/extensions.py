@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 
 from gateway.methods import item_calls
 from gateway.protocol import messages
-from gateway.protocol.context import Client, RequestContext, RpcRequest
+from gateway.protocol.client import Client
+from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
 from gateway.protocol.revisions import METHOD_NOT_FOUND
 from registry import extensions

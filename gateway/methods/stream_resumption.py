@@ -18,7 +18,8 @@ from core.errors import RecordUnavailable
 from core.seal import Unsealable
 from gateway.methods import log_messages, pending
 from gateway.protocol import large_results, legacy, sessions
-from gateway.protocol.context import Client, RequestContext, RpcRequest
+from gateway.protocol.client import Client
+from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RpcError, invalid_request, unavailable
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.reply_stream import ProgressRelay, ReplyStream

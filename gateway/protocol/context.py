@@ -1,10 +1,9 @@
-"""One request of an agent that was let in, what is known of its client, and the turn it takes."""
+"""One request of an agent that was let in, on its way to its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -15,15 +14,15 @@ from audit.services import Actor
 from calls.content.answers import Answer
 from calls.running.log_book import FIRST, Place
 from calls.running.progress import OnStep
-from core import abilities
 from gateway.process.log_lines import LogStream
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.protocol import large_results, replies, result_encoding
+from gateway.protocol.client import Client
 from gateway.protocol.header_cache import HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
-from gateway.protocol.revisions import LAST_LEGACY, MISSING_CAPABILITY, MODERN, OLDEST, TASKS
+from gateway.protocol.revisions import MISSING_CAPABILITY, OLDEST
 from registry import extensions
 from registry.methods import METHODS
 from registry.publishing.published_catalogue import CALL, PublishedTool, PublishedToolset
@@ -71,52 +70,6 @@ class RequestContext:
         if tools is None:
             return self
         return replace(self, snapshot=snapshot, toolset=toolset, tools=tools)
-
-
-# No slots: it is remembered with the head that it came with, and so is what is read from it.
-@dataclass(frozen=True)
-class Client:
-    """What a client says of itself: with each request, or once at its session's start."""
-
-    revision: str
-    name: str = ""
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
-    session: str = ""
-
-    @cached_property
-    def modern(self) -> bool:
-        return self.revision == MODERN
-
-    @cached_property
-    def takes_tasks(self) -> bool:
-        extensions = self.capabilities.get("extensions")
-        return self.modern and isinstance(extensions, dict) and TASKS in extensions
-
-    @property
-    def asks_for_tasks(self) -> bool:
-        """By 2025-11-25, with the requests that it wants to be tasks."""
-        return self.revision == LAST_LEGACY
-
-    @property
-    def opens_urls(self) -> bool:
-        return abilities.URL in self.abilities
-
-    @cached_property
-    def hears_of_pages(self) -> bool:
-        """That one which it was to open is done with: by 2025-11-25, beside its session."""
-        return self.revision == LAST_LEGACY and bool(self.session) and self.opens_urls
-
-    @cached_property
-    def abilities(self) -> tuple[str, ...]:
-        """What it can be asked in the middle of a call, in words of core.abilities."""
-        return abilities.declared(self.capabilities)
-
-
-def named(info: Any) -> str:
-    """A client's name and version, as far as it says."""
-    if not isinstance(info, dict):
-        return ""
-    return " ".join(str(info[key]) for key in ("name", "version") if info.get(key))[:200]
 
 
 def _status(error: bytes) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gateway.protocol.context import Client
+from gateway.protocol.client import Client
 
 # Of a scope, where the server knows the head: what it came to, and the body, all of it.
 KNOWN, BODY = "countersign.known", "countersign.body"

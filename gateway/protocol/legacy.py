@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import abilities
 from gateway.protocol import sessions
-from gateway.protocol.context import Client
+from gateway.protocol.client import Client
 from gateway.protocol.errors import invalid_request
 from gateway.protocol.headers import Headers
 from gateway.protocol.modern import VERSION, unsupported

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from gateway.protocol.context import Client, named
+from gateway.protocol.client import Client, named
 from gateway.protocol.errors import RpcError, invalid_params, invalid_request
 from gateway.protocol.header_cache import HeaderCacheEntry
 from gateway.protocol.headers import Headers

@@ -21,7 +21,7 @@ from audit.restoring import begin_origin, known_ends
 from audit.services import Actor, record
 from audit.signing import public_key
 from audit.verify import Findings
-from core.management.commands.grant_app_role import SEALED
+from config.management.commands.grant_app_role import SEALED
 from tests.database import APP, Databases
 from tests.sealing import seal, seal_all
 
