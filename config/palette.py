@@ -96,7 +96,7 @@ def _pages(text: str, person: User) -> Iterator[PaletteEntry]:
             continue
         if not known.permission or person.has_perm(known.permission):
             href = reverse(known.address) + known.query
-            yield PaletteEntry(str(_("PalettePage")), known.icon, str(known.name), href)
+            yield PaletteEntry(str(_("Page")), known.icon, str(known.name), href)
 
 
 def _tools(text: str, person: User) -> Iterator[PaletteEntry]:
