@@ -22,7 +22,7 @@ from audit.services import Actor
 from config.embedded import leash
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, wait_until
-from config.installation import APP_URL
+from config.installation import APP_URL, owner_url
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -85,7 +85,7 @@ def _check_owner(data: Path) -> None:
 def _database(data: Path) -> Iterator[Mapping[str, str]]:
     """The URLs of it; started for as long as it takes, where nothing runs."""
     if url := os.environ.get("DATABASE_URL"):
-        yield {"DATABASE_URL": url, "DATABASE_OWNER_URL": os.environ.get("DATABASE_OWNER_URL", url)}
+        yield {"DATABASE_URL": url, "DATABASE_OWNER_URL": owner_url({})}
         return
     data.mkdir(mode=0o711, parents=True, exist_ok=True)
     with (data / "up.lock").open("a+") as lock:

@@ -48,6 +48,16 @@ def manage(urls: dict[str, str], tmp_path: Path) -> Manage:
     return run
 
 
+def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) -> None:
+    """As in a container: its environment has each name, and for the owner no value."""
+    paused = manage("pause", DATABASE_OWNER_URL="")
+    resumed = manage("resume", DATABASE_OWNER_URL="")
+
+    assert (paused.stdout, paused.stderr) == ("Paused.\n", "")
+    # As in that process, it is not the owner.
+    assert resumed.returncode != 0
+
+
 def test_a_backup_is_put_back_and_declared(
     manage: Manage, urls: dict[str, str], tmp_path: Path
 ) -> None:
