@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,8 +18,9 @@ from django.utils.translation import gettext as _
 from audit.bodies import COLUMNS, body_of
 from audit.filters import Filters
 from audit.finding import Containing, bounds, containing, every
+from audit.leaves import in_order, places
 from audit.lines import disagreeing
-from audit.models import Checkpoint, Entry, Export, Leaf
+from audit.models import Checkpoint, Entry, Export
 from audit.services import Actor, record
 from audit.tree import Tree
 from core.text import revealed
@@ -102,13 +104,11 @@ class ExportWriter:
                 return "".join(_line(body_of(entry)) for entry in rows)
 
     def _proofs(self, rows: list[Entry]) -> Iterator[dict[str, Any]]:
-        leaves = {
-            leaf.entry_id: leaf for leaf in Leaf.objects.filter(entry_id__in=[r.pk for r in rows])
-        }
+        leaves = places([entry.pk for entry in rows])
         for entry in rows:
-            leaf = leaves.get(entry.pk)
-            if leaf is not None and leaf.index < self.export.size:
-                yield proof(entry, leaf, self.tree)
+            index = leaves.get(entry.pk)
+            if index is not None and index < self.export.size:
+                yield proof(entry, index, self.tree)
 
     def _note(self, reached: int) -> None:
         Export.objects.filter(pk=self.export.pk).update(rows=self.rows, reached_id=reached)
@@ -132,13 +132,13 @@ class ExportWriter:
         )
 
 
-def proof(entry: Entry, leaf: Leaf, tree: Tree) -> dict[str, Any]:
+def proof(entry: Entry, index: int, tree: Tree) -> dict[str, Any]:
     """All that verify.py needs besides the checkpoint of `tree.size`."""
     return {
-        "index": leaf.index,
+        "index": index,
         "size": tree.size,
         "salt": bytes(entry.salt).hex(),
-        "path": [sibling.hex() for sibling in tree.path(leaf.index)],
+        "path": [sibling.hex() for sibling in tree.path(index)],
         "entry": body_of(entry),
     }
 
@@ -148,19 +148,18 @@ def whole_record() -> Iterator[str]:
     size = Checkpoint.objects.values_list("size", flat=True).first() or 0
     for note in Checkpoint.objects.filter(size__lte=size).order_by("id").iterator():
         yield _line({"checkpoint": note.note})
-    for first in range(0, size, 1000):
-        leaves = list(Leaf.objects.filter(index__gte=first, index__lt=min(size, first + 1000)))
-        bodies = Entry.objects.in_bulk([leaf.entry_id for leaf in leaves])
-        for leaf in sorted(leaves, key=lambda one: one.index):
-            yield _line(_whole(leaf, bodies.get(leaf.entry_id)))
+    tree, leaves = Tree(size), in_order(0, size)
+    while chunk := list(islice(leaves, 1000)):
+        bodies = Entry.objects.in_bulk([pk for _, pk in chunk])
+        for index, pk in chunk:
+            yield _line(_whole(index, pk, bodies.get(pk), tree))
 
 
-def _whole(leaf: Leaf, entry: Entry | None) -> dict[str, Any]:
+def _whole(index: int, pk: int, entry: Entry | None, tree: Tree) -> dict[str, Any]:
     """One that is gone has its leaf all the same: whoever checks sees which, and the rest holds."""
     if entry is None:
-        kept = bytes(leaf.hash).hex()
-        return {"index": leaf.index, "entry": None, "gone": leaf.entry_id, "hash": kept}
-    return {"index": leaf.index, "salt": bytes(entry.salt).hex(), "entry": body_of(entry)}
+        return {"index": index, "entry": None, "gone": pk, "hash": tree.leaf(index).hex()}
+    return {"index": index, "salt": bytes(entry.salt).hex(), "entry": body_of(entry)}
 
 
 def _line(content: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from audit.filters import Filters
 from audit.finding import Bounds
+from audit.leaves import places, sealed_size
 from audit.models import Line
 
 STEPS = [
@@ -77,11 +78,8 @@ def _edges(since: datetime, until: datetime, filters: Filters) -> Iterator[datet
     yield edge
 
 
-PLACES = """
-    SELECT COALESCE((
-        SELECT l.index FROM audit_leaf l WHERE l.entry_id = (
-            SELECT e.entry_id FROM audit_line e WHERE e.at >= edge ORDER BY e.at LIMIT 1)),
-        (SELECT max(index) + 1 FROM audit_leaf), 0)
+FIRSTS = """
+    SELECT (SELECT e.entry_id FROM audit_line e WHERE e.at >= edge ORDER BY e.at LIMIT 1)
     FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS given(edge, n) ORDER BY n
 """
 
@@ -89,9 +87,12 @@ PLACES = """
 def _all(edges: list[datetime]) -> list[int]:
     """Leaves are numbered without gaps: two of their numbers say how many lie between."""
     with connection.cursor() as cursor:
-        cursor.execute(PLACES, [edges])
-        places = [place for (place,) in cursor.fetchall()]
-    return [max(0, after - before) for before, after in pairwise(places)]
+        cursor.execute(FIRSTS, [edges])
+        firsts = [pk for (pk,) in cursor.fetchall()]
+    known, end = places([pk for pk in firsts if pk]), sealed_size()
+    return [
+        max(0, known.get(after, end) - known.get(before, end)) for before, after in pairwise(firsts)
+    ]
 
 
 def _narrow(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:

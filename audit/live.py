@@ -2,68 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.db import connection
+from django.db.models import Count
 
 from audit import lines
-from audit.bodies import LEAF_COLUMNS, body, leaf, moment
-from audit.models import Checkpoint, Entry, Leaf
+from audit.bodies import moment
+from audit.clock import LATE, LONG_AGO, STEP, clock_steps, put_in
+from audit.leaves import SEALED, sealed_size
+from audit.models import Checkpoint, Tile
+from audit.parts import MOST, Part, PartFindings, check_part
 from audit.signing import keys
-from audit.verify import RESTORED, Check, Findings, Root
+from audit.tree import HEIGHT, split
+from audit.verify import TILE, Check, Findings, Peaks, peaks, root_of
 
-CHUNK = 2000
-MOST = 50
-# So long an entry may go without its leaf, or come after younger ones: the transaction_timeout of
-# the application's role (docs/install.md), and ten seconds.
-LATE = timedelta(seconds=60)
-# Two clocks that are set right do not differ by more.
-STEP = timedelta(seconds=10)
+# Tiles of one part: 16,384 leaves.
+PART = 64
 
 # What nobody sealed: by the database's own clock and the sealer's place, not by any row's word.
-OVERDUE = """
-    SELECT e.id, e.at FROM audit_entry e
-    WHERE (SELECT true FROM audit_leaf l WHERE l.entry_id = e.id) IS NOT TRUE
+OVERDUE = f"""
+    SELECT e.id, e.at FROM audit_entry e CROSS JOIN {SEALED}
+    WHERE NOT sealed.ids @> e.id
       AND e.at NOT BETWEEN clock_timestamp() - make_interval(secs => %s)
                        AND clock_timestamp() + make_interval(secs => %s)
     ORDER BY e.id LIMIT %s
 """
-UNSEALED = """
-    SELECT count(*) FROM audit_entry e
-    WHERE (SELECT true FROM audit_leaf l WHERE l.entry_id = e.id) IS NOT TRUE
+UNSEALED = f"SELECT count(*) FROM audit_entry e CROSS JOIN {SEALED} WHERE NOT sealed.ids @> e.id"
+# Each batch begins where the one before it ends, and has an id for each of its leaves.
+UNLIKELY = """
+    SELECT first_index, expected FROM (
+        SELECT b.first_index, b.leaves,
+            lag(b.first_index + b.leaves, 1, 0::bigint) OVER (ORDER BY b.first_index) AS expected,
+            (SELECT sum(upper(r) - lower(r)) FROM unnest(b.ids) r) AS ids
+        FROM audit_batch b
+    ) batch WHERE first_index <> expected OR leaves <> ids ORDER BY first_index LIMIT %s
 """
-
-
-class Order:
-    """Leaves come nearly in the order of their entries' times; where the clock was set back, which
-    the checkpoints tell, it begins anew."""
-
-    def __init__(self, roots: Iterable[Root]) -> None:
-        self.newest = datetime.min.replace(tzinfo=UTC)
-        # First leaf of the batch in which the clock went back → the first after it.
-        self.steps: dict[int, int] = {}
-        self.notes: list[str] = []
-        self._until = 0
-        before: tuple[int, datetime] | None = None
-        for root in roots:
-            at = datetime.fromisoformat(root.time)
-            if before and at < before[1] - STEP:
-                self.steps[before[0]] = root.size
-                self.notes.append(
-                    f"The clock went back from {moment(before[1])} to {moment(at)}, at leaf "
-                    f"{before[0]}: times before and after do not compare."
-                )
-            before = root.size, at
-
-    def late(self, index: int, at: datetime) -> bool:
-        self._until = self.steps.get(index, self._until)
-        if index < self._until:
-            self.newest = at
-        late = at + LATE < self.newest
-        self.newest = max(self.newest, at)
-        return late
+# Which parts of the tree any batch speaks of.
+PARTS = """
+    SELECT DISTINCT n FROM audit_batch b
+    CROSS JOIN generate_series(b.first_index / %s, (b.first_index + b.leaves - 1) / %s) n
+    ORDER BY n
+"""
 
 
 def check_live(anchors: Sequence[str] = ()) -> Findings:
@@ -72,54 +52,104 @@ def check_live(anchors: Sequence[str] = ()) -> Findings:
     for note in Checkpoint.objects.order_by("id").values_list("note", flat=True).iterator():
         check.checkpoint(note)
     check.expect()
-    order = Order(read for what, read in check.signed if what == "a checkpoint")
-    check.found.notes += order.notes
-    for leaves, rows in _chunks():
-        for sealed in leaves:
-            row = rows.get(sealed.entry_id)
-            _compare(check, sealed, row, order)
-            if row and row["action"] == RESTORED:
-                check.restore(sealed.index, body(row))
-        _compare_lines(check.found, rows)
+    steps, notes = clock_steps(read for what, read in check.signed if what == "a checkpoint")
+    check.found.notes += notes
+    for sentence in _unlikely_batches():
+        check.found.say(sentence)
+    size = sealed_size()
+    parts = _parts(size, check.wanted, steps)
+    tree = _TreeAbove(check, size)
+    for found in map(check_part, parts):
+        tree.add(found)
+    tree.finish()
     check.compare()
     if check.found.size and not check.signed:
         check.found.say("There are leaves, and no checkpoint that a known key signed.")
-    for sentence in [*_overdue(), *_stray_lines()]:
+    for sentence in [*_wrong_tiles(size), *_overdue(), *_stray_lines()]:
         check.found.say(sentence)
     return check.found
 
 
-def _compare(check: Check, sealed: Leaf, row: dict[str, Any] | None, order: Order) -> None:
-    found, kept = check.found, bytes(sealed.hash)
-    if len(found.wrong) < MOST and (sentence := _wrong(sealed, row, kept, order)):
-        found.say(sentence)
-    found.entries += 1
-    check.leaf(sealed.index, kept)
+class _TreeAbove:
+    """Made of the tiles of one part after the other: which root the tree had at each size."""
+
+    def __init__(self, check: Check, size: int) -> None:
+        self.check, self.size = check, size
+        self.tiles = Peaks()
+        self.newest = LONG_AGO
+
+    def add(self, part: PartFindings) -> None:
+        found = self.check.found
+        found.entries += part.entries
+        found.wrong += part.wrong[: max(0, MOST - len(found.wrong))]
+        self._compare_times(part)
+        for index, entry in part.declared:
+            self.check.restore(index, entry)
+        if part.first == self.tiles.size:
+            self._grow(part)
+
+    def _grow(self, part: PartFindings) -> None:
+        beginnings: dict[int, list[int]] = {}
+        for size in part.beginnings:
+            beginnings.setdefault(size // TILE, []).append(size)
+        for tile in range(part.first, part.first + len(part.roots) + 1):
+            for size in beginnings.get(tile, []):
+                self.check.roots[size] = root_of([*self.tiles.peaks, part.beginnings[size]])
+            if tile < part.first + len(part.roots):
+                for _ in self.tiles.append(part.roots[tile - part.first]):
+                    pass
+                self.check.roots[self.tiles.size * TILE] = self.tiles.root()
+
+    def _compare_times(self, part: PartFindings) -> None:
+        if part.oldest and part.oldest[0] + LATE < self.newest:
+            at, pk, index = part.oldest
+            self.check.found.say(put_in(pk, at, index, self.newest))
+        self.newest = part.newest if part.stepped else max(self.newest, part.newest)
+
+    def finish(self) -> None:
+        self.check.tree.size = self.size
+        for size in self.check.wanted:
+            # Beyond what is missing nothing can be computed.
+            self.check.roots.setdefault(size, b"")
 
 
-def _wrong(sealed: Leaf, row: dict[str, Any] | None, kept: bytes, order: Order) -> str:
-    if row is None:
-        return f"Entry {sealed.entry_id} is gone: its leaf {sealed.index} is still there."
-    if leaf(row) != kept:
-        return f"Entry {sealed.entry_id} was changed: it is not what leaf {sealed.index} says."
-    # A row that somebody puts in later is sealed later: after those that it claims to precede.
-    newest = order.newest
-    if order.late(sealed.index, row["at"]):
-        return (
-            f"Entry {sealed.entry_id} says {moment(row['at'])}, and was put in after one of "
-            f"{moment(newest)}: as leaf {sealed.index}."
-        )
-    return ""
+def _parts(size: int, wanted: Iterable[int], steps: Mapping[int, int]) -> Iterator[Part]:
+    sizes: dict[int, list[int]] = {}
+    for one in wanted:
+        sizes.setdefault(max(0, one - 1) // (PART * TILE), []).append(one)
+    last = -(-size // TILE)
+    with connection.cursor() as cursor:
+        cursor.execute(PARTS, [PART * TILE] * 2)
+        numbers = [int(n) for (n,) in cursor.fetchall()]
+    for n in numbers:
+        end = min(last, (n + 1) * PART)
+        yield Part(n * PART, end, size, frozenset(sizes.get(n, [])), steps)
 
 
-def _compare_lines(found: Findings, ids: Collection[int]) -> None:
-    if len(found.wrong) >= MOST:
-        return
-    for pk in lines.disagreeing(ids)[:MOST]:
-        found.say(
-            f"Entry {pk} is searched for by other words than its own: its line was changed, and "
-            "filters may not find it."
-        )
+def _unlikely_batches() -> Iterator[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(UNLIKELY, [MOST])
+        for first, expected in cursor.fetchall():
+            if first > expected:
+                yield f"Leaves {expected} to {first - 1} are missing: no batch says whose they are."
+            else:
+                yield f"The batch of leaf {first} on says of other leaves too, or not of all."
+
+
+def _wrong_tiles(size: int) -> Iterator[str]:
+    """Above the lowest level: one for each 65,536 leaves."""
+    for tile in Tile.objects.filter(level__gt=0).order_by("level", "index").iterator():
+        below = Tile.objects.filter(level=tile.level - 1, index__gte=tile.index * TILE)
+        roots = below.filter(index__lt=(tile.index + 1) * TILE).order_by("index")
+        hashes = [bytes(root) for root in roots.values_list("root", flat=True)]
+        if split(bytes(tile.hashes)) != hashes or [bytes(tile.root)] != peaks(hashes):
+            yield f"Tile {tile.level}/{tile.index} is not what the tiles below it say."
+    counted = Tile.objects.values_list("level").annotate(Count("index")).order_by()
+    counts = dict(counted)
+    for level in range(max(counts, default=0) + 2):
+        there, whole = counts.get(level, 0), size >> HEIGHT * (level + 1)
+        if there != whole:
+            yield f"There are {there} tiles of level {level}, and {whole} would be whole."
 
 
 def _stray_lines() -> list[str]:
@@ -137,18 +167,6 @@ def _overdue() -> list[str]:
             "that it is gone. Does the sealer run?"
             for pk, at in cursor.fetchall()
         ]
-
-
-def _chunks() -> Iterator[tuple[list[Leaf], dict[int, dict[str, Any]]]]:
-    """Leaves in their order, and the entries of theirs that are there."""
-    after = -1
-    while leaves := list(Leaf.objects.filter(index__gt=after).order_by("index")[:CHUNK]):
-        ids = [sealed.entry_id for sealed in leaves]
-        yield (
-            leaves,
-            {row["id"]: row for row in Entry.objects.filter(pk__in=ids).values(*LEAF_COLUMNS)},
-        )
-        after = leaves[-1].index
 
 
 def unsealed() -> int:

@@ -13,7 +13,8 @@ from django.db import connection, transaction
 
 from audit import origins, position
 from audit.anchors import remembered_in
-from audit.models import Leaf, Rollback
+from audit.leaves import sealed_size
+from audit.models import Rollback
 from audit.position import KnownPosition
 from audit.signing import keys
 from audit.verify import Broken, Root, notes, read_trusted
@@ -65,8 +66,7 @@ def _older_than_anchors() -> str:
     """Once in a process: files are not replaced under a server that runs."""
     kept = [_newest(Path(settings.ANCHOR_FILE)), _newest(remembered_in())]
     # After them: others seal meanwhile.
-    newest = Leaf.objects.order_by("-index").values_list("index", flat=True).first()
-    sealed, origin = 0 if newest is None else newest + 1, origins.current()
+    sealed, origin = sealed_size(), origins.current()
     for read in filter(None, kept):
         if read.origin >= origin and read.size > sealed:
             return f"{read.size} entries were signed at {read.time}, and {sealed} are sealed."

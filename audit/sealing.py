@@ -6,18 +6,19 @@ Agents' writes know nothing of it. Whoever runs it, one at a time: an advisory l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 
 from audit import origins
 from audit.bodies import LEAF_COLUMNS, leaf, moment
-from audit.models import Checkpoint, Entry, Leaf
+from audit.leaves import SEALED, as_ranges, sealed_size
+from audit.models import Checkpoint, Entry
 from audit.models.finding import LINE_COLUMNS, LINE_OF_ENTRY
 from audit.signing import SigningKey, any_key, open_key, public_key, rotate
-from audit.tree import STRIDE, Tree
-from audit.verify import Peaks, checkpoint_text
+from audit.tree import NewTile, RightEdge, Tree
+from audit.verify import TILE, checkpoint_text
 
 BATCH = 2000
 # A checkpoint now and then also when nothing happens: silence is said, not left to be guessed.
@@ -34,19 +35,19 @@ ARRIVED = """
     ) e
     ORDER BY r.place, e.id LIMIT %s
 """
-MISSING = """
-    SELECT before + 1, entry_id - 1 FROM (
-        SELECT entry_id, lag(entry_id, 1, 0::bigint) OVER (ORDER BY entry_id) AS before
-        FROM audit_leaf
-    ) leaf WHERE entry_id > before + 1 ORDER BY 1
+# Every id up to the last one sealed that has no leaf.
+MISSING = f"""
+    SELECT lower(r), upper(r) - 1
+    FROM (
+        SELECT int8multirange(int8range(1, upper(ids))) - ids AS missing FROM {SEALED}
+    ) m CROSS JOIN unnest(m.missing) r WHERE NOT upper_inf(r) ORDER BY 1
 """
-LEAVES = """
-    INSERT INTO audit_leaf (index, entry_id, salt, hash)
-    SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[], %s::bytea[])
+BATCHES = """
+    INSERT INTO audit_batch (first_index, leaves, ids, edge) VALUES (%s, %s, %s, %s)
 """
-NODES = """
-    INSERT INTO audit_node (level, index, hash)
-    SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
+TILES = """
+    INSERT INTO audit_tile (level, index, hashes, root)
+    SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[], %s::bytea[])
 """
 LINES = f"""
     INSERT INTO audit_line ({LINE_COLUMNS})
@@ -98,9 +99,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class SealingPosition:
-    """How far sealing is. It moves with every batch, and is read from leaves alone."""
+    """How far sealing is. It moves with every batch, and is read from batches and tiles alone."""
 
-    tree: Peaks
+    tree: RightEdge
     # Every id up to here has its leaf or is in a gap.
     reached: int
     gaps: list[Gap]
@@ -116,7 +117,7 @@ class SealingPosition:
             cursor.execute(ARRIVED, [firsts, lasts, most, most])
             return [pk for (pk,) in cursor.fetchall()]
 
-    def after(self, ids: list[int], tree: Peaks, now: Horizon) -> SealingPosition:
+    def after(self, ids: list[int], tree: RightEdge, now: Horizon) -> SealingPosition:
         gaps = [gap for one in self.gaps if (gap := one.at(now))]
         reached = self.reached
         for pk in ids:
@@ -134,20 +135,24 @@ def _split(gap: Gap, pk: int) -> list[Gap]:
 
 
 def read_position(*, replace_key: bool = False, lost_key: bool = False) -> SealingPosition:
-    """Looks at every leaf: once, when a sealer begins. Raises Inconsistent and CannotSign."""
-    newest = Leaf.objects.order_by("-index").first()
-    tree = Tree(newest.index + 1 if newest else 0).peaks()
+    """Looks at every batch: once, when a sealer begins. Raises Inconsistent and CannotSign."""
+    tree = Tree(sealed_size()).right_edge()
     checkpoint = Checkpoint.objects.first()
-    if checkpoint and (checkpoint.size, bytes(checkpoint.root)) != (tree.size, tree.root()):
+    is_signed = not checkpoint or (checkpoint.size, bytes(checkpoint.root)) == (
+        tree.size,
+        tree.root(),
+    )
+    if not (tree.is_whole and is_signed):
         raise Inconsistent(
-            f"The newest checkpoint is of {checkpoint.size} entries, and the {tree.size} leaves "
+            f"The newest checkpoint is of {checkpoint.size if checkpoint else 0} entries, and the "
+            f"{tree.size} leaves "
             "are not what it signed: nothing more is sealed. See audit_verify."
         )
     now = _horizon().now
     with connection.cursor() as cursor:
         cursor.execute(MISSING)
         gaps = [Gap(first, last, now) for first, last in cursor.fetchall()]
-        cursor.execute("SELECT max(entry_id) FROM audit_leaf")
+        cursor.execute(f"SELECT upper(ids) - 1 FROM {SEALED}")
         (reached,) = cursor.fetchone()
     key = any_key() if lost_key else open_key(tree.size, replace=replace_key)
     return SealingPosition(tree, reached or 0, gaps, origins.current(), key)
@@ -178,21 +183,20 @@ class Sealing:
         return len(ids)
 
     def _current(self) -> SealingPosition:
-        newest = Leaf.objects.order_by("-index").values_list("index", flat=True).first()
-        size = -1 if newest is None else newest
+        size = sealed_size()
         known = self._position
         origin = origins.current()
         if (
             known is None
-            or known.tree.size < size + 1
+            or known.tree.size < size
             or known.origin != origin
             or known.key.key != public_key()
         ):
             # Another process went on meanwhile, a restore was declared, or the key was replaced.
             return read_position()
-        if known.tree.size > size + 1:
+        if known.tree.size > size:
             raise Inconsistent(
-                f"{known.tree.size} leaves were written and {size + 1} are there: nothing more is "
+                f"{known.tree.size} leaves were written and {size} are there: nothing more is "
                 "sealed until this process starts anew. See audit_verify."
             )
         return known
@@ -259,20 +263,22 @@ def _horizon() -> Horizon:
         return Horizon(int(ended), int(begun), now)
 
 
-def _give_leaves(before: Peaks, ids: list[int]) -> Peaks:
+def _give_leaves(before: RightEdge, ids: list[int]) -> RightEdge:
+    """`ids` are in ascending order."""
     tree = before.copy()
     if not ids:
         return tree
-    salts, leaves, nodes = [], [], []
+    tiles: list[NewTile] = []
     for row in Entry.objects.filter(pk__in=ids).order_by("pk").values(*LEAF_COLUMNS):
-        salts.append(row["salt"])
-        leaves.append(leaf(row))
-        nodes += [made for made in tree.append(leaves[-1]) if made[0] % STRIDE == 0]
+        tiles += tree.append(leaf(row))
+    edge = b"".join(tree.levels[0][max(0, before.size - tree.size // TILE * TILE) :])
     with connection.cursor() as cursor:
-        cursor.execute(LEAVES, [list(range(before.size, tree.size)), ids, salts, leaves])
+        cursor.execute(BATCHES, [before.size, len(ids), as_ranges(ids), edge])
         cursor.execute(LINES, [ids])
-        if nodes:
-            cursor.execute(NODES, [list(column) for column in zip(*nodes, strict=True)])
+        if tiles:
+            cursor.execute(
+                TILES, [list(column) for column in zip(*map(astuple, tiles), strict=True)]
+            )
     return tree
 
 
@@ -281,7 +287,7 @@ def _silent(now: datetime) -> bool:
     return newest is not None and newest.at < now - IDLE
 
 
-def _sign(tree: Peaks, now: datetime, by: SealingPosition) -> None:
+def _sign(tree: RightEdge, now: datetime, by: SealingPosition) -> None:
     root = tree.root()
     note = signed(tree.size, root, now.astimezone(UTC), by.key, origin=by.origin)
     Checkpoint.objects.create(size=tree.size, root=root, at=now, note=note)

@@ -36,6 +36,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 ED25519 = b"\x01"
 ORIGIN = "countersign"
 RESTORED = "record.restored"
+# Bytes of a hash, and hashes of a whole tile (c2sp.org/tlog-tiles).
+HASH, TILE = 32, 256
 
 
 class Broken(Exception):
@@ -48,6 +50,26 @@ def canonical(body: Mapping[str, Any]) -> bytes:
 
 def leaf_hash(salt: bytes, body: bytes) -> bytes:
     return hashlib.sha256(b"\x00" + salt + body).digest()
+
+
+def peaks(hashes: Sequence[bytes]) -> list[bytes]:
+    """The roots of the whole subtrees over these hashes, the largest first."""
+    found, level = [], list(hashes)
+    while level:
+        if len(level) & 1:
+            found.append(level.pop())
+        level = [node_hash(*level[n : n + 2]) for n in range(0, len(level), 2)]
+    return found[::-1]
+
+
+def root_of(subtrees: Sequence[bytes]) -> bytes:
+    """Of a tree whose whole subtrees have these roots, the largest first."""
+    if not subtrees:
+        return hashlib.sha256().digest()
+    root = subtrees[-1]
+    for peak in reversed(subtrees[:-1]):
+        root = node_hash(peak, root)
+    return root
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
@@ -74,12 +96,7 @@ class Peaks:
         self.size += 1
 
     def root(self) -> bytes:
-        if not self.peaks:
-            return hashlib.sha256().digest()
-        root = self.peaks[-1]
-        for peak in reversed(self.peaks[:-1]):
-            root = node_hash(peak, root)
-        return root
+        return root_of(self.peaks)
 
 
 def root_by_path(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes | None:

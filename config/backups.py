@@ -23,7 +23,8 @@ SEAL_KEY = "seal/key"
 
 MOMENT = """
     SELECT clock_timestamp(), current_setting('server_version'),
-        (SELECT max(id) FROM audit_entry), (SELECT coalesce(max(index) + 1, 0) FROM audit_leaf),
+        (SELECT max(id) FROM audit_entry),
+        (SELECT coalesce(max(first_index + leaves), 0) FROM audit_batch),
         (SELECT note FROM audit_checkpoint ORDER BY id DESC LIMIT 1),
         (SELECT max(number) FROM audit_origin)
 """

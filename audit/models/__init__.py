@@ -8,23 +8,23 @@ from audit.models.entries import (
     TransactionId,
 )
 from audit.models.finding import Export, Line, LineQuerySet, SavedFilter
-from audit.models.sealing import Checkpoint, Leaf, Node, Origin, Rollback, Secret, Signer
+from audit.models.sealing import Batch, Checkpoint, Origin, Rollback, Secret, Signer, Tile
 
 __all__ = [
+    "Batch",
     "Checkpoint",
     "ClockTime",
     "CurrentTransaction",
     "Entry",
     "EntryQuerySet",
     "Export",
-    "Leaf",
     "Line",
     "LineQuerySet",
-    "Node",
     "Origin",
     "Rollback",
     "SavedFilter",
     "Secret",
     "Signer",
+    "Tile",
     "TransactionId",
 ]

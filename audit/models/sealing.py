@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
 from audit.models.entries import ClockTime
 from core.triggers import append_only, configuration
 
 
-class Leaf(models.Model):
-    """An entry's place in the tree. Stays when the entry's body is gone: roots stay true."""
+class Ids(models.Field):  # type: ignore[type-arg]
+    """PostgreSQL's int8multirange: ids, most of which follow each other."""
 
-    # From 0 and without gaps: the order of sealing, which is nearly that of happening.
-    index = models.BigIntegerField(primary_key=True)
-    entry_id = models.BigIntegerField(unique=True)
-    # A body with few possible values cannot be guessed from its hash.
-    salt = models.BinaryField()
-    hash = models.BinaryField()
-
-    class Meta:
-        default_permissions = ()
-        triggers = append_only()
-
-    def __str__(self) -> str:
-        return f"leaf {self.index} of entry {self.entry_id}"
+    def db_type(self, connection: object) -> str:
+        return "int8multirange"
 
 
-class Node(models.Model):
-    """The hash of a whole subtree of 256, 65 536, … leaves: proofs need no more than these."""
+class Tile(models.Model):
+    """256 hashes that follow each other, of leaves or of whole tiles of the level below, as
+    c2sp.org/tlog-tiles has them. Stays when entries' bodies are gone: roots stay true."""
 
+    pk = models.CompositePrimaryKey("level", "index")
     level = models.SmallIntegerField()
     index = models.BigIntegerField()
-    hash = models.BinaryField()
+    hashes = models.BinaryField()
+    # Of the subtree that the tile is: what the level above has, also before it is whole there.
+    root = models.BinaryField()
 
     class Meta:
         default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(name="audit_node_place", fields=["level", "index"]),
-        ]
         triggers = append_only()
 
     def __str__(self) -> str:
-        return f"node {self.level}/{self.index}"
+        return f"tile {self.level}/{self.index}"
+
+
+class Batch(models.Model):
+    """Which entries are which leaves: those of `ids`, in their order, from `first_index` on."""
+
+    first_index = models.BigIntegerField(primary_key=True)
+    leaves = models.IntegerField()
+    ids = Ids()
+    # The hashes of its last leaves, those that were in no whole tile when it was sealed: an entry
+    # that is changed or removed before is found as well, and by its own leaf.
+    edge = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ["first_index"]
+        triggers = append_only()
+        indexes = [GistIndex(name="audit_batch_ids", fields=["ids"])]
+
+    def __str__(self) -> str:
+        return f"leaves {self.first_index} to {self.first_index + self.leaves - 1}"
 
 
 class Origin(models.Model):

@@ -16,7 +16,8 @@ from audit.exporting import proof
 from audit.filters import DAYS, FIELDS, RANGES, TIMES, Filters
 from audit.finding import Containing
 from audit.histogram import histogram
-from audit.models import Checkpoint, Entry, Leaf, SavedFilter
+from audit.leaves import places
+from audit.models import Checkpoint, Entry, SavedFilter
 from audit.report import report
 from audit.signing import keys
 from audit.tree import Tree
@@ -163,16 +164,15 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _sealed(entry: Entry) -> dict[str, Any] | None:
     """Where it stands in the tree, and all that is needed to check it."""
-    leaf = Leaf.objects.filter(entry_id=entry.pk).first()
-    newest = Checkpoint.objects.first()
-    if leaf is None or newest is None or leaf.index >= newest.size:
+    index, newest = places([entry.pk]).get(entry.pk), Checkpoint.objects.first()
+    if index is None or newest is None or index >= newest.size:
         return None
-    shown = proof(entry, leaf, Tree(newest.size))
+    tree = Tree(newest.size)
     return {
-        "index": leaf.index,
-        "hash": bytes(leaf.hash).hex(),
+        "index": index,
+        "hash": tree.leaf(index).hex(),
         "checkpoint": newest,
-        "proof": shown,
+        "proof": proof(entry, index, tree),
     }
 
 

@@ -16,8 +16,9 @@ from django.db import connection
 from audit import tree, verify
 from audit.anchors import keep
 from audit.exporting import whole_record
+from audit.leaves import in_order, sealed_size
 from audit.live import check_live, unsealed
-from audit.models import Checkpoint, Entry, Leaf, Line, Node
+from audit.models import Checkpoint, Entry, Line, Tile
 from audit.sealing import Inconsistent, Sealing, read_position
 from audit.services import SYSTEM, record
 from audit.signing import public_key
@@ -41,7 +42,7 @@ def sealed() -> list[int]:
     for n in (4, 4, 2):
         write(n)
         seal()
-    return list(Leaf.objects.order_by("index").values_list("entry_id", flat=True))
+    return [pk for _, pk in in_order()]
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def run(script: Path, file: Path, *anchors: str) -> subprocess.CompletedProcess[
 
 def test_every_entry_gets_its_leaf_in_order(sealed: list[int]) -> None:
     assert sealed == list(Entry.objects.order_by("id").values_list("id", flat=True))
-    assert list(Leaf.objects.order_by("index").values_list("index", flat=True)) == list(range(10))
+    assert [index for index, _ in in_order()] == list(range(10))
     assert set(Line.objects.values_list("pk", flat=True)) == set(sealed)
     assert seal() == 0
     assert [c.size for c in Checkpoint.objects.order_by("id")] == [4, 8, 10]
@@ -93,7 +94,7 @@ def test_writers_who_commit_late_are_sealed_late(databases: Databases) -> None:
         assert seal_all() == 3
         slow.commit()
     assert seal_all() == 1
-    assert Leaf.objects.latest("index").entry_id == Entry.objects.order_by("id")[0].pk
+    assert list(in_order())[-1][1] == Entry.objects.order_by("id")[0].pk
     assert check_live().wrong == []
 
 
@@ -122,13 +123,13 @@ def test_nothing_is_sealed_on_top_of_what_was_changed(
 ) -> None:
     running = Sealing()
     batch(running)
-    forger.execute("DELETE FROM audit_leaf WHERE index = 9")
+    forger.execute("DELETE FROM audit_batch WHERE first_index = 8")
     write(1)
 
     for sealing in (running, Sealing()):
         with pytest.raises(Inconsistent, match="nothing more is sealed"):
             batch(sealing)
-    assert Leaf.objects.count() == 9
+    assert sealed_size() == 8
 
 
 def test_only_one_seals_at_a_time(databases: Databases) -> None:
@@ -183,7 +184,7 @@ def test_each_batch_of_a_backlog_reads_as_much_as_the_first(waiting: int, most: 
 
     read = [rows_read(sealing, most) for _ in range(11)]
 
-    for table in ("audit_entry", "audit_leaf", "audit_checkpoint"):
+    for table in ("audit_entry", "audit_batch", "audit_tile", "audit_checkpoint"):
         later = [batch[table] for batch in read]
         assert max(later) <= 3 * most + 2000, (table, later)
         assert max(later[1:]) <= later[0] + most // 2, (table, later)
@@ -202,20 +203,27 @@ CHANGED = [
         "Entry {1} was changed",
     ),
     (
-        "UPDATE audit_leaf SET index = -index WHERE index IN (5, 6);"
-        "UPDATE audit_leaf SET index = 6 WHERE index = -5;"
-        "UPDATE audit_leaf SET index = 5 WHERE index = -6",
+        "UPDATE audit_batch SET edge = substr(edge, 33, 32) || substr(edge, 1, 32)"
+        " || substr(edge, 65) WHERE first_index = 4",
         "Entries 4 to 7 are not what was signed",
     ),
     (
-        "DELETE FROM audit_entry WHERE id = {9}; DELETE FROM audit_leaf WHERE index = 9",
+        "DELETE FROM audit_entry WHERE id = {9}; DELETE FROM audit_batch WHERE first_index = 8",
         "Cut off: a checkpoint",
     ),
     (
-        "DELETE FROM audit_entry WHERE id = {4}; DELETE FROM audit_leaf WHERE index = 4",
-        "Leaf 4 is missing",
+        "DELETE FROM audit_entry WHERE id = {4}; DELETE FROM audit_batch WHERE first_index = 4",
+        "Leaves 4 to 7 are missing",
     ),
-    ("UPDATE audit_leaf SET hash = sha256('x') WHERE index = 0", "Entry {0} was changed"),
+    (
+        "UPDATE audit_batch SET edge = sha256('x') || substr(edge, 33) WHERE first_index = 0",
+        "Entry {0} was changed",
+    ),
+    (
+        "UPDATE audit_batch SET ids = ids + int8multirange(int8range(9000, 9001))"
+        " WHERE first_index = 4",
+        "The batch of leaf 4 on says of other leaves too",
+    ),
     (
         "UPDATE audit_checkpoint SET note = replace(note, E'\\n8\\n', E'\\n9\\n')",
         "not signed by the given key",
@@ -253,7 +261,11 @@ def test_a_changed_body_with_its_leaf_made_anew_is_found_by_the_root(
 
     forger.execute(f"UPDATE audit_entry SET actor = 'mallory' WHERE id = {sealed[6]}")
     made = leaf(Entry.objects.filter(pk=sealed[6]).values(*LEAF_COLUMNS).get())
-    forger.execute("UPDATE audit_leaf SET hash = %s WHERE index = 6", [made])
+    forger.execute(
+        "UPDATE audit_batch SET edge = substr(edge, 1, 64) || %s::bytea || substr(edge, 97)"
+        " WHERE first_index = 4",
+        [made],
+    )
 
     assert "Entries 4 to 7 are not what was signed" in check_live().wrong[0]
     done = outsider(tmp_path)
@@ -266,7 +278,8 @@ def test_a_tail_cut_with_its_checkpoints_is_found_by_an_anchor(
     newest = Checkpoint.objects.first()
     assert newest
     forger.execute(
-        f"DELETE FROM audit_entry WHERE id >= {sealed[8]}; DELETE FROM audit_leaf WHERE index >= 8;"
+        f"DELETE FROM audit_entry WHERE id >= {sealed[8]};"
+        "DELETE FROM audit_batch WHERE first_index >= 8;"
         "DELETE FROM audit_checkpoint WHERE size > 8"
     )
 
@@ -300,8 +313,8 @@ def test_anchors_are_kept_in_a_file_and_said_in_the_log(
 def test_paths_lead_to_the_root_at_every_size(sealed: list[int]) -> None:
     write(690)
     seal_all()
-    assert Node.objects.filter(level=8).count() == 2
-    leaves = {leaf.index: bytes(leaf.hash) for leaf in Leaf.objects.all()}
+    assert Tile.objects.count() == 2
+    leaves = [tree.Tree(700).leaf(index) for index in range(700)]
 
     for size in (1, 2, 7, 256, 257, 511, 512, 513, 700):
         known = verify.Peaks()
@@ -334,16 +347,41 @@ def test_the_commands_say_it_in_words(
     assert f"Entry {sealed[0]} is gone" in capsys.readouterr().err
 
 
-def test_no_role_of_ours_may_touch_what_is_sealed(sealed: list[int]) -> None:
-    for table in ("audit_leaf", "audit_node", "audit_checkpoint"):
-        for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET hash = ''", f"TRUNCATE {table}"):
-            with psycopg.connect(os.environ["DATABASE_URL"]) as app, pytest.raises(psycopg.Error):
-                app.execute(sql)
-            with (
-                psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as own,
-                pytest.raises(psycopg.Error),
-            ):
-                own.execute(sql)
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("audit_tile", "root"), ("audit_batch", "edge"), ("audit_checkpoint", "root")],
+)
+def test_no_role_of_ours_may_touch_what_is_sealed(
+    sealed: list[int], table: str, column: str
+) -> None:
+    for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET {column} = ''", f"TRUNCATE {table}"):
+        for url in ("DATABASE_URL", "DATABASE_OWNER_URL"):
+            with psycopg.connect(os.environ[url]) as link, pytest.raises(psycopg.Error):
+                link.execute(sql)
+
+
+TILES = [
+    ("UPDATE audit_tile SET hashes = hashes || hashes", "Tile 0/0 is gone, or not what"),
+    ("UPDATE audit_tile SET root = sha256('x')", "Tile 0/0 is gone, or not what"),
+    ("DELETE FROM audit_tile", "There are 0 tiles of level 0, and 1 would be whole."),
+    (
+        "INSERT INTO audit_tile VALUES (1, 0, sha256('x'), sha256('x'))",
+        "Tile 1/0 is not what the tiles below it say",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forgery", "said"), TILES)
+def test_a_tile_that_somebody_touched_is_named(
+    sealed: list[int], forger: psycopg.Connection[Any], forgery: str, said: str
+) -> None:
+    write(256)
+    seal_all()
+    forger.execute(forgery)
+
+    wrong = check_live().wrong
+
+    assert any(said in sentence for sentence in wrong), wrong
 
 
 def test_broken_exports_are_said_to_be_broken(sealed: list[int], tmp_path: Path) -> None:

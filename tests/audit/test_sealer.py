@@ -14,8 +14,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from audit import signing
+from audit.leaves import sealed_size
 from audit.live import check_live
-from audit.models import Checkpoint, Entry, Leaf, Signer
+from audit.models import Checkpoint, Entry, Signer
 from audit.sealing import Sealing
 from audit.services import SYSTEM, record
 from audit.verify import Broken, read_trusted
@@ -25,8 +26,8 @@ from tests.sealing import batch, seal, seal_all, sealer
 pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
 
 FORGED = [
-    "INSERT INTO audit_leaf (index, entry_id, salt, hash) VALUES (0, 1, '', '')",
-    "INSERT INTO audit_node (level, index, hash) VALUES (8, 0, '')",
+    "INSERT INTO audit_batch (first_index, leaves, ids, edge) VALUES (0, 1, '{[1,1]}', '')",
+    "INSERT INTO audit_tile (level, index, hashes, root) VALUES (0, 0, '', '')",
     "INSERT INTO audit_checkpoint (size, root, note) VALUES (0, '', '')",
     "INSERT INTO audit_signer (public, first_size, from_secret) VALUES ('', 0, false)",
     "INSERT INTO audit_line (entry_id, at, action, actor, agent, person, server, tool, definition,"
@@ -86,7 +87,7 @@ def test_the_sealer_reads_entries_and_adds_to_what_is_sealed_and_that_is_all(
             " AND has_any_column_privilege(c.oid, p))"
         ).fetchall()
 
-    sealed = {"audit_leaf", "audit_node", "audit_checkpoint", "audit_signer", "audit_line"}
+    sealed = {"audit_tile", "audit_batch", "audit_checkpoint", "audit_signer", "audit_line"}
     reads = {(f"audit_{name}", "SELECT") for name in ("entry", "origin", "rollback")} | {
         (table, "SELECT") for table in sealed
     }
@@ -99,7 +100,7 @@ def test_without_the_key_file_nothing_is_signed(settings: Any) -> None:
 
     with pytest.raises(signing.CannotSign, match="Only the sealer signs"):
         seal()
-    assert not Leaf.objects.exists()
+    assert sealed_size() == 0
     assert not Checkpoint.objects.exists()
 
 
@@ -132,10 +133,8 @@ def test_leaves_that_no_checkpoint_signed_are_outside_the_tree(
     for _ in range(2):
         record("note.made", actor=SYSTEM)
     seal_all()
-    forger.execute("UPDATE audit_entry SET id = id + 1000")
-    forger.execute("UPDATE audit_leaf SET entry_id = entry_id + 1000, index = index")
     forger.execute(
-        "INSERT INTO audit_leaf SELECT 2, entry_id + 1, salt, hash FROM audit_leaf WHERE index = 1"
+        "INSERT INTO audit_batch SELECT 2, 1, '{[9000,9000]}', substr(edge, 33) FROM audit_batch"
     )
 
     assert "Leaves 2 to 2 are outside the tree: no checkpoint signed them." in check_live().wrong

@@ -35,7 +35,10 @@ OPEN = "SELECT id FROM calls_call WHERE state IN ('held', 'approved', 'queued', 
 # How often somebody asked whether this is the record's own database.
 LOOKS = "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relname = 'audit_origin'"
 STATES = "SELECT state, executed FROM calls_call"
-UNSEALED = "SELECT id FROM audit_entry WHERE id NOT IN (SELECT entry_id FROM audit_leaf)"
+UNSEALED = """
+    SELECT id FROM audit_entry e
+    WHERE NOT EXISTS (SELECT FROM audit_batch b WHERE b.ids @> e.id)
+"""
 
 
 @dataclass

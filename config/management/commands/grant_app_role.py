@@ -13,7 +13,7 @@ from psycopg import sql
 from core.triggers import EACH_FUNCTION, SEARCH_PATH
 
 # What the sealer alone writes, each row once.
-SEALED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_signer", "audit_line")
+SEALED = ("audit_tile", "audit_batch", "audit_checkpoint", "audit_signer", "audit_line")
 APPEND_ONLY = (
     "audit_entry",
     *SEALED,

@@ -1,0 +1,149 @@
+"""A part of the record, some tiles long, against what was sealed: each can be checked in a process
+of its own, and takes the memory of one tile at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from audit import lines
+from audit.bodies import LEAF_COLUMNS, body, leaf
+from audit.clock import LONG_AGO, Order, put_in
+from audit.leaves import in_order
+from audit.models import Entry, Tile
+from audit.tree import hashes_of, split
+from audit.verify import HASH, RESTORED, TILE, Peaks, peaks, root_of
+
+# So many sentences of one part; further ones say nothing new.
+MOST = 50
+# Where a leaf's hash is gone, and its entry too.
+UNKNOWN = bytes(HASH)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which tiles, of a record of so many leaves, and what has to be known of all of it."""
+
+    first: int
+    last: int
+    size: int
+    # At which sizes within, no whole tiles, somebody signed a root.
+    wanted: Collection[int]
+    steps: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class PartFindings:
+    """What a part holds: enough to build the tree above it."""
+
+    first: int
+    entries: int = 0
+    # Of each tile, and of the beginning of a tile up to each size that was wanted.
+    roots: list[bytes] = field(default_factory=list)
+    beginnings: dict[int, bytes] = field(default_factory=dict)
+    declared: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    newest: datetime = LONG_AGO
+    oldest: tuple[datetime, int, int] | None = None
+    stepped: bool = False
+
+    def say(self, sentence: str) -> None:
+        if len(self.wrong) < MOST:
+            self.wrong.append(sentence)
+
+
+def check_part(part: Part) -> PartFindings:
+    found = PartFindings(part.first)
+    order = Order(part.steps, part.first * TILE)
+    leaves = _by_tile(part)
+    for tile in range(part.first, part.last):
+        ids = next(leaves)
+        kept = _kept(tile, part.size, found)
+        hashes = _compared(tile * TILE, kept, ids, order, found)
+        _build(tile, hashes, part, found)
+    found.newest, found.oldest, found.stepped = order.newest, order.oldest, order.stepped
+    return found
+
+
+def _by_tile(part: Part) -> Iterator[dict[int, int]]:
+    """Of each tile, leaf → entry, as far as batches say it."""
+    end, tile = min(part.last * TILE, part.size), part.first
+    known: dict[int, int] = {}
+    for index, pk in in_order(part.first * TILE, end):
+        while index >= (tile + 1) * TILE:
+            yield known
+            known, tile = {}, tile + 1
+        known[index] = pk
+    for _ in range(tile, part.last):
+        yield known
+        known = {}
+
+
+def _kept(tile: int, size: int, found: PartFindings) -> list[bytes]:
+    """The hashes that were sealed, in the tile or, as long as it is not whole, in batches."""
+    expected = min(TILE, size - tile * TILE)
+    if expected < TILE:
+        hashes = hashes_of(0, tile)
+    else:
+        row = Tile.objects.filter(level=0, index=tile).first()
+        hashes = split(bytes(row.hashes)) if row else []
+        if [bytes(row.root)] != peaks(hashes) if row else True:
+            found.say(f"Tile 0/{tile} is gone, or not what was written: leaves {tile * TILE} on.")
+    return [*hashes, *[b""] * expected][:expected]
+
+
+def _compared(
+    first: int, kept: list[bytes], ids: Mapping[int, int], order: Order, found: PartFindings
+) -> list[bytes]:
+    """The tile's hashes; where one is gone, that of the entry."""
+    rows = {
+        row["id"]: row for row in Entry.objects.filter(pk__in=ids.values()).values(*LEAF_COLUMNS)
+    }
+    hashes = []
+    for index, hashed in enumerate(kept, start=first):
+        pk = ids.get(index)
+        row = rows.get(pk) if pk is not None else None
+        made = leaf(row) if row else b""
+        if pk is not None:
+            found.entries += 1
+            _compare(index, pk, row, made == hashed, order, found)
+        hashes.append(hashed if len(hashed) == HASH else made or UNKNOWN)
+    for pk in lines.disagreeing(rows)[:MOST]:
+        found.say(
+            f"Entry {pk} is searched for by other words than its own: its line was changed, and "
+            "filters may not find it."
+        )
+    return hashes
+
+
+def _compare(
+    index: int, pk: int, row: Any, is_same: bool, order: Order, found: PartFindings
+) -> None:
+    if row is None:
+        found.say(f"Entry {pk} is gone: its leaf {index} is still there.")
+        return
+    if not is_same:
+        found.say(f"Entry {pk} was changed: it is not what leaf {index} says.")
+    newest = order.newest
+    if order.late(index, pk, row["at"]) and is_same:
+        found.say(put_in(pk, row["at"], index, newest))
+    if row["action"] == RESTORED:
+        found.declared.append((index, body(row)))
+
+
+def _build(tile: int, hashes: list[bytes], part: Part, found: PartFindings) -> None:
+    end = tile * TILE + len(hashes)
+    sizes = {size for size in part.wanted if tile * TILE < size <= end}
+    if len(hashes) == TILE:
+        found.roots += peaks(hashes)
+        sizes.discard(end)
+    if not sizes:
+        return
+    tree = Peaks()
+    for size, hashed in enumerate(hashes, start=tile * TILE + 1):
+        for _ in tree.append(hashed):
+            pass
+        if size in sizes:
+            found.beginnings[size] = root_of(tree.peaks)
