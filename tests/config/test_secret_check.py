@@ -1,5 +1,6 @@
 """A start with another secret on the same database is refused."""
 
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from config.embedded.service import wait_until
 from config.secret_check import check_secret
 from core.secrets import fingerprint_of
-from tests.config.up import Up
+from tests.config.up import ROOT, Up, bare_environment
 from tests.database import manage
 
 
@@ -55,12 +56,13 @@ def test_up_does_not_start_with_another_secret_or_another_key() -> None:
     with tempfile.TemporaryDirectory(prefix="countersign-secret-") as name:
         Path(name).chmod(0o755)
         data = Path(name) / "data"
+        key = data / "seal" / "key"
         with Up(data) as first:
             assert wait_until((data / "checkpoints").exists, seconds=60)
             assert first.is_healthy()
         for file, said in (
             (data / "secret.key", "belongs to the secret with the fingerprint"),
-            (data / "seal" / "key", "is not the key that signs the record"),
+            (key, "is not the key that signs the record"),
         ):
             kept = file.read_text()
             for content in ("x" * 44, None):
@@ -73,5 +75,15 @@ def test_up_does_not_start_with_another_secret_or_another_key() -> None:
                 assert said in again.text()
             file.unlink(missing_ok=True)
             file.write_text(kept)
+        key.unlink()
+        rotated = subprocess.run(
+            Up(data).argv("audit_rotate_key"),
+            cwd=ROOT,
+            env=bare_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert rotated.returncode == 0, rotated.stderr
         with Up(data) as last:
             assert last.is_healthy()
