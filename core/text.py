@@ -156,31 +156,3 @@ def hidden_count(text: str) -> int:
 
 def _spelled(characters: str) -> str:
     return "".join(f"⟦U+{ord(character):04X}⟧" for character in characters)
-
-
-_JSON_TOKEN = re.compile(
-    r'(?P<key>"(?:[^"\\]|\\.)*+"(?=\s*:))'
-    r'|(?P<string>"(?:[^"\\]|\\.)*+")'
-    r"|(?P<number>-?\d[\d.eE+-]*)"
-    r"|(?P<literal>\b(?:true|false|null)\b)",
-    re.DOTALL,
-)
-# Colour helps a reader, and nobody reads a megabyte: beyond this, only hidden characters matter.
-_COLOURED_LIMIT = 64 * 1024
-
-
-def json_segments(text: str) -> list[Segment]:
-    """JSON text split by what each token is, hidden characters shown; never re-serialised."""
-    if len(text) > _COLOURED_LIMIT:
-        return reveal(text)
-
-    segments = []
-    start = 0
-    for match in _JSON_TOKEN.finditer(text):
-        segments += reveal(text[start : match.start()])
-        segments += [
-            segment if segment.kind else Segment(segment.text, match.lastgroup or "")
-            for segment in reveal(match.group())
-        ]
-        start = match.end()
-    return segments + reveal(text[start:])

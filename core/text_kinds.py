@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
-from core.text import Segment, json_segments, reveal
+from pygments.lexers.data import JsonLexer
+from pygments.lexers.sql import SqlLexer
+from pygments.token import Token
+
+from core.text import Segment, reveal
 
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/?#@]*@)?(?P<host>[^\s/?#]+)(?P<rest>\S*)"
@@ -18,16 +25,17 @@ _SQL = re.compile(
     r"|grant\s+\w+.*\bto)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_SQL_TOKEN = re.compile(
-    r"(?P<string>'(?:[^']|'')*+')|(?P<muted>--[^\n]*)|(?P<number>\b\d[\d.]*\b)"
-    r"|(?P<key>\b(?:select|from|where|and|or|not|null|insert|into|values|update|set|delete|create"
-    r"|alter|drop|truncate|table|index|view|join|left|right|inner|outer|on|as|with|group|order|by"
-    r"|having|limit|offset|union|all|distinct|returning|grant|revoke|to|cascade|in|is|like|exists"
-    r"|case|when|then|else|end|begin|commit)\b)",
-    re.IGNORECASE,
-)
 _CHANGE = re.compile(r"(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d)")
 _PROGRAM_NAMES = {"code", "script", "source", "program", "command", "cmd", "shell", "expression"}
+LEXERS = {"json": JsonLexer(), "sql": SqlLexer()}
+COLOURS = {
+    Token.Name.Tag: "key",
+    Token.Keyword.Constant: "literal",
+    Token.Keyword: "key",
+    Token.Literal.String: "string",
+    Token.Literal.Number: "number",
+    Token.Comment: "muted",
+}
 # Beyond this a text is shown plainly: nobody reads that much by its colours.
 LIMIT = 64 * 1024
 
@@ -83,23 +91,23 @@ def shape(text: str, name: str = "") -> str:
 
 
 def segments(text: str, kind: str) -> list[Segment]:
-    if kind == "json":
-        return json_segments(text)
-    if kind == "sql":
-        return _coloured(text)
-    return reveal(text)
+    """Split by what each token is, and hidden characters shown; never re-serialised."""
+    lexer = LEXERS.get(kind) if len(text) <= LIMIT else None
+    # Of what is no JSON, Pygments takes single letters for constants.
+    if lexer is None or (kind == "json" and not _is_json(text)):
+        return reveal(text)
+    # Not get_tokens(), which makes other line ends of those that are there.
+    tokens = lexer.get_tokens_unprocessed(text)
+    coloured = groupby(((_colour(token), part) for _, token, part in tokens), itemgetter(0))
+    return [
+        shown if shown.kind else Segment(shown.text, colour)
+        for colour, parts in coloured
+        for shown in reveal("".join(part for _, part in parts))
+    ]
 
 
-def _coloured(text: str) -> list[Segment]:
-    found, start = [], 0
-    for match in _SQL_TOKEN.finditer(text):
-        found += reveal(text[start : match.start()])
-        found += [
-            part if part.kind else Segment(part.text, match.lastgroup or "")
-            for part in reveal(match.group())
-        ]
-        start = match.end()
-    return found + reveal(text[start:])
+def _colour(token: Any) -> str:
+    return next((colour for kind, colour in COLOURS.items() if token in kind), "")
 
 
 def _is_json(text: str) -> bool:

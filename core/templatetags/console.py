@@ -40,7 +40,7 @@ def value(content: object, name: str = "") -> dict[str, Any]:
     """One argument, whole, and as what it is: long ones folded, never cut."""
     if not isinstance(content, str):
         shown, shape = pretty(content), "data"
-        segments = text.json_segments(shown)
+        segments = text_kinds.segments(shown, "json")
     else:
         shown, shape = content, text_kinds.shape(content, name)
         segments = text_kinds.segments(shown, shape)
@@ -69,7 +69,7 @@ WORDS = {
 def json_block(content: object) -> dict[str, Any]:
     """JSON as it came when it is text or bytes; anything else is laid out here."""
     shown = _as_text(content) if isinstance(content, str | bytes | memoryview) else pretty(content)
-    return {"segments": text.json_segments(shown)}
+    return {"segments": text_kinds.segments(shown, "json")}
 
 
 def pretty(content: object) -> str:

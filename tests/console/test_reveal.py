@@ -5,7 +5,8 @@ import time
 import pytest
 from django.template import Context, Template
 
-from core.text import hidden_count, json_segments, reveal, revealed
+from core.text import hidden_count, reveal, revealed
+from core.text_kinds import segments
 
 HIDDEN = {
     "zero-width space": "\u200b",
@@ -89,10 +90,10 @@ def test_markup_of_a_stranger_stays_text() -> None:
 def test_json_keeps_every_byte_and_says_what_each_token_is() -> None:
     text = '{"a\u200b": [1.50, "x", null], "b" : true}'
 
-    segments = json_segments(text)
+    shown = segments(text, "json")
 
-    assert "".join(segment.text for segment in segments) == revealed(text)
-    kinds = {segment.text: segment.kind for segment in segments}
+    assert "".join(segment.text for segment in shown) == revealed(text)
+    kinds = {segment.text: segment.kind for segment in shown}
     assert kinds["1.50"] == "number"
     assert kinds['"x"'] == "string"
     assert kinds["null"] == "literal"

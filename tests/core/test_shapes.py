@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.text import reveal
 from core.text_kinds import address, segments, shape
 
 SHAPES = {
@@ -52,3 +53,21 @@ def test_what_is_more_than_an_address_is_text(text: str) -> None:
 @pytest.mark.parametrize("text", SHAPES)
 def test_nothing_is_lost_in_colours(text: str) -> None:
     assert "".join(s.text for s in segments(text, shape(text))) == text
+
+
+def test_what_stands_in_quotes_is_no_comment_and_what_is_one_is_no_command() -> None:
+    found = segments('SELECT "a--" FROM t; DELETE FROM u /* DROP TABLE u */', "sql")
+
+    kinds = {s.text: s.kind for s in found}
+    assert kinds["DELETE"] == "key"
+    assert kinds["/* DROP TABLE u */"] == "muted"
+
+
+def test_line_ends_stay_as_they_are() -> None:
+    text = "SELECT 1\r\nFROM t\r\n\n"
+
+    assert "".join(s.text for s in segments(text, "sql")) == "".join(s.text for s in reveal(text))
+
+
+def test_what_is_no_json_has_no_colours() -> None:
+    assert segments("no message at all", "json") == reveal("no message at all")
