@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Coroutine
 from hashlib import sha256
 from typing import Any
 
@@ -171,8 +172,8 @@ def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
 class Cycle(RequestResponseCycle):
     """Of a known request; its `send` can also be given an answer in one piece."""
 
-    async def run_asgi(self, app: Any) -> None:
-        await super().run_asgi(lambda scope, receive, _send: app(scope, receive, self))
+    def run_asgi(self, app: Any) -> Coroutine[Any, Any, None]:
+        return super().run_asgi(lambda scope, receive, _send: app(scope, receive, self))
 
     async def __call__(self, message: Any) -> None:
         await self.send(message)

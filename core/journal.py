@@ -136,9 +136,13 @@ class GroupCommit:
         finally:
             self._hurried.discard(unit)
 
+    def submit(self, *lines: Line) -> asyncio.Future[list[Row | None]]:
+        """As `write` without a limit, for those who do not only wait for it."""
+        return self._add(lines).done
+
     def write_later(self, *lines: Line) -> None:
         """Write as soon as it can be done; nobody waits for it."""
-        self._add(lines).done.add_done_callback(_note_failure)
+        self.submit(*lines).add_done_callback(_note_failure)
 
     def _add(self, lines: Sequence[Line]) -> _Unit:
         loop = asyncio.get_running_loop()

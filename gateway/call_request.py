@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -10,6 +9,7 @@ from uuid import UUID
 from accounts.tokens import Bearer
 from approvals.grants import StandingGrant
 from calls.content.answers import Answer
+from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.record.idempotency import ClaimedKey, given, guarding
 from calls.record.new_call import digest
 from calls.record.states import State
@@ -43,22 +43,13 @@ class CallRequest:
     hold_for: str = ""
     # A person's yes in advance, which lets it run where rules ask.
     grant: StandingGrant | None = None
-    # What its client can be asked for the server, in words of core.abilities.
-    abilities: tuple[str, ...] = ()
-    # Whoever asks can follow a task, so that the server may make one of it.
-    takes_tasks: bool = False
+    options: CallOptions = NO_OPTIONS
     # It is to be a task of 2025-11-25, which its agent may list.
     as_task: bool = False
     # Answers before any question, as the client sent them: for a server that keeps no state.
     responses: bytes = b""
     # Its client can be given something else than the result: questions, or a task.
     may_reply_early: bool = False
-    # As which least important line of its server's log it wants to hear; "": not at all.
-    log_level: str = ""
-    # Where it may hear that a page is done with: the key of its session; "": nowhere.
-    session: str = ""
-    # The trace that it belongs to, in the members of W3C Trace Context.
-    trace: Mapping[str, str] = field(default_factory=dict)
     # The agent's own, by which it may ask again and again for this one call.
     key: str = ""
     # Meant, although it is the same as a call before: the id of that, once it is known.

@@ -15,10 +15,10 @@ from calls.models import Call
 from calls.pauses import why_paused
 from calls.queue.recheck import find_sending_obstacle, may_start
 from calls.queue.scheduling import is_room_for, whose_turn
+from calls.record.call_options import options_of
 from calls.record.states import Executed, State
 from calls.record.transitions import Move, move_now
 from calls.running.execution import ExecutionRequest
-from calls.running.input_relay import wishes_of
 from registry.publishing import published_catalogue
 
 # Others look at the same moment and take the first of them.
@@ -70,7 +70,6 @@ def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
         return None
     move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
     rollback.note_position()
-    client_options = wishes_of(call.pk)
     return ExecutionRequest(
         call_id=call.pk,
         fence=call.fence + 1,
@@ -78,10 +77,6 @@ def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
         arguments=call.to_send,
         background=True,
         doubtful=call.executed == Executed.UNKNOWN,
-        abilities=client_options.abilities if tool.relays else (),
-        takes_tasks=client_options.takes_tasks,
-        log_level=client_options.log_level,
+        options=options_of(call.pk),
         revision=call.revision,
-        session=client_options.session,
-        trace=client_options.trace,
     )

@@ -16,9 +16,9 @@ from audit.services import SYSTEM, record
 from calls.freezes import FROZEN
 from calls.models import Call
 from calls.queue.recheck import find_sending_obstacle, may_start
+from calls.record.call_options import options_of
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
-from calls.running.input_relay import wishes_of
 from registry.publishing import published_catalogue
 
 # As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
@@ -60,7 +60,6 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         fence, since_s = cursor.fetchone()
     if is_paused:
         rollback.note_position()
-    client_options = wishes_of(call.pk)
     record(
         "call.taken_over",
         actor=SYSTEM,
@@ -78,12 +77,8 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         upstream_task=call.upstream_task,
         # Each round has the whole time, as for who never stopped.
         since_s=0.0 if is_paused else since_s,
-        abilities=client_options.abilities if tool.relays else (),
-        log_level=client_options.log_level,
-        takes_tasks=client_options.takes_tasks,
+        options=options_of(call.pk),
         revision=call.revision,
-        session=client_options.session,
-        trace=client_options.trace,
         is_cancelled=call.cancel_asked_at is not None,
     )
 

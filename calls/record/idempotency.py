@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from calls.record.states import LIVE
@@ -90,6 +90,22 @@ REPEATED = """
       AND p.executed <> 'no'
     ORDER BY p.id DESC LIMIT 1
 """
+
+
+class SameCall(NamedTuple):
+    """A row of FIRST or ALIKE: what was asked for before."""
+
+    id: UUID
+    state: str
+    tool_name: str
+    arguments_digest: str
+
+
+class KeyClaim(NamedTuple):
+    """What CLAIM_KEY answers with."""
+
+    id: str
+    is_taken: bool
 
 
 @dataclass(frozen=True, slots=True)

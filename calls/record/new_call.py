@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -88,6 +88,15 @@ class NewCall:
                 return {"lease_s": settings.LEASE_S}
             case _:
                 return {}
+
+
+class OpenedCall(NamedTuple):
+    """What OPEN answers with. Not open: a call was in its way, or its grant is used up."""
+
+    id: str
+    is_open: bool
+    # Of the configuration, in the same transaction.
+    generation: int
 
 
 class NewCallTemplate:

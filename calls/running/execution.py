@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -23,6 +23,7 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.content.answers import Answer, build_answer
+from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.record.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.record.states import Executed, State
 from calls.record.transitions import LET_GO, NOTE_TASK, RESEND, Outcome, ending
@@ -30,9 +31,7 @@ from calls.running import completed_pages
 from calls.running.input_relay import TELL, InputRelay
 from calls.running.list_changes import ListChangeRelay
 from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
-from calls.running.log_book import LogBook
 from calls.running.outcome_writer import OutcomeWriter, PendingOutcome
-from calls.running.progress import ProgressThrottle
 from core import abilities
 from core.errors import CountersignError, RecordUnavailable
 from core.journal import GroupCommit
@@ -44,7 +43,6 @@ from registry.upstream import (
     CallReply,
     Limits,
     NotSent,
-    OnTask,
     PausedCall,
     ProgressReport,
     Target,
@@ -77,20 +75,11 @@ class ExecutionRequest:
     # What its server made of it when it was sent, and how long ago: nothing is sent again.
     upstream_task: str = ""
     since_s: float = 0.0
-    # What its agent's client can be asked, in words of core.abilities.
-    abilities: tuple[str, ...] = ()
-    # Whoever asked for it can follow a task: only then its server may make one of it.
-    takes_tasks: bool = False
+    options: CallOptions = NO_OPTIONS
     # What it already answered, as JSON: for a server that keeps nothing between requests.
     responses: bytes = b""
     # What its agent speaks; "": not MCP.
     revision: str = ""
-    # As which least important line its agent wants to hear of its server's log; "": not at all.
-    log_level: str = ""
-    # Where its agent may hear that a page is done with: by its key; "": nowhere.
-    session: str = ""
-    # The trace that it belongs to, for its server to go on with.
-    trace: Mapping[str, str] = field(default_factory=dict)
     # Somebody asked for its end while nobody was there to hear it.
     is_cancelled: bool = False
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
@@ -113,7 +102,8 @@ class InFlightCall:
     asked: bool = False
     # How it ended, while that is not written down yet.
     end: PendingOutcome | None = None
-    on_unwritten: Callable[[], None] | None = None
+    # Nobody is told anything before the record has it.
+    is_patient: bool = True
 
     def let_go(self) -> None:
         """Stop; but what its server runs as a task is somebody else's now, and goes on."""
@@ -122,6 +112,13 @@ class InFlightCall:
             self.task.cancel()
         else:
             self.cancel.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A call that has ended, which the record has not taken yet. `finish` waits until it has."""
+
+    finish: Coroutine[Any, Any, None]
 
 
 def owner_name() -> str:
@@ -187,20 +184,40 @@ class Engine:
 
     async def execute(
         self, execution_request: ExecutionRequest, call_listener: CallListener = NO_LISTENER
-    ) -> Answer | None:
-        """None: the call goes back to the queue, and a worker will try again."""
+    ) -> Answer | Unwritten | None:
+        """None: the call goes back to the queue, and a worker will try again. Only a short call,
+        whose agent waits, is given back unwritten; `finish` is then the caller's to keep."""
         flight = InFlightCall(execution_request.fence, asyncio.current_task())
-        flight.on_unwritten = call_listener.on_unwritten
+        flight.is_patient = execution_request.background
         if execution_request.is_cancelled:
             flight.cancel.set()
         self.flights[execution_request.call_id] = flight
+        rest = None
         try:
             outcome = await self._send(execution_request, flight, call_listener)
-            return await self._write_down(execution_request, flight, outcome)
+            rest = await self._write(execution_request, flight, outcome)
         finally:
-            del self.flights[execution_request.call_id]
-            if self._leaving and not self.flights:
-                self._empty.set()
+            if rest is None:
+                self._land(execution_request)
+        if rest is not None:
+            return Unwritten(self._finish(execution_request, flight, rest))
+        self._tell(execution_request, flight)
+        return _answer(execution_request, outcome)
+
+    async def _finish(
+        self, execution_request: ExecutionRequest, flight: InFlightCall, rest: Awaitable[None]
+    ) -> None:
+        flight.task = asyncio.current_task()
+        try:
+            await rest
+            self._tell(execution_request, flight)
+        finally:
+            self._land(execution_request)
+
+    def _land(self, execution_request: ExecutionRequest) -> None:
+        del self.flights[execution_request.call_id]
+        if self._leaving and not self.flights:
+            self._empty.set()
 
     async def watch(
         self, connection: ServerConnection, uris: Sequence[str], on_update: Callable[[str], None]
@@ -214,24 +231,16 @@ class Engine:
     async def _send(
         self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
     ) -> Outcome:
-        heard = self._heard(execution_request, call_listener)
+        events = self._events(execution_request, call_listener)
         inputs = self._inputs(execution_request, flight, call_listener)
+        target = self._target(execution_request.tool.connection)
+        call = self._upstream_call(execution_request, flight, call_listener, events, inputs)
         try:
             self._refuse_to_send(execution_request, flight)
-            going_on = (
-                orjson.loads(execution_request.upstream_task)
-                if execution_request.upstream_task
-                else None
-            )
-            if going_on and "asked" not in going_on:
-                reply = await self._follow(
-                    execution_request, flight, heard.progress_throttle, inputs, TaskRef(**going_on)
-                )
+            if not execution_request.upstream_task:
+                reply = await self.upstreams.call_tool(target, call)
             else:
-                pause = PausedCall(**going_on) if going_on else None
-                reply = await self._ask(
-                    execution_request, flight, call_listener, heard, inputs, pause
-                )
+                reply = await self._go_on(execution_request.upstream_task, flight, target, call)
         except UpstreamError as error:
             return _outcome(error, execution_request, flight)
         except asyncio.CancelledError:
@@ -244,20 +253,28 @@ class Engine:
             log.exception("call %s: the upstream client failed", execution_request.call_id)
             return Outcome(State.UNKNOWN, "The gateway failed while sending.", Executed.UNKNOWN)
         finally:
-            heard.close()
-            flight.asked = inputs.asked
+            events.close()
+            flight.asked = inputs is not None and inputs.asked
         return of_reply(reply)
 
-    def _heard(
+    async def _go_on(
+        self, upstream_task: str, flight: InFlightCall, target: Target, call: UpstreamCall
+    ) -> CallReply:
+        """With what was sent before: a task of its server, or a question that it asked."""
+        going_on = orjson.loads(upstream_task)
+        if "asked" in going_on:
+            return await self.upstreams.call_tool(target, call, PausedCall(**going_on))
+        flight.is_task = True
+        return await self.upstreams.follow_task(target, TaskRef(**going_on), call)
+
+    def _events(
         self, execution_request: ExecutionRequest, call_listener: CallListener
     ) -> CallEvents:
         about = (execution_request.call_id, execution_request.fence, self.journal, self.notifier)
         # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
         # cost its server time.
-        wanted = execution_request.background or bool(execution_request.log_level)
-        return CallEvents(
-            ProgressThrottle(*about), LogBook(*about) if wanted else None, call_listener
-        )
+        wanted = execution_request.background or bool(execution_request.options.log_level)
+        return CallEvents(about, call_listener, wants_log=wanted)
 
     def _refuse_to_send(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:
         """Raises NotSent where it came too late."""
@@ -271,77 +288,55 @@ class Engine:
         if time.monotonic() - execution_request.claimed_at > settings.LEASE_S:
             raise NotSent("Whoever was to send it was stopped for too long.")
 
-    async def _ask(
+    def _upstream_call(
         self,
         execution_request: ExecutionRequest,
         flight: InFlightCall,
         call_listener: CallListener,
-        heard: CallEvents,
-        inputs: InputRelay,
-        pause: PausedCall | None,
-    ) -> CallReply:
-        def progressed(said: ProgressReport) -> None:
-            heard.progress(said.progress, said.total, said.message)
-
-        on_task = self._on_task(execution_request, flight, call_listener)
-        call = UpstreamCall(
+        events: CallEvents,
+        inputs: InputRelay | None,
+    ) -> UpstreamCall:
+        tool, options = execution_request.tool, execution_request.options
+        # Only a tool's call can become a task.
+        may_be_task = tool.method == CALL
+        session = options.session
+        return UpstreamCall(
             name=_named(execution_request),
-            method=execution_request.tool.method,
+            method=tool.method,
             arguments=execution_request.arguments,
             limits=_limits(execution_request),
-            on_progress=progressed,
-            on_log=heard.line if heard.wants_log else None,
-            log_level=execution_request.log_level,
+            on_progress=partial(_pass_on, events),
+            on_log=events.line if events.wants_log else None,
+            log_level=options.log_level,
             cancel=flight.cancel,
             param_headers=_param_headers(execution_request),
-            idempotency_key=str(execution_request.call_id)
-            if execution_request.tool.safe_to_repeat
-            else "",
-            takes_tasks=execution_request.takes_tasks and on_task is not None,
-            on_task=on_task,
-            on_status=heard.progress_throttle.say,
+            idempotency_key=str(execution_request.call_id) if tool.safe_to_repeat else "",
+            takes_tasks=options.takes_tasks and may_be_task,
+            on_task=partial(self._note_task, execution_request, flight, call_listener)
+            if may_be_task
+            else None,
+            on_status=events.say,
             asking=inputs,
             abilities=_relayed(execution_request),
             more=responses(execution_request.responses) if execution_request.responses else b"",
-            as_task=_runs_as_task(execution_request.tool),
+            as_task=tool.shape.runs_as_task,
             asks_pages=execution_request.revision == MODERN,
-            trace=execution_request.trace,
-            on_page=partial(completed_pages.done, self.journal, execution_request.session)
-            if execution_request.session
-            else None,
+            trace=options.trace,
+            on_page=partial(completed_pages.done, self.journal, session) if session else None,
             on_resend=partial(self._note_resend, execution_request),
         )
-        target = self._target(execution_request.tool.connection)
-        return await self.upstreams.call_tool(target, call, pause)
-
-    async def _follow(
-        self,
-        execution_request: ExecutionRequest,
-        flight: InFlightCall,
-        progress_throttle: ProgressThrottle,
-        inputs: InputRelay,
-        ref: TaskRef,
-    ) -> CallReply:
-        flight.is_task = True
-        call = UpstreamCall(
-            name=_named(execution_request),
-            arguments=execution_request.arguments,
-            limits=_limits(execution_request),
-            cancel=flight.cancel,
-            on_status=progress_throttle.say,
-            asking=inputs,
-            abilities=_relayed(execution_request),
-        )
-        target = self._target(execution_request.tool.connection)
-        return await self.upstreams.follow_task(target, ref, call)
 
     def _inputs(
         self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
-    ) -> InputRelay:
+    ) -> InputRelay | None:
+        """None where its agent can be asked nothing."""
+        words = _relayed(execution_request)
+        if not words:
+            return None
         return InputRelay(
             execution_request.call_id,
             execution_request.fence,
-            _relayed(execution_request),
+            words,
             self.journal,
             self.notifier,
             nudge=flight.nudge,
@@ -350,14 +345,6 @@ class Engine:
             else None,
             on_pause=partial(setattr, flight, "is_task"),
         )
-
-    def _on_task(
-        self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
-    ) -> OnTask | None:
-        """Only a tool's call can become a task."""
-        if execution_request.tool.method != CALL:
-            return None
-        return partial(self._note_task, execution_request, flight, call_listener)
 
     async def _note_task(
         self,
@@ -396,28 +383,20 @@ class Engine:
         """The process is stopping in mid-call: what became of it, nobody here will know."""
         sentence = "The gateway stopped while the call was running."
         outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
-        await asyncio.shield(self._write_down(execution_request, flight, outcome))
+        flight.is_patient = True
+        await asyncio.shield(self._write(execution_request, flight, outcome))
+        self._tell(execution_request, flight)
 
-    async def _write_down(
+    def _write(
         self, execution_request: ExecutionRequest, flight: InFlightCall, outcome: Outcome
-    ) -> Answer | None:
+    ) -> Coroutine[Any, Any, Awaitable[None] | None]:
         line = ending(execution_request.call_id, execution_request.fence, outcome, SYSTEM)
-        await self.outcome_writer.write(flight, line)
+        return self.outcome_writer.write(flight, line)
+
+    def _tell(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:
+        """Whoever waits elsewhere, and the pages."""
         if flight.asked or flight.is_task:
             self.journal.write_later((TELL, {"id": execution_request.call_id}))
-        self._ring(execution_request)
-        if outcome.state == State.QUEUED:
-            return None
-        return build_answer(
-            execution_request.call_id,
-            outcome.state,
-            outcome.sentence,
-            outcome.executed,
-            outcome.kind,
-            outcome.result,
-        )
-
-    def _ring(self, execution_request: ExecutionRequest) -> None:
         self.notifier.notify("calls")
         if execution_request.background:
             self.notifier.notify(f"call.{execution_request.call_id}", quiet_s=0)
@@ -456,6 +435,23 @@ def _outcome(
     return again(outcome, attempt=execution_request.fence)
 
 
+def _answer(execution_request: ExecutionRequest, outcome: Outcome) -> Answer | None:
+    if outcome.state == State.QUEUED:
+        return None
+    return build_answer(
+        execution_request.call_id,
+        outcome.state,
+        outcome.sentence,
+        outcome.executed,
+        outcome.kind,
+        outcome.result,
+    )
+
+
+def _pass_on(events: CallEvents, report: ProgressReport) -> None:
+    events.progress(report.progress, report.total, report.message)
+
+
 def _limits(execution_request: ExecutionRequest) -> Limits:
     left_s = max(execution_request.tool.timeout_s - execution_request.since_s, LET_GO_S)
     return _limited(left_s, settings.RESULT_MAX_BYTES)
@@ -478,15 +474,10 @@ def _named(execution_request: ExecutionRequest) -> str:
 
 
 def _relayed(execution_request: ExecutionRequest) -> tuple[str, ...]:
-    return abilities.relayed(execution_request.abilities, execution_request.tool.relays)
-
-
-def _runs_as_task(tool: PublishedTool) -> bool:
-    """Source: MCP 2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation"."""
-    execution = tool.content.get("execution")
-    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+    words = execution_request.options.abilities
+    return abilities.relayed(words, execution_request.tool.relays) if words else ()
 
 
 def _param_headers(execution_request: ExecutionRequest) -> Mapping[str, str] | None:
-    repeated = execution_request.tool.repeated
-    return param_headers(repeated, orjson.loads(execution_request.arguments)) if repeated else None
+    declared = execution_request.tool.shape.param_headers
+    return param_headers(declared, orjson.loads(execution_request.arguments)) if declared else None

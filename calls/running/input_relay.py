@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
-from audit.models import ClockTime, Entry
+from audit.models import ClockTime
 from audit.services import Actor, first_entry, record
 from calls.models import Call, Input
 from calls.record.states import State
@@ -321,31 +321,3 @@ def _problem(method: str, given: InputAnswer) -> str:
         return "" if len(orjson.dumps(value)) <= SIZE_MAX_SAMPLING else "it is too long."
     except orjson.JSONEncodeError:
         return "it is not JSON that everybody reads alike."
-
-
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
-    """What the call's client declared when it asked: kept in the entry alone, since it matters to
-    few calls."""
-
-    abilities: tuple[str, ...] = ()
-    # As which least important line it wants to hear of its server's log; "": not at all.
-    log_level: str = ""
-    # It can follow a task.
-    takes_tasks: bool = False
-    # Where it may hear that a page is done with: the key of its session.
-    session: str = ""
-    # The trace that it belongs to.
-    trace: Mapping[str, str] = field(default_factory=dict)
-
-
-def wishes_of(call_id: UUID) -> ClientOptions:
-    first = Entry.objects.filter(call_id=call_id, seq=1).values_list("details", flat=True).first()
-    said = first or {}
-    return ClientOptions(
-        abilities=tuple(said.get("answers", ())),
-        log_level=said.get("log_level", ""),
-        takes_tasks=bool(said.get("tasks")),
-        session=said.get("session", ""),
-        trace=said.get("trace", {}),
-    )

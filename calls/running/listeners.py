@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
+from uuid import UUID
 
 from calls.running.log_book import LogBook
 from calls.running.progress import OnStep, ProgressThrottle
+from core.journal import GroupCommit
+from core.live import Notifier
 
 EarlyReply = Literal["asked", "task", "unwritten"]
 
@@ -20,42 +23,47 @@ class CallListener:
     on_log: Callable[[dict[str, Any]], None] | None = None
     # It asked its agent something, or goes on as a task: nothing to wait for.
     on_early_reply: Callable[[EarlyReply], None] | None = None
-    # It has ended, and the record does not take it.
-    on_unwritten: Callable[[], None] | None = None
 
 
 NO_LISTENER = CallListener()
+# Which attempt of which call, and where what is heard of it goes.
+About = tuple[UUID, int, GroupCommit, Notifier]
 
 
 class CallEvents:
-    """Writes what is heard of one call, and passes it on."""
+    """Writes what is heard of one call, and passes it on. Of most calls nothing is heard."""
 
-    def __init__(
-        self,
-        progress_throttle: ProgressThrottle,
-        log_book: LogBook | None,
-        call_listener: CallListener,
-    ) -> None:
-        self.progress_throttle = progress_throttle
-        self._log_book = log_book
-        self._ear = call_listener
+    __slots__ = ("_about", "_listener", "_log_book", "_throttle", "wants_log")
 
-    @property
-    def wants_log(self) -> bool:
-        return self._log_book is not None
+    def __init__(self, about: About, call_listener: CallListener, *, wants_log: bool) -> None:
+        self._about = about
+        self._listener = call_listener
+        self._throttle: ProgressThrottle | None = None
+        self._log_book: LogBook | None = None
+        self.wants_log = wants_log
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        step = self.progress_throttle.step(progress, total, message)
-        if step is not None and self._ear.on_step is not None:
-            self._ear.on_step(step)
+        step = self._throttle_of_call().step(progress, total, message)
+        if step is not None and self._listener.on_step is not None:
+            self._listener.on_step(step)
+
+    def say(self, message: str) -> None:
+        """What it does, in words."""
+        self._throttle_of_call().say(message)
 
     def line(self, line: dict[str, Any]) -> None:
-        if self._log_book is not None:
-            self._log_book.hear(line)
-        if self._ear.on_log is not None:
-            self._ear.on_log(line)
+        if self._log_book is None:
+            self._log_book = LogBook(*self._about)
+        self._log_book.hear(line)
+        if self._listener.on_log is not None:
+            self._listener.on_log(line)
 
     def close(self) -> None:
-        self.progress_throttle.close()
-        if self._log_book is not None:
-            self._log_book.close()
+        for part in (self._throttle, self._log_book):
+            if part is not None:
+                part.close()
+
+    def _throttle_of_call(self) -> ProgressThrottle:
+        if self._throttle is None:
+            self._throttle = ProgressThrottle(*self._about)
+        return self._throttle

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -23,7 +23,8 @@ from calls.record import resource_links
 from calls.record.transitions import MOVE
 from calls.running.late_replies import LATE, is_evidence
 from core.errors import RecordUnavailable
-from core.journal import GroupCommit
+from core.journal import GroupCommit, Line
+from core.pipeline import Row
 from core.spool import AbandonedSpool, Spool
 
 log = logging.getLogger(__name__)
@@ -45,15 +46,28 @@ class PendingOutcome:
     since: float = field(default_factory=time.monotonic)
     kept: bool = False
     recorded: bool = False
+    # Resolves when who waits for it is to wait no longer; None: there is no such moment.
+    released: asyncio.Future[None] | None = None
 
     @property
     def name(self) -> str:
         return f"{self.line['id']}.{self.line['fence']}"
 
+    def until_released(self, work: asyncio.Future[Any]) -> Awaitable[Any]:
+        """Over with `work`, or before, once this is released."""
+        if self.released is None:
+            return work
+        work.add_done_callback(self.release)
+        return self.released
+
+    def release(self, _: object = None) -> None:
+        if self.released is not None and not self.released.done():
+            self.released.set_result(None)
+
 
 class OutcomeHolder(Protocol):
     end: PendingOutcome | None
-    on_unwritten: Callable[[], None] | None
+    is_patient: bool
 
 
 class OutcomeWriter:
@@ -80,24 +94,40 @@ class OutcomeWriter:
                 await self._task
         await asyncio.to_thread(self._spool.close)
 
-    async def write(self, flight: OutcomeHolder, line: dict[str, Any]) -> None:
-        """Returns once the end of the call, or what came too late for it, is durable."""
+    async def write(
+        self, flight: OutcomeHolder, line: dict[str, Any]
+    ) -> asyncio.Future[None] | None:
+        """None once the end of the call, or what came too late for it, is durable. Who is not
+        patient waits for UNWRITTEN_S, and is given what is still to come."""
         end = flight.end = PendingOutcome(line)
+        if not flight.is_patient:
+            end.released = asyncio.get_running_loop().create_future()
         if self._journal.is_away:
             await self._keep(end)
-        await self._record(end, within=None)
+        rows = self._journal.submit(*_lines_of(end))
+        await end.until_released(rows)
+        if rows.done() and rows.result()[-1] is not None and not end.kept:
+            end.recorded = True
+            return None
+        rest = asyncio.ensure_future(self._finish(end, rows))
+        await end.until_released(rest)
+        return None if rest.done() and rest.result() is None else rest
+
+    async def _finish(self, end: PendingOutcome, rows: Awaitable[list[Row | None]]) -> None:
+        await self._note_if_late(end, (await rows)[-1], within=None)
         end.recorded = True
         if end.kept:
             await asyncio.to_thread(self._spool.drop, end.name)
 
-    async def _record(self, end: PendingOutcome, *, within: float | None) -> None:
-        lines = [*resource_links.lines_of(end.line), *lines_of(MOVE, end.line)]
-        *_kept, row = await self._journal.write(*lines, within=within)
-        if row is None:
-            log.warning("call %s: ended elsewhere, our outcome came too late", end.line["id"])
-            if is_evidence(end.line):
-                late = {**end.line, "received_at": end.known_at}
-                await self._journal.write((LATE, late), within=within)
+    async def _note_if_late(
+        self, end: PendingOutcome, moved: Row | None, *, within: float | None
+    ) -> None:
+        if moved is not None:
+            return
+        log.warning("call %s: ended elsewhere, our outcome came too late", end.line["id"])
+        if is_evidence(end.line):
+            late = {**end.line, "received_at": end.known_at}
+            await self._journal.write((LATE, late), within=within)
 
     async def _keep(self, end: PendingOutcome) -> None:
         async with self._keeping:
@@ -137,8 +167,8 @@ class OutcomeWriter:
                 continue
             if not flight.end.kept:
                 await self._keep(flight.end)
-            if flight.on_unwritten and flight.end.since < time.monotonic() - UNWRITTEN_S:
-                flight.on_unwritten()
+            if flight.end.since < time.monotonic() - UNWRITTEN_S:
+                flight.end.release()
 
     async def _take_over(self) -> None:
         for left in self._spool.left_behind():
@@ -150,7 +180,9 @@ class OutcomeWriter:
     async def _taken_over(self, left: AbandonedSpool, name: str, value: bytes) -> bool:
         known_at, line = orjson.loads(value)
         try:
-            await self._record(PendingOutcome(line, known_at), within=5.0)
+            end = PendingOutcome(line, known_at)
+            rows = await self._journal.write(*_lines_of(end), within=5.0)
+            await self._note_if_late(end, rows[-1], within=5.0)
         except RecordUnavailable:
             return False
         except Exception as error:
@@ -159,3 +191,8 @@ class OutcomeWriter:
             log.warning("call %s: its reply was written down from the spool", line["id"])
             left.drop(name)
         return True
+
+
+def _lines_of(end: PendingOutcome) -> list[Line]:
+    """The move comes last."""
+    return [*resource_links.lines_of(end.line), *lines_of(MOVE, end.line)]

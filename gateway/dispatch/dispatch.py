@@ -91,27 +91,21 @@ async def answer(context: RequestContext, body: bytes, receive: Any, send: Any) 
             return
         message = messages.message(value, body.decode())
     try:
-        await _answer_one(context, message, receive, send)
+        is_new = is_modern(message, context.headers)
+        if not message.is_request:
+            await _hear(context, message, is_new)
+            await accepted(send)
+        elif message.method == "initialize" and not is_new:
+            body, session = handshake.begin(message, context.bearer.agent_id)
+            await respond(send, 200, body, ((legacy.SESSION, session),))
+        else:
+            client = _client_of(context, message, is_new)
+            reply = ReplyStream(receive, send)
+            status, body = await _answered(context, client, message, reply)
+            await reply.finish(status, body, RETRY.get(status, ()))
     except RpcError as refusal:
         refusal.id = message.id or refusal.id
         raise
-
-
-async def _answer_one(
-    context: RequestContext, message: RpcMessage, receive: Any, send: Any
-) -> None:
-    is_new = is_modern(message, context.headers)
-    if not message.is_request:
-        await _hear(context, message, is_new)
-        await accepted(send)
-    elif message.method == "initialize" and not is_new:
-        body, session = handshake.begin(message, context.bearer.agent_id)
-        await respond(send, 200, body, ((legacy.SESSION, session),))
-    else:
-        client = _client_of(context, message, is_new)
-        reply = ReplyStream(receive, send)
-        status, body = await _answered(context, client, message, reply)
-        await reply.finish(status, body, RETRY.get(status, ()))
 
 
 async def _hear(context: RequestContext, message: RpcMessage, is_new: bool) -> None:

@@ -48,36 +48,37 @@ class Endpoint:
         self._turnstile = InFlightCounter()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            with self._turnstile:
-                await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        if scope["type"] != "http":
+            await self._no_request(scope, receive, send)
+            return
+        with self._turnstile:
+            try:
+                if scope["path"] == "/healthz":
+                    await self._health(send)
+                    return
+                context = await self._admit(scope)
+                if scope["method"] == "GET":
+                    await streams.get(context, receive, send)
+                    return
+                content = scope.get(BODY)
+                if content is None:
+                    content = await body.read(receive, limit=request_checks.MAX_BODY)
+                await dispatch.answer(context, content, receive, send)
+            except RpcError as refusal:
+                await self._refuse(scope, receive, send, refusal)
+            except RecordUnavailable as error:
+                await self._refuse(scope, receive, send, unavailable(error))
+            except outage.AWAY:
+                await self._refuse(scope, receive, send, unavailable(RecordUnavailable(NO_RECORD)))
+            except Disconnected:
+                return
+
+    async def _no_request(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
             # A WebSocket: refused before it is accepted.
             await send({"type": "websocket.close", "code": 1000})
-
-    async def _http(self, scope: Any, receive: Any, send: Any) -> None:
-        try:
-            if scope["path"] == "/healthz":
-                await self._health(send)
-                return
-            context = await self._admit(scope)
-            if scope["method"] == "GET":
-                await streams.get(context, receive, send)
-                return
-            content = scope.get(BODY)
-            if content is None:
-                content = await body.read(receive, limit=request_checks.MAX_BODY)
-            await dispatch.answer(context, content, receive, send)
-        except RpcError as refusal:
-            await self._refuse(scope, receive, send, refusal)
-        except RecordUnavailable as error:
-            await self._refuse(scope, receive, send, unavailable(error))
-        except outage.AWAY:
-            await self._refuse(scope, receive, send, unavailable(RecordUnavailable(NO_RECORD)))
-        except Disconnected:
-            return
 
     async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: RpcError) -> None:
         # Whoever expects to be told before sending a body has not sent it.

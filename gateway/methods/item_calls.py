@@ -9,9 +9,10 @@ import orjson
 from django.utils.translation import gettext as _
 
 from calls.models import Call
+from calls.record.call_options import NO_OPTIONS
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
-from gateway.methods import pending, stream_resumption, tools
+from gateway.methods import pending, tools
 from gateway.protocol import handles
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
@@ -34,7 +35,9 @@ async def call_item(
     if rpc.client.modern and "requestState" in rpc.message.params:
         return await pending.retried(rpc, digest=digest)
     # By the protocol the others change nothing, and may be asked for again and again.
-    key, again = ("", False) if method in METHODS else tools.options_of(rpc)
+    key, again = ("", False) if method in METHODS else tools.idempotency_of(rpc)
+    # Whoever completes an argument as it is typed is asked nothing.
+    options = NO_OPTIONS if method == COMPLETE else await tools.options_of(rpc, tool)
     call_request = CallRequest(
         bearer=rpc.context.bearer,
         toolset=rpc.context.toolset,
@@ -51,11 +54,11 @@ async def call_item(
         wrong=wrong,
         # Nobody decides on each letter that is typed.
         at_once=method == COMPLETE,
-        # Whoever completes an argument as it is typed is asked nothing.
-        **({} if method == COMPLETE else await tools.client_options(rpc, tool)),
+        responses=b"" if method == COMPLETE else tools.responses_of(rpc),
+        options=options,
+        may_reply_early=bool(options.abilities) or rpc.takes_tasks,
     )
-    stream_resumption.follow(rpc, call_request.call_id)
-    rpc.reply.watch_disconnect(None if key else tools.on_disconnect(rpc, call_request))
+    tools.watch(rpc, call_request)
     listener = tools.listener_of(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.runtime, call_request, call_listener=listener)

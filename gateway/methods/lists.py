@@ -151,7 +151,7 @@ def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> byte
     content = {key: value for key, value in told.items() if key != "execution"}
     if revision == LAST_LEGACY:
         content["execution"] = _AS_TASK
-    if revision == MODERN and not tool.repeated:
+    if revision == MODERN and not tool.shape.param_headers:
         # What stands there all the same is wrong, and clients would have to drop the tool for it.
         content["inputSchema"] = compiled.without_keyword(content["inputSchema"], ANNOTATION)
     if revision != MODERN and not _is_object(content.get("outputSchema")):

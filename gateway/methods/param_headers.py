@@ -16,9 +16,8 @@ from registry.publishing.published_catalogue import PublishedTool
 
 def check(context: RequestContext, tool: PublishedTool, arguments: Any) -> None:
     """Raises the refusal of the first header that is missing, too much, or says something else."""
-    if tool.repeated:
-        for path, name in context.toolset.repeated(tool).items():
-            _compare(context.headers, f"{PREFIX}{name}", value_at(arguments, path))
+    for path, name in context.toolset.param_headers(tool).items():
+        _compare(context.headers, f"{PREFIX}{name}", value_at(arguments, path))
 
 
 def _compare(headers: Headers, name: str, value: Any) -> None:

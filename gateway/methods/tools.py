@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.utils.translation import gettext as _
 
 from calls.models import Call
+from calls.record.call_options import CallOptions
 from calls.running.listeners import CallListener
 from core import abilities
 from core.logs import CallContext
@@ -21,10 +25,10 @@ from gateway.methods import (
     stream_resumption,
     tasks_legacy,
 )
+from gateway.methods.own_definitions import PREFIX
 from gateway.protocol import handles, messages, sessions, tracing
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import invalid_params
-from gateway.protocol.reply_stream import OnGone
 from gateway.submit import idempotency, wait
 from gateway.submit.submit import submit
 from registry.publishing.published_catalogue import CALL, PublishedTool
@@ -36,7 +40,7 @@ async def call(rpc: RpcRequest) -> bytes:
         raise invalid_params("params.name must be a string.")
     if rpc.as_task:
         tasks_legacy.check(rpc)
-    if own := own_tools.handler(rpc, name):
+    if name.startswith(PREFIX) and (own := own_tools.handler(rpc, name)):
         if rpc.as_task:
             raise tasks_legacy.never(name)
         return await own(rpc)
@@ -45,13 +49,39 @@ async def call(rpc: RpcRequest) -> bytes:
     if tool is None:
         await rpc.look_again()
         tool = _tool(rpc, name)
-    if rpc.client.modern and tool is not None:
-        param_headers.check(rpc.context, tool, _parsed(rpc))
+    parsed = rpc.message.params.get("arguments")
+    parsed = {} if parsed is None else parsed
+    if rpc.client.modern and tool is not None and tool.shape.param_headers:
+        param_headers.check(rpc.context, tool, parsed)
     arguments = messages.raw_arguments(rpc.message)
     if rpc.client.modern and "requestState" in rpc.message.params:
         return await pending.retried(rpc, digest=_digest(rpc, name, arguments))
 
-    submitted = await _submit(rpc, tool, name, arguments)
+    key, again = idempotency_of(rpc)
+    options = await options_of(rpc, tool)
+    call_request = CallRequest(
+        bearer=rpc.context.bearer,
+        toolset=rpc.context.toolset,
+        tool=tool,
+        tool_name=name,
+        arguments=arguments,
+        parsed=parsed,
+        origin=Call.Origin.MCP,
+        revision=rpc.client.revision,
+        client=rpc.client.name,
+        request_key=key_of(rpc),
+        key=key,
+        again=again,
+        background=rpc.as_task,
+        as_task=rpc.as_task,
+        responses=responses_of(rpc),
+        options=options,
+        may_reply_early=bool(options.abilities) or rpc.takes_tasks,
+    )
+    watch(rpc, call_request)
+    listener = listener_of(rpc, call_request)
+    with CallContext(call_request.call_id):
+        submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)
     if submitted.refusal == "unknown_tool":
         raise invalid_params(f"Unknown tool: {name}", _told(submitted))
     if submitted.refusal == "key":
@@ -77,53 +107,22 @@ async def pending_answer(rpc: RpcRequest, submitted: SubmitResult, *, digest: st
     )
 
 
-async def _submit(
-    rpc: RpcRequest, tool: PublishedTool | None, name: str, arguments: bytes
-) -> SubmitResult:
-    key, again = options_of(rpc)
-    call_request = CallRequest(
-        bearer=rpc.context.bearer,
-        toolset=rpc.context.toolset,
-        tool=tool,
-        tool_name=name,
-        arguments=arguments,
-        parsed=_parsed(rpc),
-        origin=Call.Origin.MCP,
-        revision=rpc.client.revision,
-        client=rpc.client.name,
-        request_key=key_of(rpc),
-        key=key,
-        again=again,
-        background=rpc.as_task,
-        as_task=rpc.as_task,
-        **await client_options(rpc, tool),
-    )
-    stream_resumption.follow(rpc, call_request.call_id)
-    rpc.reply.watch_disconnect(None if key else on_disconnect(rpc, call_request))
-    with CallContext(call_request.call_id):
-        return await submit(rpc.runtime, call_request, call_listener=listener_of(rpc, call_request))
-
-
-async def client_options(rpc: RpcRequest, tool: PublishedTool | None) -> dict[str, Any]:
-    """What its client can be asked, answered before, and wants to hear, as members of an Ask."""
+async def options_of(rpc: RpcRequest, tool: PublishedTool | None) -> CallOptions:
     client = rpc.client
-    words = abilities.relayed(client.abilities, tool.relays) if tool else ()
-    return {
-        "abilities": words,
-        "may_reply_early": bool(words) or rpc.takes_tasks,
-        "takes_tasks": rpc.takes_tasks or rpc.as_task,
-        "responses": _responses(rpc),
-        "log_level": await log_messages.wanted(rpc),
-        "session": sessions.session_key(client.session) if client.hears_of_pages else "",
-        "trace": tracing.of(rpc.message.meta),
-    }
+    return CallOptions(
+        abilities=abilities.relayed(client.abilities, tool.relays) if tool else (),
+        takes_tasks=rpc.takes_tasks or rpc.as_task,
+        log_level=await log_messages.wanted(rpc),
+        session=sessions.session_key(client.session) if client.hears_of_pages else "",
+        trace=tracing.of(rpc.message.meta),
+    )
 
 
 def listener_of(rpc: RpcRequest, call_request: CallRequest) -> CallListener:
-    return CallListener(rpc.on_step, log_messages.relay(rpc, call_request.log_level))
+    return CallListener(rpc.on_step, log_messages.relay(rpc, call_request.options.log_level))
 
 
-def _responses(rpc: RpcRequest) -> bytes:
+def responses_of(rpc: RpcRequest) -> bytes:
     """What comes as answers with no question of ours: the server may know what to make of it."""
     if not rpc.client.modern:
         return b""
@@ -137,13 +136,20 @@ def _tool(rpc: RpcRequest, name: str) -> PublishedTool | None:
     return found if found is not None and found.method == CALL else None
 
 
-def on_disconnect(rpc: RpcRequest, call_request: CallRequest) -> OnGone:
-    """For when its client goes away: only the modern revision says that this cancels it."""
+def watch(rpc: RpcRequest, call_request: CallRequest) -> None:
+    """From here on its client may come back to it, or go away: only the modern revision says that
+    this cancels it, and a key says that it asks again."""
+    call_id = call_request.call_id
+    stream_resumption.follow(rpc, call_id)
+    rpc.reply.watch_disconnect(None if call_request.key else partial(_on_disconnect, rpc, call_id))
+
+
+def _on_disconnect(rpc: RpcRequest, call_id: UUID) -> Awaitable[object]:
     by = rpc.context.actor if rpc.client.modern else None
-    return wait.on_disconnect(rpc.runtime, call_request.call_id, by)
+    return wait.on_disconnect(rpc.context.runtime, call_id, by)()
 
 
-def options_of(rpc: RpcRequest) -> tuple[str, bool]:
+def idempotency_of(rpc: RpcRequest) -> tuple[str, bool]:
     """Its own key for this one call; and whether it is meant although it is the same again."""
     headers, meta = rpc.context.headers, rpc.message.meta
     try:
@@ -152,11 +158,6 @@ def options_of(rpc: RpcRequest) -> tuple[str, bool]:
         )
     except idempotency.InvalidOption as error:
         raise invalid_params(str(error)) from error
-
-
-def _parsed(rpc: RpcRequest) -> Any:
-    parsed = rpc.message.params.get("arguments")
-    return {} if parsed is None else parsed
 
 
 def key_of(rpc: RpcRequest) -> str:

@@ -76,15 +76,16 @@ class NewCallCache:
 
 def _said(call_request: CallRequest) -> tuple[Any, ...]:
     """What a client says of itself, in what stands of it in the first row and its entry."""
-    return call_request.client, call_request.revision, call_request.origin, call_request.takes_tasks
+    takes_tasks = call_request.options.takes_tasks
+    return call_request.client, call_request.revision, call_request.origin, takes_tasks
 
 
 def _is_usual(call_request: CallRequest) -> bool:
     special = (
         call_request.key
         or call_request.again
-        or call_request.abilities
-        or call_request.trace
+        or call_request.options.abilities
+        or call_request.options.trace
         or call_request.grant is not None
     )
     return not special and claimed_key(call_request) is None
@@ -127,7 +128,8 @@ def opening(
         client=storable(call_request.client)[:NAME_MAX],
         request_key=call_request.request_key,
         lease_owner=owner,
-        details=_details(call_request, decision) | _for_workers(call_request, state),
+        details=_details(call_request, decision)
+        | call_request.options.details(for_workers=state in (State.HELD, State.QUEUED)),
         once=key.id if state != State.REFUSED and (key := claimed_key(call_request)) else None,
         guarded=inline and call_request.grant is None and is_guarded(call_request),
         grant_id=call_request.grant.id if call_request.grant else None,
@@ -139,12 +141,6 @@ def opening(
 
 def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, Any]:
     details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
-    if call_request.abilities:
-        details["answers"] = call_request.abilities
-    if call_request.takes_tasks:
-        details["tasks"] = True
-    if call_request.trace:
-        details["trace"] = call_request.trace
     if call_request.grant is not None:
         details |= {"grant": call_request.grant.id, "granted_by": call_request.grant.owner}
     if call_request.key:
@@ -152,14 +148,6 @@ def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, 
     if call_request.again:
         details["again"] = str(call_request.repeats or "")
     return details
-
-
-def _for_workers(call_request: CallRequest, state: State) -> dict[str, Any]:
-    """What whoever runs it later has to know of the client, beside what it can be asked."""
-    if state not in (State.HELD, State.QUEUED):
-        return {}
-    client_options = {"log_level": call_request.log_level, "session": call_request.session}
-    return {name: wish for name, wish in client_options.items() if wish}
 
 
 def _reason(call_request: CallRequest, decision: Decision | None) -> str:

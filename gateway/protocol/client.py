@@ -30,7 +30,7 @@ class Client:
         extensions = self.capabilities.get("extensions")
         return self.modern and isinstance(extensions, dict) and TASKS in extensions
 
-    @property
+    @cached_property
     def asks_for_tasks(self) -> bool:
         """By 2025-11-25, with the requests that it wants to be tasks."""
         return self.revision == LAST_LEGACY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -95,6 +95,17 @@ class RpcRequest:
     brings: bool = False
     # Of the answer, where it comes as one document.
     status: int = 200
+    # Answers to these have no place for a sentence, and no tasks.
+    reads: bool = field(init=False)
+    takes_tasks: bool = field(init=False)
+    # Its client wants a task of 2025-11-25 for it; other revisions know no such wish.
+    as_task: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        method, client = self.message.method, self.client
+        self.reads = method != CALL and (method in METHODS or extensions.is_one(method))
+        self.takes_tasks = client.takes_tasks and not self.reads
+        self.as_task = client.asks_for_tasks and not self.reads and "task" in self.message.params
 
     @property
     def runtime(self) -> Runtime:
@@ -116,21 +127,6 @@ class RpcRequest:
     def logged(self) -> Place:
         """The first line of the log that it was not told."""
         return self.lines.place if self.lines else FIRST
-
-    @property
-    def reads(self) -> bool:
-        """Answers to these have no place for a sentence, and no tasks."""
-        method = self.message.method
-        return method != CALL and (method in METHODS or extensions.is_one(method))
-
-    @property
-    def takes_tasks(self) -> bool:
-        return self.client.takes_tasks and not self.reads
-
-    @property
-    def as_task(self) -> bool:
-        """Its client wants a task of 2025-11-25 for it; other revisions know no such wish."""
-        return self.client.asks_for_tasks and not self.reads and "task" in self.message.params
 
     def answered(self, answer: Answer) -> bytes:
         modern, method = self.client.modern, self.message.method

@@ -8,17 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
-from psycopg_pool import PoolTimeout
 
 from audit.services import Actor, record
 from calls.models import Call, Once
-from calls.record.idempotency import ALIKE, FIRST, GUARD_S, REPEATED
+from calls.record.idempotency import ALIKE, FIRST, GUARD_S, REPEATED, SameCall
 from calls.record.new_call import digest
 from calls.record.states import State
-from core.errors import RecordUnavailable
 from core.ids import first_id
 from gateway.call_request import NO_ARGUMENTS, CallRequest, SubmitResult, claimed_key, is_guarded
 from gateway.process.runtime import Runtime
@@ -26,20 +23,18 @@ from gateway.submit import lookups
 from gateway.submit.idempotency import AGAIN
 from registry.publishing.published_catalogue import CALL
 
-Row = tuple[UUID, str, str, str]
-
 
 async def find_by_key(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
     """What the key of this call, or of all calls like it, stands for already."""
     key = claimed_key(call_request)
-    found = await _one(runtime, FIRST, (key.id,)) if key else None
+    found = await _same(runtime, FIRST, (key.id,)) if key else None
     if key is None or found is None:
         return None
     if not key.guard and not _is_same(call_request, found):
         return SubmitResult(
             call_request.call_id, State.REFUSED, refusal="key", reason=_other(found)
         )
-    return await joined(runtime, call_request, found[0], guard=key.guard)
+    return await joined(runtime, call_request, found.id, guard=key.guard)
 
 
 async def find_undelivered(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
@@ -59,14 +54,14 @@ async def find_decided(runtime: Runtime, call_request: CallRequest) -> SubmitRes
 
 async def find_duplicate(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
     """The same that may have run, of which nobody knows that the agent heard the outcome."""
-    found = await _one(runtime, ALIKE, _asked(call_request))
-    return await joined(runtime, call_request, found[0], guard=True) if found else None
+    found = await _same(runtime, ALIKE, _asked(call_request))
+    return await joined(runtime, call_request, found.id, guard=True) if found else None
 
 
 async def find_repeated(runtime: Runtime, call_request: CallRequest) -> UUID | None:
     """The last one that is the same and may have run, for those who decide on another."""
     since = first_id(datetime.now(UTC) - timedelta(seconds=GUARD_S))
-    found = await _one(runtime, REPEATED, (*_asked(call_request), since))
+    found = await lookups.one(runtime, REPEATED, (*_asked(call_request), since))
     return found[0] if found else None
 
 
@@ -128,17 +123,20 @@ def _note(call_request: CallRequest, call_id: UUID, why: str) -> None:
     ended.update(unheard_at=None)
 
 
-def _is_same(call_request: CallRequest, found: Row) -> bool:
+def _is_same(call_request: CallRequest, found: SameCall) -> bool:
     name = call_request.tool.exposed_name if call_request.tool else call_request.tool_name
-    return (found[2], found[3]) == (name, digest(call_request.arguments or NO_ARGUMENTS))
+    return (found.tool_name, found.arguments_digest) == (
+        name,
+        digest(call_request.arguments or NO_ARGUMENTS),
+    )
 
 
-def _other(found: Row) -> str:
+def _other(found: SameCall) -> str:
     said = _(
         "This idempotency key stands for another call (%(id)s, of %(tool)s): with another tool or "
         "other arguments, give another key."
     )
-    return said % {"id": found[0], "tool": found[2]}
+    return said % {"id": found.id, "tool": found.tool_name}
 
 
 def _note_of(found: lookups.TaskRow) -> str:
@@ -159,11 +157,6 @@ def _asked(call_request: CallRequest) -> tuple[int, int, str]:
     )
 
 
-async def _one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Row | None:
-    try:
-        async with runtime.call_runtime.pool.connection(timeout=2) as link:
-            cursor = await link.execute(query, given)
-            row: Row | None = await cursor.fetchone()
-    except (psycopg.Error, PoolTimeout) as error:
-        raise RecordUnavailable(lookups.UNREADABLE) from error
-    return row
+async def _same(runtime: Runtime, query: str, given: tuple[Any, ...]) -> SameCall | None:
+    row = await lookups.one(runtime, query, given)
+    return SameCall(*row) if row else None

@@ -76,7 +76,7 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | No
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
     """The live call that a legacy session's request became, wherever it runs."""
-    row = await _one(runtime, _REQUESTED, (key, agent_id, list(LIVE)))
+    row = await one(runtime, _REQUESTED, (key, agent_id, list(LIVE)))
     return row[0] if row else None
 
 
@@ -95,7 +95,7 @@ class TaskSummary:
 
 async def cancelled_task(runtime: Runtime, call_id: UUID, *, agent_id: int) -> bool | None:
     """Whether the task was cancelled; None where the agent holds no such task."""
-    row = await _one(runtime, _LISTED, (call_id, agent_id))
+    row = await one(runtime, _LISTED, (call_id, agent_id))
     return row[0] if row else None
 
 
@@ -112,7 +112,7 @@ async def tasks(runtime: Runtime, *, agent_id: int, before: UUID, most: int) -> 
     ]
 
 
-async def _one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Any:
+async def one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Any:
     try:
         async with runtime.call_runtime.pool.connection(timeout=2) as link:
             cursor = await link.execute(query, given)

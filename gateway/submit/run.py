@@ -7,35 +7,37 @@ from functools import partial
 from typing import Any
 
 from calls.content.answers import Answer
-from calls.running.execution import ExecutionRequest
+from calls.running.execution import ExecutionRequest, Unwritten
 from calls.running.listeners import CallListener, EarlyReply
 from calls.running.progress import ProgressStep
 from gateway.process.runtime import Runtime
 
 
-async def run(
-    runtime: Runtime,
-    execution_request: ExecutionRequest,
-    call_listener: CallListener,
-    may_reply_early: bool,
-) -> tuple[Answer | None, EarlyReply | None]:
-    """Its answer (None: it goes back to the queue), or why it goes on without one for now."""
+async def run_until_reply(
+    runtime: Runtime, execution_request: ExecutionRequest, call_listener: CallListener
+) -> Answer | Unwritten | EarlyReply | None:
+    """What came of it, or why it goes on without an answer for now."""
     engine = runtime.call_runtime.engine
     early_reply: asyncio.Future[EarlyReply] = asyncio.get_running_loop().create_future()
-    listener = _until(early_reply, call_listener, may_reply_early)
-    call = runtime.keep(engine.execute(execution_request, listener))
+    call = runtime.keep(engine.execute(execution_request, _until(early_reply, call_listener)))
     either: set[asyncio.Future[Any]] = {call, early_reply}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if call.done():
-        return call.result(), None
-    return None, early_reply.result()
+        return call.result()
+    call.add_done_callback(partial(_keep_rest, runtime))
+    return early_reply.result()
 
 
-def _until(
-    early_reply: asyncio.Future[EarlyReply], call_listener: CallListener, may_reply_early: bool
-) -> CallListener:
-    """Whoever asked is told no more once they turned to something else. Whatever they can do: not
-    to wait for a record that takes no outcome."""
+def _keep_rest(runtime: Runtime, call: asyncio.Task[Answer | Unwritten | None]) -> None:
+    """Nobody waits for it any more, and it is to be written down all the same."""
+    if not call.cancelled() and not call.exception():
+        ended = call.result()
+        if isinstance(ended, Unwritten):
+            runtime.keep(ended.finish)
+
+
+def _until(early_reply: asyncio.Future[EarlyReply], call_listener: CallListener) -> CallListener:
+    """Whoever asked is told no more once they turned to something else."""
 
     def step(said: ProgressStep) -> None:
         if call_listener.on_step is not None and not early_reply.done():
@@ -49,9 +51,4 @@ def _until(
         if not early_reply.done():
             early_reply.set_result(why)
 
-    return CallListener(
-        step,
-        log if call_listener.on_log else None,
-        rpc if may_reply_early else None,
-        partial(rpc, "unwritten"),
-    )
+    return CallListener(step, log if call_listener.on_log else None, rpc)

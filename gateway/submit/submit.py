@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -16,18 +18,17 @@ from approvals.grants import USE
 from approvals.services import ASK, asking, withdraw_unconfirmed
 from audit.services import SYSTEM
 from calls import dispatch
-from calls.content.answers import build_answer
+from calls.content.answers import Answer, build_answer
 from calls.models import Call
 from calls.queue.queue_limits import find_room
-from calls.record.idempotency import CLAIM_KEY
+from calls.record.idempotency import CLAIM_KEY, KeyClaim
 from calls.record.listed_tasks import LIST
-from calls.record.new_call import NewCall
+from calls.record.new_call import NewCall, OpenedCall
 from calls.record.refusal import RefusalDetails, RetryAdvice, of_policy
 from calls.record.states import Executed, State
 from calls.record.transitions import CONFIRM, MOVE, OPEN, Move, Outcome, ending
-from calls.running.execution import ExecutionRequest
-from calls.running.listeners import CallListener
-from calls.running.runtime import CallRuntime
+from calls.running.execution import ExecutionRequest, Unwritten
+from calls.running.listeners import NO_LISTENER, CallListener, EarlyReply
 from core.errors import RecordUnavailable
 from core.journal import GroupCommit, Line
 from core.pipeline import Row
@@ -42,7 +43,8 @@ from gateway.call_request import (
 )
 from gateway.process.new_call_cache import opening
 from gateway.process.runtime import Runtime, Snapshot
-from gateway.submit import duplicates, lookups, run, wait
+from gateway.submit import duplicates, lookups, wait
+from gateway.submit.run import run_until_reply
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_catalogue import PublishedTool, Violation
@@ -64,30 +66,56 @@ class KeyTaken(Exception):
     """What was asked for is another call, or is becoming one."""
 
 
+class Judged(NamedTuple):
+    """What was asked for, and what rules and standing approvals say of it now."""
+
+    call_request: CallRequest
+    tool: PublishedTool
+    decision: Decision
+    snapshot: Snapshot
+
+    @property
+    def needs_people(self) -> bool:
+        return self.decision.effect == Effect.ASK and self.call_request.grant is None
+
+
 async def submit(
-    runtime: Runtime, call_request: CallRequest, *, call_listener: CallListener | None = None
+    runtime: Runtime,
+    call_request: CallRequest,
+    *,
+    call_listener: CallListener = NO_LISTENER,
+    pauses_s: Sequence[float] = PAUSES_S,
 ) -> SubmitResult:
     """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time,
     and QueueFull, with nothing recorded, when too much waits already."""
-    for pause_s in PAUSES_S:
-        try:
-            found = await _submit(runtime, call_request, call_listener or CallListener())
-            if found.joined and found.state == State.HELD:
-                # Whoever was turned away before hears of it now.
-                await _confirm(runtime, found.call_id, None)
-            return found
-        except RecordUnavailable as error:
-            error.call_id = call_request.call_id
-            raise
-        except KeyTaken:
-            # The same was opened elsewhere at this very moment: soon its row can be read.
-            await asyncio.sleep(pause_s)
-    raise RecordUnavailable(_("The same is being asked for right now. Nothing was sent."))
+    try:
+        judged = await _judge(runtime, call_request)
+        if isinstance(judged, SubmitResult):
+            result = judged
+        elif judged.needs_people:
+            result = await _hold(runtime, judged.call_request, judged.decision)
+        elif judged.call_request.background or judged.tool.mode == Call.Mode.BACKGROUND:
+            result = await _queue(runtime, judged.call_request, judged.decision)
+        else:
+            result = await _run(runtime, judged, call_listener)
+        if result.joined and result.state == State.HELD:
+            # Whoever was turned away before hears of it now.
+            await _confirm(runtime, result.call_id, None)
+        return result
+    except RecordUnavailable as error:
+        error.call_id = call_request.call_id
+        raise
+    except KeyTaken:
+        if not pauses_s:
+            sentence = _("The same is being asked for right now. Nothing was sent.")
+            raise RecordUnavailable(sentence, call_id=call_request.call_id) from None
+    # The same was opened elsewhere at this very moment: soon its row can be read.
+    await asyncio.sleep(pauses_s[0])
+    return await submit(runtime, call_request, call_listener=call_listener, pauses_s=pauses_s[1:])
 
 
-async def _submit(
-    runtime: Runtime, call_request: CallRequest, call_listener: CallListener
-) -> SubmitResult:
+async def _judge(runtime: Runtime, call_request: CallRequest) -> Judged | SubmitResult:
+    """A result, where it is refused or was asked for before."""
     call_request, differing = with_fixed_arguments(call_request)
     if call_request.key and (known := await duplicates.find_by_key(runtime, call_request)):
         return await _known(runtime, call_request, known)
@@ -100,34 +128,25 @@ async def _submit(
         return await _refuse(runtime, call_request, "invalid", _sentence(violations), violations)
 
     if call_request.again:
-        call_request = replace(
-            call_request, repeats=await duplicates.find_repeated(runtime, call_request)
-        )
+        repeats = await duplicates.find_repeated(runtime, call_request)
+        call_request = replace(call_request, repeats=repeats)
     snapshot = await runtime.fresh()
     frozen = snapshot.freezes.over(call_request.bearer.agent_id, tool.server_id)
     if frozen:
         return await _refuse(runtime, call_request, "frozen", frozen)
+
     decision = await decide(runtime, snapshot, call_request, tool)
     if decision.effect == Effect.ASK and not call_request.hold_for:
         call_request = _granted(call_request, tool, decision, snapshot)
-    match decision.effect:
-        case Effect.DENY:
-            return await _refuse(
-                runtime, call_request, "policy", decision.reason, decision=decision
-            )
-        case Effect.ASK if call_request.at_once and call_request.grant is None:
-            return await _refuse(
-                runtime, call_request, "policy", _at_once(decision), decision=decision
-            )
-        case Effect.ASK if call_request.grant is None:
-            return await _hold(runtime, call_request, decision)
-        case _ if call_request.hold_for:
-            asked = replace(decision, effect=Effect.ASK, reason=call_request.hold_for)
-            return await _hold(runtime, call_request, asked)
-        case _ if call_request.background or tool.mode == Call.Mode.BACKGROUND:
-            return await _queue(runtime, call_request, decision)
-        case _:
-            return await _run(runtime, call_request, tool, decision, snapshot, call_listener)
+    if decision.effect == Effect.DENY:
+        return await _refuse(runtime, call_request, "policy", decision.reason, decision=decision)
+    if decision.effect == Effect.ALLOW and call_request.hold_for:
+        decision = replace(decision, effect=Effect.ASK, reason=call_request.hold_for)
+    judged = Judged(call_request, tool, decision, snapshot)
+    if call_request.at_once and judged.needs_people:
+        reason = _at_once(decision)
+        return await _refuse(runtime, call_request, "policy", reason, decision=decision)
+    return judged
 
 
 def _granted(
@@ -194,9 +213,9 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
             opened, _asked = await _write(runtime, call_request, *lines)
         except RecordUnavailable:
             # It may yet become durable. Nobody decides on it, since nobody confirms it.
-            runtime.keep(_withdrawing(made.id))
+            runtime.keep(_until_found(partial(_withdrawn, made.id)))
             raise
-        if opened is not None and opened[1]:
+        if (row := _opened(opened)) is not None and row.is_open:
             await _confirm(runtime, made.id, None)
             runtime.call_runtime.engine.notifier.notify("queue", quiet_s=0)
             runtime.call_runtime.engine.notifier.notify("calls")
@@ -213,7 +232,7 @@ async def _write(runtime: Runtime, call_request: CallRequest, *lines: Line) -> l
     if key is None:
         return (await journal.write(*written))[: len(lines)]
     taken, *answers = await journal.write((CLAIM_KEY, key.line(call_request.call_id)), *written)
-    if not (taken and taken[1]):
+    if taken is None or not KeyClaim(*taken).is_taken:
         raise KeyTaken
     return answers[: len(lines)]
 
@@ -232,12 +251,12 @@ async def _queue(runtime: Runtime, call_request: CallRequest, decision: Decision
     start_within_s, made.start_within_s = made.start_within_s, UNCONFIRMED_S
     made.unconfirmed_s = NEVER_S
     try:
-        answers = await _write(runtime, call_request, *_lines(call_request, made))
+        *_used, opened = await _write(runtime, call_request, *_lines(call_request, made))
     except RecordUnavailable:
         # It may yet become durable. No worker takes it, since nobody confirms it.
         _take_back(runtime, _taken_back(made))
         raise
-    if _is_used_up(call_request, answers):
+    if _is_used_up(call_request, _opened(opened)):
         return await _ask_people(runtime, call_request, decision)
     await _confirm(runtime, made.id, start_within_s)
     runtime.call_runtime.engine.notifier.notify("calls")
@@ -261,48 +280,57 @@ def _note_unconfirmed(confirmed: asyncio.Future[list[Row | None]]) -> None:
         log.error("a call could not be confirmed, and expires: %s", error)
 
 
-async def _run(
-    runtime: Runtime,
-    call_request: CallRequest,
-    tool: PublishedTool,
-    decision: Decision,
-    snapshot: Snapshot,
-    call_listener: CallListener,
-) -> SubmitResult:
+async def _run(runtime: Runtime, judged: Judged, call_listener: CallListener) -> SubmitResult:
     """Opened and sent in one commit, here and now."""
+    call_request, tool, decision, snapshot = judged
     # What is guarded in the usual way, the record itself compares while it opens it.
     if (call_request.grant or not is_guarded(call_request)) and (
         found := await duplicates.find_undelivered(runtime, call_request)
     ):
         return found
-    call_runtime = runtime.call_runtime
+    engine = runtime.call_runtime.engine
     try:
-        answers = await _write(
-            runtime, call_request, *_running(call_request, tool, decision, snapshot, call_runtime)
-        )
+        *_used, row = await _write(runtime, call_request, *_running(judged, engine.owner))
     except RecordUnavailable:
         # It may yet become durable: then it must not stand there as if it had been sent.
         _take_back(runtime, _not_sent(call_request, _("The record was not in time.")))
         raise
-    if _is_used_up(call_request, answers):
+    opened = _opened(row)
+    if _is_used_up(call_request, opened):
         return await _ask_people(runtime, call_request, decision)
-    opened = answers[-1]
-    if opened is None or not opened[1]:
+    if opened is None or not opened.is_open:
         return await _not_opened(runtime, call_request)
-    if opened[2] != snapshot.generation:
+    if opened.generation != snapshot.generation:
         why = await _changed(runtime, call_request, tool)
         if why:
             return await _stop(runtime, call_request, why)
-    answer, early_reply = await run.run(
-        runtime, _sending(call_request, tool), call_listener, call_request.may_reply_early
-    )
-    if early_reply is not None:
-        return SubmitResult(
-            call_request.call_id, State.RUNNING, reason=decision.reason, early_reply=early_reply
-        )
-    # No answer yet: it is tried again, by a worker.
-    state = State.QUEUED if answer is None else answer.state
-    return SubmitResult(call_request.call_id, state, answer, reason=decision.reason)
+
+    execution_request = _sending(call_request, tool)
+    ended: Answer | Unwritten | EarlyReply | None
+    if call_request.may_reply_early:
+        ended = await run_until_reply(runtime, execution_request, call_listener)
+    else:
+        ended = await engine.execute(execution_request, call_listener)
+    return _result(runtime, call_request, decision, ended)
+
+
+def _result(
+    runtime: Runtime,
+    call_request: CallRequest,
+    decision: Decision,
+    ended: Answer | Unwritten | EarlyReply | None,
+) -> SubmitResult:
+    call_id, reason = call_request.call_id, decision.reason
+    match ended:
+        case Answer():
+            return SubmitResult(call_id, ended.state, ended, reason=reason)
+        case None:
+            # It is tried again, by a worker.
+            return SubmitResult(call_id, State.QUEUED, reason=reason)
+        case Unwritten():
+            runtime.keep(ended.finish)
+            ended = "unwritten"
+    return SubmitResult(call_id, State.RUNNING, reason=reason, early_reply=ended)
 
 
 async def _not_opened(runtime: Runtime, call_request: CallRequest) -> SubmitResult:
@@ -313,14 +341,8 @@ async def _not_opened(runtime: Runtime, call_request: CallRequest) -> SubmitResu
     return found
 
 
-def _running(
-    call_request: CallRequest,
-    tool: PublishedTool,
-    decision: Decision,
-    snapshot: Snapshot,
-    call_runtime: CallRuntime,
-) -> list[Line]:
-    owner = call_runtime.engine.owner
+def _running(judged: Judged, owner: str) -> list[Line]:
+    call_request, tool, decision, snapshot = judged
     if call_request.grant is not None:
         return _lines(call_request, opening(call_request, State.RUNNING, decision, owner=owner))
     return [(OPEN, snapshot.openings.line(call_request, tool, decision, owner))]
@@ -333,9 +355,13 @@ def _lines(call_request: CallRequest, opening: NewCall) -> list[Line]:
     return lines
 
 
-def _is_used_up(call_request: CallRequest, answers: list[Row | None]) -> bool:
+def _opened(row: Row | None) -> OpenedCall | None:
+    return OpenedCall(*row) if row else None
+
+
+def _is_used_up(call_request: CallRequest, opened: OpenedCall | None) -> bool:
     """Others used the grant meanwhile, or somebody took it back: nothing was opened."""
-    return call_request.grant is not None and not (answers[-1] and answers[-1][1])
+    return call_request.grant is not None and not (opened and opened.is_open)
 
 
 async def _ask_people(
@@ -375,15 +401,25 @@ async def _stop(runtime: Runtime, call_request: CallRequest, why: str) -> Submit
 
 def _take_back(runtime: Runtime, line: dict[str, Any]) -> None:
     """What comes into the record too late ends there as not sent, whenever it comes."""
-    runtime.keep(_taking_back(runtime.call_runtime.journal, line))
+    runtime.keep(_until_found(partial(_moved, runtime.call_runtime.journal, line)))
 
 
-async def _withdrawing(call_id: UUID) -> None:
-    """The same of a held call, with its approval."""
+async def _until_found(take_back: Callable[[], Awaitable[bool | None]]) -> None:
+    """It may be written by a connection that was given up, and later than we look."""
     for pause_s in TAKE_BACK_S:
-        if await wait.surely(lambda: asyncio.to_thread(_withdraw, call_id)):
-            return
         await asyncio.sleep(pause_s)
+        if await take_back():
+            return
+
+
+async def _moved(journal: GroupCommit, line: dict[str, Any]) -> bool:
+    (moved,) = await journal.write((MOVE, line), within=None)
+    return moved is not None
+
+
+async def _withdrawn(call_id: UUID) -> bool | None:
+    """The same of a held call, with its approval."""
+    return await wait.surely(lambda: asyncio.to_thread(_withdraw, call_id))
 
 
 def _withdraw(call_id: UUID) -> bool:
@@ -391,15 +427,6 @@ def _withdraw(call_id: UUID) -> bool:
         return withdraw_unconfirmed(call_id)
     finally:
         connection.close()
-
-
-async def _taking_back(journal: GroupCommit, line: dict[str, Any]) -> None:
-    for pause_s in TAKE_BACK_S:
-        # It may be written by a connection that was given up, and later than we look.
-        await asyncio.sleep(pause_s)
-        (moved,) = await journal.write((MOVE, line), within=None)
-        if moved is not None:
-            return
 
 
 def _not_sent(call_request: CallRequest, why: str) -> dict[str, Any]:
@@ -421,13 +448,9 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
         tool=tool,
         arguments=call_request.arguments or NO_ARGUMENTS,
         background=False,
-        abilities=call_request.abilities,
-        takes_tasks=call_request.takes_tasks,
+        options=call_request.options,
         responses=call_request.responses,
         revision=call_request.revision,
-        log_level=call_request.log_level,
-        session=call_request.session,
-        trace=call_request.trace,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from accounts.tokens import Bearer
+from calls.record.call_options import CallOptions
 from calls.record.states import State
 from core import loop
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
@@ -21,6 +22,7 @@ from gateway.submit.submit import CONFIRM_S, decide, submit
 from policies.decide import Decision
 from registry.publishing.published_catalogue import PublishedToolset, Violation
 
+FOLLOWS_TASKS = CallOptions(takes_tasks=True)
 # By then a call nearly always stands in the record, or it was refused because it could not.
 OPENED_S = 2.5 + CONFIRM_S
 # Whoever asked may have stopped waiting; what was begun goes on.
@@ -132,5 +134,5 @@ def _asked(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
         key=question.key,
         again=question.again,
         # Who asked by these looks at the call until it ends, whatever its server makes of it.
-        takes_tasks=True,
+        options=FOLLOWS_TASKS,
     )

@@ -12,7 +12,7 @@ import jsonschema_rs
 import orjson
 from django.db.models import Model, Q, QuerySet
 
-from core.header_params import InvalidAnnotation, Path, declared
+from core.header_params import ANNOTATION, InvalidAnnotation, Path, declared
 from registry import methods
 from registry.connections import Commands, ServerConnection, Unreachable, connection
 from registry.models import Definition, Server, ShownTool, Tool, Toolset
@@ -32,31 +32,24 @@ CALL = "tools/call"
 class ParsedDefinition:
     """One definition, parsed once in the life of this process, its schema compiled when needed."""
 
-    __slots__ = ("_lengths", "_repeated", "_subschemas", "_validator", "content", "hints")
+    __slots__ = (
+        *("_lengths", "_subschemas", "_validator"),
+        *("content", "hints", "param_headers", "runs_as_task"),
+    )
 
     def __init__(self, body: str | bytes) -> None:
         self.content: dict[str, Any] = orjson.loads(body)
         self.hints = definitions.hints(self.content)
+        self.param_headers = _param_headers(self.content) if _may_declare(body) else {}
+        self.runs_as_task = _runs_as_task(self.content)
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
         self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
-        self._repeated: Mapping[Path, str] | None = None
 
     @classmethod
     def of(cls, schema: dict[str, Any]) -> ParsedDefinition:
         """Of a schema alone."""
         return cls(orjson.dumps({"inputSchema": schema}))
-
-    @property
-    def repeated(self) -> Mapping[Path, str]:
-        """Which arguments it wants repeated in headers. None, where any of its annotations is
-        wrong: its server speaks in a way that knows no such headers, or it would be left out."""
-        if self._repeated is None:
-            try:
-                self._repeated = declared(self.content["inputSchema"])
-            except InvalidAnnotation:
-                self._repeated = {}
-        return self._repeated
 
     def violations(self, arguments: Any) -> list[Violation]:
         try:
@@ -75,8 +68,32 @@ class ParsedDefinition:
         return self._validator
 
 
+def _may_declare(body: str | bytes) -> bool:
+    """Hardly a definition does, and to look through all of one takes long."""
+    return ANNOTATION in body if isinstance(body, str) else ANNOTATION.encode() in body
+
+
+def _param_headers(content: dict[str, Any]) -> Mapping[Path, str]:
+    """Which arguments it wants repeated in headers. None, where any of its annotations is wrong:
+    its server speaks in a way that knows no such headers, or it would be left out."""
+    try:
+        return declared(content["inputSchema"])
+    except InvalidAnnotation:
+        return {}
+
+
+def _runs_as_task(content: dict[str, Any]) -> bool:
+    """Its server runs it as a task and in no other way.
+
+    Source: MCP 2025-11-25, basic/utilities/tasks, "Tool-Level Negotiation"."""
+    execution = content.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedTool:
+    """A tool as it is published. What a call needs to know of it is found out here, once."""
+
     tool_id: int
     server_id: int
     server_slug: str
@@ -94,30 +111,24 @@ class PublishedTool:
     # What its server may ask of agents: families of core.abilities.
     relays: frozenset[str] = frozenset()
     confirmed_read_only: bool = False
+    # The definition as its server wrote it. Shared: never change it.
+    content: dict[str, Any] = field(init=False)
+    hints: dict[str, bool] = field(init=False)
+    # How its server is asked: what is no tool of it is a method of its own.
+    method: str = field(init=False)
+    # By an operator's word: a call that may have run leaves nothing to find out.
+    is_harmless: bool = field(init=False)
 
-    @property
-    def is_harmless(self) -> bool:
-        """By an operator's word: a call that may have run leaves nothing to find out."""
-        claimed = self.hints.get("readOnlyHint", False)
-        return self.safe_to_repeat or (self.confirmed_read_only and claimed)
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The definition as its server wrote it. Shared: never change it."""
-        return self.shape.content
-
-    @property
-    def hints(self) -> dict[str, bool]:
-        return self.shape.hints
-
-    @property
-    def repeated(self) -> Mapping[Path, str]:
-        return self.shape.repeated
-
-    @property
-    def method(self) -> str:
-        """How its server is asked: what is no tool of it is a method of its own."""
-        return self.name if methods.is_one(self.name) else CALL
+    def __post_init__(self) -> None:
+        claimed = self.shape.hints.get("readOnlyHint", False)
+        harmless = self.safe_to_repeat or (self.confirmed_read_only and claimed)
+        for name, value in (
+            ("content", self.shape.content),
+            ("hints", self.shape.hints),
+            ("method", self.name if methods.is_one(self.name) else CALL),
+            ("is_harmless", harmless),
+        ):
+            object.__setattr__(self, name, value)
 
     def violations(self, arguments: Any) -> list[Violation]:
         return self.shape.violations(arguments)
@@ -150,10 +161,11 @@ class PublishedToolset:
         """The definition as agents get it where the tool has this name."""
         return self.how(tool).words(tool.content, name=name, exposed_name=tool.exposed_name)
 
-    def repeated(self, tool: PublishedTool) -> Mapping[Path, str]:
+    def param_headers(self, tool: PublishedTool) -> Mapping[Path, str]:
         """Which arguments agents repeat in headers: what is fixed is not theirs to send."""
         fixed = self.how(tool).pins
-        return {path: name for path, name in tool.repeated.items() if path[0] not in fixed}
+        declared = tool.shape.param_headers
+        return {path: name for path, name in declared.items() if path[0] not in fixed}
 
     def holding(self, tool_id: int) -> PublishedTool | None:
         """The tool, by whatever name it is seen here."""
@@ -257,7 +269,7 @@ def _published(
         exposed_name=line.exposed_name,
         definition_id=line.published_id,
         digest=line.published__digest,
-        mode=_mode(line.mode, line.is_long or _is_task(shape.content)),
+        mode=_mode(line.mode, line.is_long or shape.runs_as_task),
         safe_to_repeat=line.safe_to_repeat,
         timeout_s=line.timeout_s,
         connection=connection,
@@ -267,12 +279,6 @@ def _published(
         relays=relays,
         confirmed_read_only=line.confirmed_read_only,
     )
-
-
-def _is_task(content: dict[str, Any]) -> bool:
-    """Its server runs it as a task and in no other way."""
-    execution = content.get("execution")
-    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _mode(chosen: str, is_long: bool) -> str:

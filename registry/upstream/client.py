@@ -22,6 +22,7 @@ from registry.upstream.values import (
     OnLists,
     OnUpdate,
     PausedCall,
+    RpcErrorReply,
     ServerListing,
     Target,
     TaskRef,
@@ -61,12 +62,21 @@ class Upstreams:
     ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
-        server = await self._able(target, call)
-        if pause is not None:
-            call.rounds = itertools.count(pause.round)
+        server: HttpServer | StdioServer = self._known(target) or await self._server(target)
+        if call.abilities:
+            server = await server.able(call.abilities, call.limits)
         if call.on_page is not None:
             call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
-        reply = await input_requests.answered(server, call, pause)
+        if pause is not None:
+            reply = input_requests.resumed(call, pause)
+        else:
+            try:
+                reply = await server.call(call)
+            except RpcErrorReply as error:
+                # It may want a page to be opened first.
+                reply = await input_requests.called(server, call, error)
+        if reply.kind == input_requests.INPUT_REQUIRED:
+            reply = await input_requests.answered(server, call, reply)
         if call.on_task is None or (reply.kind != "task" and not call.as_task):
             return reply
         ref = tasks.made(reply, asked_for=call.as_task)
@@ -77,7 +87,10 @@ class Upstreams:
 
     async def follow_task(self, target: Target, ref: TaskRef, call: UpstreamCall) -> CallReply:
         """Take up a task that an earlier `call` became, in this process or another."""
-        return await tasks.follow(await self._able(target, call), ref, call)
+        server: HttpServer | StdioServer = await self._server(target)
+        if call.abilities:
+            server = await server.able(call.abilities, call.limits)
+        return await tasks.follow(server, ref, call)
 
     async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:
         """As long as the server tells of these resources, over a connection or process that has
@@ -114,16 +127,16 @@ class Upstreams:
         await asyncio.gather(*(self.close_target(key) for key in list(self._servers)))
         await self._links.aclose()
 
-    async def _able(self, target: Target, call: UpstreamCall) -> HttpServer | StdioServer:
-        server = await self._server(target)
-        return await server.able(call.abilities, call.limits) if call.abilities else server
-
-    async def _server(self, target: Target) -> Server:
+    def _known(self, target: Target) -> Server | None:
         server = self._servers.get(target.key)
         if server and (server.target is target or _same(server.target, target)):
             return server
-        if server:
-            await self.close_target(target.key)
+        return None
+
+    async def _server(self, target: Target) -> Server:
+        if server := self._known(target):
+            return server
+        await self.close_target(target.key)
         if self._closed:
             raise NotSent("Countersign is shutting down.")
         return self._servers.setdefault(target.key, self._made(target))

@@ -126,7 +126,7 @@ def call(
     as_task: bool = False,
 ) -> bytes:
     """A tools/call around the very bytes of `arguments`; `name` is JSON text already."""
-    tail = b"".join(b"," + part for part in (more, meta) if part)
+    tail = (b"," + more if more else b"") + (b"," + meta if meta else b"")
     if as_task:
         tail += b',"task":{"ttl":%d}' % TASK_TTL_MS
     return (

@@ -176,10 +176,10 @@ def dearer(cost: CallCost, most: CallCost) -> list[str]:
 async def test_a_call_over_stdio(agents_port: int, upstream_server: str, scout_token: str) -> None:
     cost = await cheapest(agents_port, request(upstream_server, "echo", scout_token))
 
-    assert not dearer(cost, CallCost(entries=343, files=57, awaits=22))
+    assert not dearer(cost, CallCost(entries=282, files=50, awaits=11))
 
 
 async def test_a_call_over_http(agents_port: int, toolset: Toolset, scout_token: str) -> None:
     cost = await cheapest(agents_port, request("rec", "echo", scout_token))
 
-    assert not dearer(cost, CallCost(entries=388, files=61, awaits=28))
+    assert not dearer(cost, CallCost(entries=321, files=54, awaits=15))

@@ -381,9 +381,12 @@ class HttpServer:
             self._agreement = None
         return meaning(bad, id_, revision=agreement.revision, session=agreement.session)
 
-    async def _call(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
+    def _call(self, agreement: Agreement, call: UpstreamCall) -> Coroutine[Any, Any, CallReply]:
         if agreement.modern or not call.on_log or not logs(agreement.opening):
-            return await self._sent(agreement, call)
+            return self._sent(agreement, call)
+        return self._sent_at_level(agreement, call)
+
+    async def _sent_at_level(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
         tell = partial(self._set_level, agreement)
         async with agreement.loudness.enough(call.log_level, tell):
             return await self._sent(agreement, call)
@@ -408,11 +411,18 @@ class HttpServer:
             with CancelScope(call.cancel, stop, call.limits.cancel_grace_s) as withdrawal:
                 await call.note_send()
                 self._out[id_] = (agreement, call, order)
-                message = await self._reply(agreement, order, withdrawal)
+                message = await exchange(self._links, order)
+                agreement.known_at = asyncio.get_running_loop().time()
+        except BadStatus as bad:
+            raise self._meaning(bad, id_, agreement) from None
         except CancelledUpstream:
             if order.left:
                 raise
             raise NotSent("The call was withdrawn before it was sent.") from None
+        except (TimedOut, asyncio.CancelledError):
+            if order.left and not agreement.modern and not withdrawal.asked:
+                self._links.spawn(self._stop(agreement, id_))
+            raise
         finally:
             self._out.pop(id_, None)
             # Whatever it still asks, nothing waits for an answer any more.
@@ -421,20 +431,6 @@ class HttpServer:
         if message.error and withdrawal.asked:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
-
-    async def _reply(
-        self, agreement: Agreement, order: HttpRequest, withdrawal: CancelScope
-    ) -> WireMessage:
-        try:
-            message = await exchange(self._links, order)
-        except BadStatus as bad:
-            raise self._meaning(bad, order.id, agreement) from None
-        except (TimedOut, asyncio.CancelledError):
-            if order.left and not agreement.modern and not withdrawal.asked:
-                self._links.spawn(self._stop(agreement, order.id))
-            raise
-        agreement.known_at = asyncio.get_running_loop().time()
-        return message
 
     def _call_order(self, agreement: Agreement, call: UpstreamCall, id_: int) -> HttpRequest:
         modern = agreement.modern

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any, Protocol
 
 import orjson
@@ -45,14 +46,8 @@ class AnsweringServer(Protocol):
     async def call(self, call: UpstreamCall) -> CallReply: ...
 
 
-async def answered(
-    server: AnsweringServer, call: UpstreamCall, pause: PausedCall | None = None
-) -> CallReply:
-    """Ask for the call, or what comes after its `pause`, and again with the answers, as long as its
-    server asks questions."""
-    if pause:
-        call.sends = pause.round
-    reply = _resumed(pause) if pause else await _called(server, call)
+async def answered(server: AnsweringServer, call: UpstreamCall, reply: CallReply) -> CallReply:
+    """Ask for the call again with the answers, as long as its server replies with questions."""
     later = 0
     while reply.kind == INPUT_REQUIRED:
         requests, state = _asked(reply)
@@ -71,13 +66,17 @@ async def answered(
             was_taken=True,
             resend_reason=_ANSWERS_GO_ALONG if requests else _ASK_LATER,
         )
-        reply = await _called(server, call)
+        reply = await called(server, call)
     return reply
 
 
-async def _called(server: AnsweringServer, call: UpstreamCall) -> CallReply:
+async def called(
+    server: AnsweringServer, call: UpstreamCall, refused: RpcErrorReply | None = None
+) -> CallReply:
+    """The reply, also where pages have to be opened for it. `refused`: it was asked for, and this
+    came instead."""
     try:
-        return await _called_with_pages(server, call)
+        return await _called_with_pages(server, call, refused)
     except NotSent as error:
         if not call.was_taken:
             raise
@@ -87,16 +86,20 @@ async def _called(server: AnsweringServer, call: UpstreamCall) -> CallReply:
         raise Lost(f"The server took the call and could not be asked again. {error}") from error
 
 
-async def _called_with_pages(server: AnsweringServer, call: UpstreamCall) -> CallReply:
+async def _called_with_pages(
+    server: AnsweringServer, call: UpstreamCall, refused: RpcErrorReply | None
+) -> CallReply:
     """Where the agent knows no such error: it is asked to open the page, and the call sent again
     until the server has seen that it was done."""
     opened: set[str] = set()
     later = 0
     while True:
         try:
+            if refused is not None:
+                raise refused
             return await server.call(call)
         except RpcErrorReply as error:
-            pages = _pages(error)
+            refused, pages = None, _pages(error)
             for name in pages:
                 _note_page(call, name)
             if not pages or not call.asks_pages:
@@ -171,8 +174,9 @@ async def _is_set(event: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-def _resumed(pause: PausedCall) -> CallReply:
+def resumed(call: UpstreamCall, pause: PausedCall) -> CallReply:
     """The reply with which it was asked, once more."""
+    call.rounds, call.sends = count(pause.round), pause.round
     return CallReply(orjson.dumps(pause.asked), is_error=False, kind=INPUT_REQUIRED)
 
 

@@ -81,11 +81,22 @@ class StdioServer:
 
     async def _sent(self, child: ServerProcess, call: UpstreamCall) -> CallReply:
         id_ = next(self._ids)
+        line = self._line(call, id_)
+        handlers = ReplyHandlers(
+            partial(_hear, call, id_),
+            partial(input_requests.may_be_asked, call),
+            partial(input_requests.reply_to, call),
+        )
         with CancelScope(
             call.cancel, partial(self._stop, child, id_), call.limits.cancel_grace_s
         ) as withdrawal:
             await call.note_send()
-            message = await self._reply(child, call, id_, withdrawal)
+            try:
+                message = await child.ask(id_, line, call.limits, handlers)
+            except (TimedOut, asyncio.CancelledError):
+                if not withdrawal.asked:
+                    await self._stop(child, id_)
+                raise
         if message.error and withdrawal.asked:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
@@ -263,26 +274,13 @@ class StdioServer:
             raise RpcErrorReply(message.error)
         return message.value or {}
 
-    async def _reply(
-        self, child: ServerProcess, call: UpstreamCall, id_: int, withdrawal: CancelScope
-    ) -> WireMessage:
+    def _line(self, call: UpstreamCall, id_: int) -> bytes:
         modern = self._revision == MODERN
         meta = call.meta(id_, modern=modern)
         if call.method == wire.TOOLS_CALL:
             name, as_task = orjson.dumps(call.name), call.as_task and not modern
-            line = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
-        else:
-            line = wire.asking(id_, call.method, call.arguments, meta, more=call.more)
-        answer = partial(input_requests.reply_to, call)
-        way = ReplyHandlers(
-            partial(_hear, call, id_), partial(input_requests.may_be_asked, call), answer
-        )
-        try:
-            return await child.ask(id_, line, call.limits, way)
-        except (TimedOut, asyncio.CancelledError):
-            if not withdrawal.asked:
-                await self._stop(child, id_)
-            raise
+            return wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
+        return wire.asking(id_, call.method, call.arguments, meta, more=call.more)
 
     async def _stop(self, child: ServerProcess, id_: int) -> None:
         child.tell(wire.cancelled(id_, "The caller withdrew the call."))

@@ -151,28 +151,28 @@ class HttpConnection(asyncio.Protocol):
 
     # Waiting.
 
-    async def _more(self) -> None:
+    def _more(self) -> asyncio.Future[None]:
+        """Until something comes. Only one waits at a time."""
         if self._error is not None:
             raise self._error
         self._waiter = self._loop.create_future()
         self._alive()
         if self._timer is None or self._timer_at > self._deadline:
             self._set_timer()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def _fail(self, error: Exception) -> None:
         self._keep = False
         if self._error is None:
             self._error = error
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(self._error)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(self._error)
 
     def _alive(self) -> None:
         self._deadline = self._loop.time() + self._idle_s
@@ -192,7 +192,7 @@ class HttpConnection(asyncio.Protocol):
     def _look(self) -> None:
         """Rings at what was the deadline when it was set: it may have moved many times since."""
         self._timer = None
-        if self._waiter is None:
+        if self._waiter is None or self._waiter.done():
             return
         if self._loop.time() < self._deadline:
             self._set_timer()

@@ -19,7 +19,6 @@ from registry.upstream.transport.connection_pool import (
     ConnectionPool,
     HttpOrigin,
     StaleConnection,
-    Transmission,
 )
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.pausable_timeout import PausableTimeout
@@ -146,17 +145,18 @@ async def deliver(links: ConnectionPool, order: HttpRequest) -> int:
 async def _send(links: ConnectionPool, order: HttpRequest) -> Arrived:
     data = order.head + b"\r\nContent-Length: %d\r\n\r\n" % len(order.body) + order.body
     for _ in range(_STALE_TIMES):
-        road = Transmission(await links.connect(order.place, order.limits))
+        connection = await links.connect(order.place, order.limits)
+        if not connection.is_usable:
+            # Closed while it was kept. There may be others like it in the pool, and then a new one.
+            connection.close()
+            continue
+        order.left = True
         try:
-            return await road.send(data, order.limits.idle_s)
-        except StaleConnection:
-            # Nothing was written. There may be others like it in the pool, and then a new one.
-            road.connection.close()
+            await connection.ask(data, order.limits.idle_s)
         except BaseException:
-            road.connection.close()
+            connection.close()
             raise
-        finally:
-            order.left = road.left
+        return connection
     raise StaleConnection("The server closes each connection at once")
 
 
