@@ -11,7 +11,8 @@ from uuid import UUID
 from django.db import connection
 
 from approvals.models import Approval
-from approvals.services import DecisionRefused, recount, supersede_changed
+from approvals.services import DecisionRefused, reconsider
+from core.listen import GENERATION
 from core.outage import AWAY
 from policies import decide
 
@@ -60,8 +61,7 @@ class Reevaluation:
 
 def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
     try:
-        if not supersede_changed(approval, book):
-            recount(approval)
+        reconsider(approval, book)
     except DecisionRefused:
         # Somebody was first, or its time is over, which the sweep sees elsewhere, or nobody may.
         pass
@@ -73,6 +73,6 @@ def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
 
 def _read_generation() -> int:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT n FROM core_generation")
+        cursor.execute(GENERATION)
         (n,) = cursor.fetchone()
     return int(n)

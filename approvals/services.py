@@ -123,7 +123,7 @@ def _vote(
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
     if supersede_locked(approval):
         return None
-    if approve and (why := pauses.load().over(approval.call.agent_id, approval.call.server_id)):
+    if approve and (why := _why_stopped(approval)):
         raise DecisionRefused(why)
 
     made = Vote.objects.create(
@@ -144,17 +144,19 @@ def _vote(
 
 
 @transaction.atomic
-def supersede_changed(approval: Approval, book: RuleBook | None = None) -> bool:
-    """Makes it superseded if it can no longer be sent: votes on it could come to nothing else.
-
-    `book`: the rules, where they were just read.
-    """
+def reconsider(approval: Approval, book: RuleBook | None = None) -> None:
+    """Supersedes it if it changed, or decides it if the votes that stand do so by now: others may
+    count than when they were cast. `book`: the rules, where they were just read."""
     lock(approval)
-    return supersede_locked(approval, book)
+    if not supersede_locked(approval, book) and _settle(approval):
+        _tell(approval.pk)
 
 
 def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
-    """The same, in the caller's transaction, which holds the approval's lock."""
+    """Makes it superseded if it can no longer be sent: votes on it could come to nothing else.
+
+    In the caller's transaction, which holds the approval's lock.
+    """
     obstacle = find_obstacle(approval, book)
     if obstacle is None:
         return False
@@ -169,26 +171,21 @@ def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
     return True
 
 
-@transaction.atomic
-def recount(approval: Approval) -> bool:
-    """Do the votes that stand decide it, now that others count than when they were cast?"""
-    lock(approval)
-    why = pauses.load().over(approval.call.agent_id, approval.call.server_id)
-    if why or not _settle(approval):
-        return False
-    _tell(approval.pk)
-    return True
+def _why_stopped(approval: Approval) -> str:
+    """Why nothing may approve it now, as a sentence; empty if votes may."""
+    return pauses.load().over(approval.call.agent_id, approval.call.server_id)
 
 
 def _settle(approval: Approval, made: Vote | None = None) -> bool:
     """Decides it if the votes say so. `made`: the vote that was just cast."""
     verdict = eligibility.decided(approval.pk, approval.thresholds)
-    if not verdict:
+    approve = verdict == Approval.State.APPROVED
+    if not verdict or (approve and _why_stopped(approval)):
         return False
-    last = _counted(approval, approve=verdict == Approval.State.APPROVED)[-1]
-    # Another one's, if somebody who voted before counts again.
-    actor = last.person.actor if last == made else SYSTEM
-    _decide(approval, Approval.State(verdict), last=last, actor=actor)
+    votes = _counted(approval, approve=approve)
+    # Somebody who voted before may count again: then nobody's doing decided it now.
+    actor = votes[-1].person.actor if votes[-1] == made else SYSTEM
+    _decide(approval, Approval.State(verdict), votes, actor=actor)
     return True
 
 
@@ -256,12 +253,12 @@ def _record(action: str, given: Vote, *, by: User) -> None:
     )
 
 
-def _decide(approval: Approval, state: Approval.State, *, last: Vote, actor: Actor) -> None:
-    """`last`: the vote that was missing; `actor`: whose doing it is."""
+def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, actor: Actor) -> None:
+    """`votes`: those that decide it, of which the last was missing; `actor`: whose doing it is."""
     approve = state == Approval.State.APPROVED
-    sentence = _sentence(approval, approve=approve, recounted=actor is SYSTEM)
+    sentence = _sentence(votes, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
-        state=state, decided_by=last.person, decided_at=ClockTime()
+        state=state, decided_by=votes[-1].person, decided_at=ClockTime()
     )
     approval.refresh_from_db(fields=["state", "decided_by", "decided_at"])
     _move(approval, sentence, approve=approve, by=actor)
@@ -293,16 +290,15 @@ def _move(approval: Approval, sentence: str, *, approve: bool, by: Actor) -> Non
         _release(approval)
 
 
-def _sentence(approval: Approval, *, approve: bool, recounted: bool) -> str:
+def _sentence(votes: list[Vote], *, recounted: bool) -> str:
     """Whose votes decided it, and why."""
-    given = _counted(approval, approve=approve)
-    names = [one.person.username for one in given]
+    names = [one.person.username for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
-    said = _("%(who)s said yes.") if approve else _("%(who)s said no.")
-    alone = any(one.single_person for one in given)
+    said = _("%(who)s said yes.") if votes[-1].approve else _("%(who)s said no.")
+    alone = any(one.single_person for one in votes)
     mode = _("Single-person mode: nobody else may decide.") if alone else ""
     again = _("Counted again, since others may decide by now.") if recounted else ""
-    parts = [said % {"who": who}, mode, again, *(one.reason for one in given)]
+    parts = [said % {"who": who}, mode, again, *(one.reason for one in votes)]
     return " ".join(part for part in parts if part)
 
 

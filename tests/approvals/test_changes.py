@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals import freezes
 from approvals.models import Approval, Vote
 from approvals.reevaluation import Reevaluation
 from approvals.services import AlreadyDecided
@@ -115,6 +116,29 @@ def test_a_no_that_counts_again_refuses(scout: Agent, send_mail: Tool) -> None:
     call = Call.objects.get(pk=held)
     assert call.state == State.DENIED
     assert call.outcome.startswith("carol and dora said no.")
+
+
+def test_nothing_that_others_do_approves_during_an_emergency_stop(
+    scout: Agent, send_mail: Tool, olga: User
+) -> None:
+    """Of one team the first counts: once its vote is taken back, two others do."""
+    held = hold(scout, send_mail, Threshold(approve=2, deny=2, distinct=Distinct.TEAM))
+    carol = approver("carol", "north", "south")
+    say(held, carol)
+    say(held, approver("dora", "north"))
+    assert say(held, approver("erik", "south")) == State.HELD
+    stop = freeze(olga)
+
+    back(held, carol)
+    assert say(held, carol, approve=False) == State.HELD
+    look()
+    assert state_of(held) == State.HELD
+
+    freezes.end(stop, by=scenery.person("ada", Role.ADMINISTRATOR), why="Found.")
+    look()
+
+    assert state_of(held) == State.QUEUED
+    assert Entry.objects.get(action="call.approved").reason.startswith("dora and erik said yes.")
 
 
 def test_whose_vote_does_not_count_is_not_named(scout: Agent, send_mail: Tool) -> None:
