@@ -15,12 +15,12 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from audit.bodies import COLUMNS, body_of
+from audit.bodies import COLUMNS, EntryReader, StoredEntry, body, opening
 from audit.filters import Filters
 from audit.finding import Containing, bounds, containing, every
 from audit.leaves import in_order, places
-from audit.lines import disagreeing
 from audit.models import Checkpoint, Entry, Export
+from audit.names import changed
 from audit.services import Actor, record
 from audit.tree import Tree
 from core.text import revealed
@@ -58,8 +58,9 @@ class ExportWriter:
         self.export, self.by, self.has = export, by, has
         self.filters = Filters.read(export.query, ZoneInfo("UTC"))
         self.digest = hashlib.sha256()
+        self.reader = EntryReader()
         self.rows = 0
-        self.disagreeing = 0
+        self.changed = 0
 
     def __iter__(self) -> Iterator[bytes]:
         Export.objects.filter(pk=self.export.pk).update(
@@ -69,7 +70,7 @@ class ExportWriter:
             yield self._out(head)
         within = bounds(self.filters.since(), self.filters.until())
         for chunk in every(self.filters.without_text(), within, last=self.export.last_id):
-            self.disagreeing += len(disagreeing([entry.pk for entry in chunk]))
+            self.changed += len(changed([entry.pk for entry in chunk]))
             rows = containing(chunk, self.filters.text, self.has) if self.filters.text else chunk
             self.rows += len(rows)
             if rows:
@@ -94,21 +95,22 @@ class ExportWriter:
             case _:
                 return ""
 
-    def _written(self, rows: list[Entry]) -> str:
+    def _written(self, entries: list[Entry]) -> str:
+        rows = list(self.reader.rows([entry.pk for entry in entries]).values())
         match self.export.format:
             case Export.Format.CSV:
-                return _csv([defused(body_of(entry)) for entry in rows])
+                return _csv([defused(body(row)) for row in rows])
             case Export.Format.PROOF:
                 return "".join(_line(proof) for proof in self._proofs(rows))
             case _:
-                return "".join(_line(body_of(entry)) for entry in rows)
+                return "".join(_line(body(row)) for row in rows)
 
-    def _proofs(self, rows: list[Entry]) -> Iterator[dict[str, Any]]:
-        leaves = places([entry.pk for entry in rows])
-        for entry in rows:
-            index = leaves.get(entry.pk)
+    def _proofs(self, rows: list[StoredEntry]) -> Iterator[dict[str, Any]]:
+        leaves = places([row.id for row in rows])
+        for row in rows:
+            index = leaves.get(row.id)
             if index is not None and index < self.export.size:
-                yield proof(entry, index, self.tree)
+                yield proof(row, index, self.tree)
 
     def _note(self, reached: int) -> None:
         Export.objects.filter(pk=self.export.pk).update(rows=self.rows, reached_id=reached)
@@ -127,19 +129,19 @@ class ExportWriter:
             export=self.export.pk,
             rows=self.rows,
             sha256=digest,
-            # Entries that are not found by what they say: others may be missing here.
-            **({"disagreeing": self.disagreeing} if self.disagreeing else {}),
+            # Entries with a name that was changed: others may be missing here.
+            **({"changed": self.changed} if self.changed else {}),
         )
 
 
-def proof(entry: Entry, index: int, tree: Tree) -> dict[str, Any]:
+def proof(row: StoredEntry, index: int, tree: Tree) -> dict[str, Any]:
     """All that verify.py needs besides the checkpoint of `tree.size`."""
     return {
         "index": index,
         "size": tree.size,
-        "salt": bytes(entry.salt).hex(),
+        **opening(row),
         "path": [sibling.hex() for sibling in tree.path(index)],
-        "entry": body_of(entry),
+        "entry": body(row),
     }
 
 
@@ -148,18 +150,18 @@ def whole_record() -> Iterator[str]:
     size = Checkpoint.objects.values_list("size", flat=True).first() or 0
     for note in Checkpoint.objects.filter(size__lte=size).order_by("id").iterator():
         yield _line({"checkpoint": note.note})
-    tree, leaves = Tree(size), in_order(0, size)
+    tree, leaves, reader = Tree(size), in_order(0, size), EntryReader()
     while chunk := list(islice(leaves, 1000)):
-        bodies = Entry.objects.in_bulk([pk for _, pk in chunk])
+        rows = reader.rows([pk for _, pk in chunk])
         for index, pk in chunk:
-            yield _line(_whole(index, pk, bodies.get(pk), tree))
+            yield _line(_whole(index, pk, rows.get(pk), tree))
 
 
-def _whole(index: int, pk: int, entry: Entry | None, tree: Tree) -> dict[str, Any]:
+def _whole(index: int, pk: int, row: StoredEntry | None, tree: Tree) -> dict[str, Any]:
     """One that is gone has its leaf all the same: whoever checks sees which, and the rest holds."""
-    if entry is None:
+    if row is None:
         return {"index": index, "entry": None, "gone": pk, "hash": tree.leaf(index).hex()}
-    return {"index": index, "salt": bytes(entry.salt).hex(), "entry": body_of(entry)}
+    return {"index": index, **opening(row), "entry": body(row)}
 
 
 def _line(content: dict[str, Any]) -> str:

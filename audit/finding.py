@@ -1,6 +1,6 @@
 """From a question to entries: by key, newest first, whatever the record has grown to.
 
-Lines answer what is sealed; what was written in the last second is looked at as it is.
+Rows are found by the numbers of names (audit/names.py), and shown as entries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Q
 
 from audit.filters import Filters
-from audit.models import Entry, Line
+from audit.models import Entry, EntryRow
 from core.paging import SIZE, Page
 
 # Given calls and a text, those whose arguments have it: audit knows no payloads (config/urls.py).
@@ -28,11 +28,10 @@ LOOK = 2000
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which ids a stretch of time lies, and what is sealed of it."""
+    """Between which ids a stretch of time lies."""
 
     first: int
     last: int | None
-    sealed: int
     newest: int = 0
     began: datetime | None = None
     # Of the newest checkpoint, for people.
@@ -42,11 +41,10 @@ class Bounds:
 
 BOUNDS = """
     SELECT
-        (SELECT max(entry_id) FROM audit_line),
-        (SELECT max(id) FROM audit_entry),
-        (SELECT min(at) FROM audit_line),
-        (SELECT entry_id FROM audit_line WHERE at >= %(since)s ORDER BY at LIMIT 1),
-        (SELECT entry_id FROM audit_line WHERE at >= %(until)s ORDER BY at LIMIT 1),
+        (SELECT max(id) FROM audit_entryrow),
+        (SELECT at FROM audit_entryrow ORDER BY id LIMIT 1),
+        audit_first_id(%(since)s),
+        audit_first_id(%(until)s),
         c.size, c.at
     FROM (SELECT 1) one
     LEFT JOIN LATERAL (SELECT size, at FROM audit_checkpoint ORDER BY id DESC LIMIT 1) c ON true
@@ -56,14 +54,12 @@ BOUNDS = """
 def bounds(since: datetime | None, until: datetime | None) -> Bounds:
     with connection.cursor() as cursor:
         cursor.execute(BOUNDS, {"since": since, "until": until})
-        sealed, newest, began, first, last, size, signed_at = cursor.fetchone()
-    sealed = sealed or 0
+        newest, began, first, last, size, signed_at = cursor.fetchone()
     if since and first is None:
-        first = sealed
+        first = newest
     return Bounds(
         first=max(0, first - SLACK) if since and first else 0,
         last=last + SLACK if until and last is not None else None,
-        sealed=sealed,
         newest=newest or 0,
         began=began,
         size=size or 0,
@@ -79,7 +75,7 @@ class SearchResult:
 
 
 def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
-    """As core.paging does it, over lines and what has no line yet."""
+    """As core.paging does it."""
     beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
     if back is not None:
         nearest = ids(filters, within, above=back, most=SIZE + 1, newest=False)
@@ -135,16 +131,8 @@ def ids(
     """Of the entries that fit, newest first (or oldest first), between two ids."""
     between = _between(within, below, above)
     order = "-pk" if newest else "pk"
-    entries_too = Entry.objects.filter(filters.of_entries(), between)
-    if not filters.narrow:
-        # The record itself, in its own order: nothing to look up.
-        return list(entries_too.order_by(order).values_list("pk", flat=True)[:most])
-    sealed = Line.objects.filter(filters.of_lines(), between).order_by(order)
-    found = list(sealed.values_list("pk", flat=True)[:most])
-    if within.newest > within.sealed and (below is None or below > within.sealed):
-        fresh = entries_too.filter(pk__gt=within.sealed).order_by(order)
-        found += fresh.values_list("pk", flat=True)[:most]
-    return sorted(found, reverse=newest)[:most]
+    found = EntryRow.objects.filter(filters.of_rows(), between).order_by(order)
+    return list(found.values_list("pk", flat=True)[:most])
 
 
 def _between(within: Bounds, below: int | None, above: int | None) -> Q:

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
 from audit.filters import Filters
 from audit.finding import Bounds
 from audit.leaves import places, sealed_size
-from audit.models import Line
+from audit.models import EntryRow
 
 STEPS = [
     *(timedelta(minutes=n) for n in (1, 2, 5, 10, 15, 30)),
@@ -49,12 +50,13 @@ class Histogram:
 
 
 def histogram(filters: Filters, within: Bounds) -> Histogram | None:
-    """Of sealed entries; None while there are none to draw."""
+    """None while there are none to draw."""
     since, until = _span(filters, within)
     if since is None or until is None or since >= until:
         return None
     edges = list(_edges(since, until, filters))
-    counts, cut = _narrow(filters, edges) if filters.narrow else (_all(edges), False)
+    few = within.newest - within.first < COUNTED
+    counts, cut = _each(filters, edges) if few or filters.narrow else (_all(edges), False)
     highest = max(counts, default=0)
     return Histogram(list(_bars(filters, edges, counts)), highest, cut) if highest else None
 
@@ -79,7 +81,7 @@ def _edges(since: datetime, until: datetime, filters: Filters) -> Iterator[datet
 
 
 FIRSTS = """
-    SELECT (SELECT e.entry_id FROM audit_line e WHERE e.at >= edge ORDER BY e.at LIMIT 1)
+    SELECT audit_first_id(edge)
     FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS given(edge, n) ORDER BY n
 """
 
@@ -95,14 +97,16 @@ def _all(edges: list[datetime]) -> list[int]:
     ]
 
 
-def _narrow(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:
-    lines = Line.objects.filter(filters.without_text().of_lines())
-    newest = lines.newest_first().values("at")[:COUNTED]
-    counts = _counted(newest, edges)
+def _each(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:
+    rows = EntryRow.objects.filter(filters.without_text().of_rows())
+    try:
+        counts = _counted(rows.order_by("-pk").values("at")[:COUNTED], edges)
+    except EmptyResultSet:
+        counts = {}
     return [counts.get(n, 0) for n in range(1, len(edges))], sum(counts.values()) >= COUNTED
 
 
-def _counted(newest: QuerySet[Line, Any], edges: list[datetime]) -> dict[int, int]:
+def _counted(newest: QuerySet[EntryRow, Any], edges: list[datetime]) -> dict[int, int]:
     sql, parameters = newest.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from django.db import connection
 from django.db.models import Count
 
-from audit import lines
-from audit.bodies import moment
+from audit.bodies import StoredName, moment
 from audit.clock import LATE, LONG_AGO, STEP, clock_steps, put_in
 from audit.leaves import SEALED, sealed_size
-from audit.models import Checkpoint, Tile
+from audit.models import Checkpoint, Name, Tile
 from audit.parts import MOST, Part, PartFindings, check_part
 from audit.signing import keys
 from audit.tree import HEIGHT, split
@@ -22,13 +22,13 @@ PART = 64
 
 # What nobody sealed: by the database's own clock and the sealer's place, not by any row's word.
 OVERDUE = f"""
-    SELECT e.id, e.at FROM audit_entry e CROSS JOIN {SEALED}
+    SELECT e.id, e.at FROM audit_entryrow e CROSS JOIN {SEALED}
     WHERE NOT sealed.ids @> e.id
       AND e.at NOT BETWEEN clock_timestamp() - make_interval(secs => %s)
                        AND clock_timestamp() + make_interval(secs => %s)
     ORDER BY e.id LIMIT %s
 """
-UNSEALED = f"SELECT count(*) FROM audit_entry e CROSS JOIN {SEALED} WHERE NOT sealed.ids @> e.id"
+UNSEALED = f"SELECT count(*) FROM audit_entryrow e CROSS JOIN {SEALED} WHERE NOT sealed.ids @> e.id"
 # Each batch begins where the one before it ends, and has an id for each of its leaves.
 UNLIKELY = """
     SELECT first_index, expected FROM (
@@ -65,7 +65,7 @@ def check_live(anchors: Sequence[str] = ()) -> Findings:
     check.compare()
     if check.found.size and not check.signed:
         check.found.say("There are leaves, and no checkpoint that a known key signed.")
-    for sentence in [*_wrong_tiles(size), *_overdue(), *_stray_lines()]:
+    for sentence in [*_wrong_tiles(size), *_overdue(), *_changed_names()]:
         check.found.say(sentence)
     return check.found
 
@@ -152,11 +152,12 @@ def _wrong_tiles(size: int) -> Iterator[str]:
             yield f"There are {there} tiles of level {level}, and {whole} would be whole."
 
 
-def _stray_lines() -> list[str]:
-    return [
-        f"There is a line of entry {pk}, which was never sealed: filters find what is not there."
-        for pk in lines.stray(MOST)
-    ]
+def _changed_names() -> Iterator[str]:
+    """What entries name stands once: here, and not at each of them."""
+    names = Name.objects.order_by("pk").values_list("pk", *StoredName._fields)
+    wrong = (pk for pk, *name in names.iterator() if not StoredName._make(name).holds)
+    for pk in islice(wrong, MOST):
+        yield f"Name {pk} was changed: it is not what entries that bear it were sealed with."
 
 
 def _overdue() -> list[str]:

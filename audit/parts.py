@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from audit import lines
-from audit.bodies import LEAF_COLUMNS, body, leaf
+from audit.bodies import EntryReader, StoredEntry, body, leaf
 from audit.clock import LONG_AGO, Order, put_in
 from audit.leaves import in_order
-from audit.models import Entry, Tile
+from audit.models import Tile
 from audit.tree import hashes_of, split
 from audit.verify import HASH, RESTORED, TILE, Peaks, peaks, root_of
 
@@ -57,11 +56,12 @@ class PartFindings:
 def check_part(part: Part) -> PartFindings:
     found = PartFindings(part.first)
     order = Order(part.steps, part.first * TILE)
-    leaves = _by_tile(part)
+    leaves, reader = _by_tile(part), EntryReader()
     for tile in range(part.first, part.last):
         ids = next(leaves)
         kept = _kept(tile, part.size, found)
-        hashes = _compared(tile * TILE, kept, ids, order, found)
+        rows = _rows(ids, reader)
+        hashes = _compared(tile * TILE, kept, ids, rows, order, found)
         _build(tile, hashes, part, found)
     found.newest, found.oldest, found.stepped = order.newest, order.oldest, order.stepped
     return found
@@ -94,13 +94,22 @@ def _kept(tile: int, size: int, found: PartFindings) -> list[bytes]:
     return [*hashes, *[b""] * expected][:expected]
 
 
+def _rows(ids: Mapping[int, int], reader: EntryReader) -> dict[int, StoredEntry]:
+    # A sentence that one entry alone has is no reason to remember it.
+    if len(reader.names) > 100_000:
+        reader.names.clear()
+    return reader.rows(ids.values())
+
+
 def _compared(
-    first: int, kept: list[bytes], ids: Mapping[int, int], order: Order, found: PartFindings
+    first: int,
+    kept: list[bytes],
+    ids: Mapping[int, int],
+    rows: Mapping[int, StoredEntry],
+    order: Order,
+    found: PartFindings,
 ) -> list[bytes]:
     """The tile's hashes; where one is gone, that of the entry."""
-    rows = {
-        row["id"]: row for row in Entry.objects.filter(pk__in=ids.values()).values(*LEAF_COLUMNS)
-    }
     hashes = []
     for index, hashed in enumerate(kept, start=first):
         pk = ids.get(index)
@@ -110,16 +119,11 @@ def _compared(
             found.entries += 1
             _compare(index, pk, row, made == hashed, order, found)
         hashes.append(hashed if len(hashed) == HASH else made or UNKNOWN)
-    for pk in lines.disagreeing(rows)[:MOST]:
-        found.say(
-            f"Entry {pk} is searched for by other words than its own: its line was changed, and "
-            "filters may not find it."
-        )
     return hashes
 
 
 def _compare(
-    index: int, pk: int, row: Any, is_same: bool, order: Order, found: PartFindings
+    index: int, pk: int, row: StoredEntry | None, is_same: bool, order: Order, found: PartFindings
 ) -> None:
     if row is None:
         found.say(f"Entry {pk} is gone: its leaf {index} is still there.")
@@ -127,9 +131,9 @@ def _compare(
     if not is_same:
         found.say(f"Entry {pk} was changed: it is not what leaf {index} says.")
     newest = order.newest
-    if order.late(index, pk, row["at"]) and is_same:
-        found.say(put_in(pk, row["at"], index, newest))
-    if row["action"] == RESTORED:
+    if order.late(index, pk, row.at) and is_same:
+        found.say(put_in(pk, row.at, index, newest))
+    if row.did == RESTORED:
         found.declared.append((index, body(row)))
 
 

@@ -12,10 +12,9 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection, transaction
 
 from audit import origins
-from audit.bodies import LEAF_COLUMNS, leaf, moment
+from audit.bodies import EntryReader, leaf, moment
 from audit.leaves import SEALED, as_ranges, sealed_size
-from audit.models import Checkpoint, Entry
-from audit.models.finding import LINE_COLUMNS, LINE_OF_ENTRY
+from audit.models import Checkpoint
 from audit.signing import SigningKey, any_key, open_key, public_key, rotate
 from audit.tree import NewTile, RightEdge, Tree
 from audit.verify import TILE, checkpoint_text
@@ -31,7 +30,7 @@ LAST_ID = 2**63 - 1
 ARRIVED = """
     SELECT e.id FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY AS r (first, last, place)
     CROSS JOIN LATERAL (
-        SELECT id FROM audit_entry WHERE id BETWEEN r.first AND r.last ORDER BY id LIMIT %s
+        SELECT id FROM audit_entryrow WHERE id BETWEEN r.first AND r.last ORDER BY id LIMIT %s
     ) e
     ORDER BY r.place, e.id LIMIT %s
 """
@@ -48,11 +47,6 @@ BATCHES = """
 TILES = """
     INSERT INTO audit_tile (level, index, hashes, root)
     SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[], %s::bytea[])
-"""
-LINES = f"""
-    INSERT INTO audit_line ({LINE_COLUMNS})
-    SELECT {LINE_OF_ENTRY} FROM audit_entry e WHERE e.id = ANY(%s)
-    ON CONFLICT DO NOTHING
 """
 
 
@@ -269,12 +263,11 @@ def _give_leaves(before: RightEdge, ids: list[int]) -> RightEdge:
     if not ids:
         return tree
     tiles: list[NewTile] = []
-    for row in Entry.objects.filter(pk__in=ids).order_by("pk").values(*LEAF_COLUMNS):
+    for row in EntryReader().rows(ids).values():
         tiles += tree.append(leaf(row))
     edge = b"".join(tree.levels[0][max(0, before.size - tree.size // TILE * TILE) :])
     with connection.cursor() as cursor:
         cursor.execute(BATCHES, [before.size, len(ids), as_ranges(ids), edge])
-        cursor.execute(LINES, [ids])
         if tiles:
             cursor.execute(
                 TILES, [list(column) for column in zip(*map(astuple, tiles), strict=True)]

@@ -21,8 +21,10 @@ class Actor:
     name: str
 
 
+# The numbers of both are fixed (audit/sql/first_names.sql).
 SYSTEM = Actor("system", None, "countersign")
 POLICY = Actor("policy", None, "policy")
+SYSTEM_NUMBER = 3
 
 
 def record(action: str, *, actor: Actor, **facts: Any) -> Entry:
@@ -67,13 +69,32 @@ def entry(
 
 
 def first_entry(call_id: str) -> str:
-    """SQL that joins, as `e`, the entry with which a call began: looked up by its key for each.
+    """SQL that joins, as `e`, the row of the entry with which a call began: by its key for each.
 
     As a plain join, PostgreSQL may walk through the first entries of all calls for each one, and
     plan that while its statistics are from when nearly no entry was of a call.
     """
     return f"""CROSS JOIN LATERAL (
-        SELECT * FROM audit_entry f WHERE f.call_id = {call_id} AND f.seq = 1 LIMIT 1) e"""
+        SELECT * FROM audit_entryrow f WHERE f.call_id = {call_id} AND f.seq = 1 LIMIT 1) e"""
+
+
+def name_number(
+    kind: str, text: str, *, subject: str = "NULL::bigint", server: str = "''", version: str = "''"
+) -> str:
+    """SQL: the number of a name, all of whose parts are SQL too. Names are nearly always known:
+    the function that adds one (audit/sql/names.sql) is called for those that are not."""
+    return f"""COALESCE((
+        SELECT n.id FROM audit_name n
+        WHERE n.kind = {kind} AND left(n.text, 500) = left({text}, 500) AND n.text = {text}
+          AND n.subject IS NOT DISTINCT FROM {subject}
+          AND n.server = {server} AND n.definition = {version} LIMIT 1
+    ), audit_name_number({kind}, {subject}, {text}, {server}, {version}))"""
+
+
+def reason_number(text: str) -> str:
+    """The same of a sentence, which may be empty."""
+    number = name_number("'reason'", text)
+    return f"CASE WHEN {text} <> '' THEN {number} END"
 
 
 def of(person: Any) -> Actor:

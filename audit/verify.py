@@ -9,9 +9,11 @@ files of checkpoints that were kept somewhere else. Exit code 0: everything hold
 does not, and what is said. 2: there was nothing to check it against. 3: everything holds that is
 there, and a restore, which the record itself declares, dropped what is said.
 
-How it works: an entry's leaf is SHA-256(0x00, salt, body), where the body is the entry as JSON with
-sorted keys, without spaces, in ASCII. Leaves make an RFC 6962 Merkle tree in the order of sealing.
-A checkpoint is a signed note (c2sp.org/tlog-checkpoint): name, size, root, Ed25519 signature.
+How it works: an entry's leaf is SHA-256(0x00, form). The form of format 2 is a row of fields
+(Form2), of which names, digests and details are commitments: SHA-256 of a salt and of what is
+committed to. The form of format 1 is a salt and the entry as JSON with sorted keys, without spaces,
+in ASCII. Leaves make an RFC 6962 Merkle tree in the order of sealing. A checkpoint is a signed note
+(c2sp.org/tlog-checkpoint): name, size, root, Ed25519 signature.
 
 After a restore the record goes on under another name, `countersign/2`, from the leaves of the
 backup. Its first entry of its own, `record.restored`, holds the last checkpoint under each earlier
@@ -25,8 +27,10 @@ import base64
 import hashlib
 import json
 import sys
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +78,116 @@ def root_of(subtrees: Sequence[bytes]) -> bytes:
 
 def node_hash(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def commitment(salt: bytes, field: str, value: bytes) -> bytes:
+    """Says nothing of the value to whoever lacks the salt; each field has one of its own."""
+    return hashlib.sha256(hashlib.sha256(salt + field.encode()).digest() + value).digest()
+
+
+def commitment_of_name(
+    salt: bytes, kind: str, subject: int | None, text: str, server: str = "", definition: str = ""
+) -> bytes:
+    known = "" if subject is None else str(subject)
+    parts = [kind, known, text, server, definition]
+    return hashlib.sha256(salt + b"\0".join(part.encode() for part in parts)).digest()
+
+
+class Form2:
+    """The bytes of an entry of format 2: of each field its tag, length and value, in this order."""
+
+    HEAD = b"countersign entry 2\n"
+    # A tag is never given another meaning; a new field takes the next.
+    FIELDS = (
+        "id",
+        "at",
+        "transaction",
+        "call_id",
+        "seq",
+        "from_state",
+        "to_state",
+        "action",
+        "actor",
+        "agent",
+        "person",
+        "tool",
+        "context",
+        "reason",
+        "arguments",
+        "result",
+        "details",
+    )
+    TAGS = {name: bytes([tag]) for tag, name in enumerate(FIELDS, start=1)}
+
+    def __init__(self) -> None:
+        self.written = self.HEAD
+
+    def add(self, name: str, value: bytes | None) -> None:
+        """A field without a value is left out."""
+        if value is not None:
+            self.written += self.TAGS[name] + len(value).to_bytes(4, "big") + value
+
+    def add_integer(self, name: str, value: int | None) -> None:
+        self.add(name, None if value is None else value.to_bytes(8, "big", signed=True))
+
+    def add_text(self, name: str, value: str) -> None:
+        self.add(name, value.encode() or None)
+
+
+def form_2(entry: Mapping[str, Any], opening: Mapping[str, Any]) -> bytes:
+    """Of an exported entry. `opening` has the salts of what the leaf commits to."""
+    salt, names, form = bytes.fromhex(opening["salt"]), opening["names"], Form2()
+    form.add_integer("id", entry["id"])
+    form.add_integer("at", microseconds(datetime.fromisoformat(entry["at"])))
+    form.add_integer("transaction", int(entry["transaction"]))
+    form.add("call_id", uuid.UUID(entry["call_id"]).bytes if entry["call_id"] else None)
+    form.add_integer("seq", entry["seq"])
+    form.add_text("from_state", entry["from_state"])
+    form.add_text("to_state", entry["to_state"])
+    context = json.loads(names["context"]["text"] or "{}") if "context" in names else {}
+    for name, said in _said(entry, names).items():
+        form.add(name, _opened(names[name], said) if name in names else None)
+    for name in ("arguments", "result"):
+        digest = bytes.fromhex(entry[f"{name}_digest"])
+        form.add(name, commitment(salt, name, digest) if digest else None)
+    own = {key: value for key, value in entry["details"].items() if key not in context}
+    form.add("details", commitment(salt, "details", canonical(own)) if own else None)
+    return form.written
+
+
+def _said(entry: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """What each name of an entry is, as its commitment has it; in the order of the fields."""
+    return {
+        "action": ("action", None, entry["action"]),
+        "actor": (entry["actor_kind"], entry["actor_id"], entry["actor"]),
+        "agent": ("agent", entry["agent_id"], entry["agent"]),
+        "person": ("person", entry["person_id"], entry["person"]),
+        "tool": ("tool", None, entry["tool"], entry["server"], entry["definition_digest"]),
+        "context": ("context", None, names.get("context", {}).get("text", "")),
+        "reason": ("reason", None, entry["reason"]),
+    }
+
+
+def _opened(opening: Mapping[str, str], said: tuple[Any, ...]) -> bytes:
+    """A name that was forgotten has its commitment alone."""
+    if "commitment" in opening:
+        return bytes.fromhex(opening["commitment"])
+    return commitment_of_name(bytes.fromhex(opening["salt"]), *said)
+
+
+def microseconds(at: datetime) -> int:
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def leaf_of(line: Mapping[str, Any]) -> bytes:
+    """Of a line of an export."""
+    match line.get("format", 1):
+        case 1:
+            return leaf_hash(bytes.fromhex(line["salt"]), canonical(line["entry"]))
+        case 2:
+            return leaf_hash(b"", form_2(line["entry"], line))
+        case other:
+            raise ValueError(f"an entry of format {other}, which this verifier does not know")
 
 
 class Peaks:
@@ -475,8 +589,7 @@ def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
         _gone(check, line)
         return
     check.found.entries += 1
-    body = canonical(line["entry"])
-    leaf, index = leaf_hash(bytes.fromhex(line["salt"]), body), int(line["index"])
+    leaf, index = leaf_of(line), int(line["index"])
     if "path" not in line:
         check.leaf(index, leaf)
         if line["entry"].get("action") == RESTORED:

@@ -86,22 +86,33 @@ JOIN (SELECT row_number() OVER (ORDER BY id) AS place, id AS tool_id, server_id,
 ORDER BY n
 """
 
+# As they come to be when calls are recorded.
+NAMES = """
+WITH named AS (
+    SELECT 'action' AS kind, NULL::bigint AS subject, 'call.' || state AS text, '' AS server,
+        '' AS definition FROM calls_call
+    UNION SELECT 'agent', id, name, '', '' FROM accounts_agent
+    UNION SELECT 'person', id, username, '', '' FROM accounts_user
+    UNION SELECT 'tool', NULL, c.tool_name, v.slug, d.digest
+        FROM (SELECT DISTINCT tool_name, server_id, definition_id FROM calls_call) c
+        JOIN registry_definition d ON d.id = c.definition_id
+        JOIN registry_server v ON v.id = c.server_id
+    UNION SELECT 'reason', NULL, 'Everyday work.', '', ''
+    UNION SELECT 'context', NULL, jsonb_build_object('effect', effect, 'rule', rule)::text, '', ''
+        FROM (VALUES ('ask', 'Changes are read first'), ('deny', 'Nothing leaves the house'),
+            ('allow', 'Everyday work')) AS r (effect, rule)
+)
+SELECT count(audit_name_number(kind, subject, text, server, definition)) FROM named
+"""
+
 ENTRIES = """
-INSERT INTO audit_entry (
-    at, action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
-    person_id, person, server, tool, definition_digest, arguments_digest, reason, details)
+INSERT INTO audit_entryrow (
+    at, call_id, action, agent, person, tool, context, reason, seq, from_state, to_state, arguments)
 SELECT
-    c.asked_at + (s.seq - 1) * interval '40 ms', 'call.' || s.state, 'agent', a.id, a.name, c.id,
-    s.seq, s.before, s.state, a.id, a.name, p.id, p.username, v.slug, c.tool_name, d.digest,
-    c.arguments_digest, 'Everyday work.',
-    CASE c.state
-        WHEN 'held' THEN '{"effect": "ask", "rule": "Changes are read first"}'::jsonb
-        WHEN 'refused' THEN '{"effect": "deny", "rule": "Nothing leaves the house"}'
-        ELSE '{"effect": "allow", "rule": "Everyday work"}' END
+    c.asked_at + (s.seq - 1) * interval '40 ms', c.id, action.id, agent.id, person.id, tool.id,
+    context.id, reason.id, s.seq, s.before, s.state, decode(c.arguments_digest, 'hex')
 FROM calls_call c
 JOIN registry_definition d ON d.id = c.definition_id
-JOIN accounts_agent a ON a.id = c.agent_id
-JOIN accounts_user p ON p.id = c.person_id
 JOIN registry_server v ON v.id = c.server_id
 CROSS JOIN LATERAL (
     SELECT 1 AS seq, 'received' AS before,
@@ -109,16 +120,16 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT 2, 'running', c.state WHERE c.seq = 2
 ) AS s
+JOIN audit_name action ON action.kind = 'action' AND action.text = 'call.' || s.state
+JOIN audit_name agent ON agent.kind = 'agent' AND agent.subject = c.agent_id
+JOIN audit_name person ON person.kind = 'person' AND person.subject = c.person_id
+JOIN audit_name tool ON tool.kind = 'tool' AND tool.text = c.tool_name AND tool.server = v.slug
+    AND tool.definition = d.digest
+JOIN audit_name reason ON reason.kind = 'reason' AND reason.text = 'Everyday work.'
+JOIN audit_name context
+    ON CASE WHEN context.kind = 'context' THEN context.text::jsonb ->> 'effect' END
+    = CASE c.state WHEN 'held' THEN 'ask' WHEN 'refused' THEN 'deny' ELSE 'allow' END
 ORDER BY c.id, s.seq
-"""
-
-# As the sealer writes them.
-LINES = """
-INSERT INTO audit_line (
-    entry_id, at, action, actor, agent, person, server, tool, definition, effect, rule)
-SELECT id, at, action, '', agent, person, server, tool, left(definition_digest, 16),
-       details ->> 'effect', details ->> 'rule'
-FROM audit_entry ORDER BY id
 """
 
 APPROVALS = """
@@ -159,7 +170,7 @@ WHERE u.tool_id = t.id
 """
 
 
-FILLED = ("calls_call", "audit_entry", "audit_line", "approvals_approval", "registry_listing")
+FILLED = ("calls_call", "audit_entryrow", "approvals_approval", "registry_listing")
 INDEXES = """
 SELECT indexname, indexdef FROM pg_indexes
 WHERE schemaname = 'public' AND tablename = ANY(%s)
@@ -191,7 +202,7 @@ def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> N
             link.execute("ANALYZE accounts_agent, registry_definition, registry_tool")
             link.execute(CALLS, given)
             link.execute("ANALYZE calls_call")
-            for statement in (ENTRIES, LINES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
+            for statement in (NAMES, ENTRIES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
                 link.execute(statement, given)
     link.execute("ANALYZE")
 

@@ -20,11 +20,10 @@ QUERIES_MAX = 12
 # Never read from end to end while somebody waits for a page. The rows of tools are short, and a
 # word that many of them have is ranked over all that have it.
 LARGE = {
-    "audit_entry",
+    "audit_entryrow",
     "calls_call",
     "calls_result",
     "approvals_approval",
-    "audit_line",
     "registry_listing",
     "registry_definition",
 }

@@ -22,11 +22,15 @@ ROOT = "history"
 
 SQL = """
 WITH recent AS MATERIALIZED (
-    SELECT at, seq, to_state, tool, call_id FROM audit_entry
-    WHERE agent_id = %s ORDER BY id DESC LIMIT 5000
+    SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id FROM audit_name n
+    CROSS JOIN LATERAL (
+        SELECT * FROM audit_entryrow r WHERE r.agent = n.id ORDER BY r.id DESC LIMIT 5000
+    ) e
+    WHERE n.kind = 'agent' AND n.subject = %s ORDER BY e.id DESC LIMIT 5000
 ), mine AS (
     SELECT * FROM recent
-    WHERE tool = %s AND call_id IS DISTINCT FROM %s::uuid
+    WHERE tool IN (SELECT n.id FROM audit_name n WHERE n.kind = 'tool' AND n.text = %s)
+      AND call_id IS DISTINCT FROM %s::uuid
       AND at <= COALESCE(%s::timestamptz, clock_timestamp())
 ), moment AS (
     SELECT COALESCE(%s::timestamptz, clock_timestamp()) AS now

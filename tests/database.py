@@ -135,7 +135,7 @@ class Databases:
         # Roles as every installation has them. That they were made stands in no test's record.
         python("-c", MIGRATED, env=self._urls(draft))
         with self._connect(draft) as past:
-            past.execute("SET session_replication_role = replica; DELETE FROM audit_entry")
+            past.execute("SET session_replication_role = replica; DELETE FROM audit_entryrow")
         connection.execute(sql.SQL("ALTER DATABASE {draft} RENAME TO {template}").format(**names))
 
     def _urls(self, database: str) -> dict[str, str]:

@@ -5,9 +5,11 @@ from audit.models.entries import (
     CurrentTransaction,
     Entry,
     EntryQuerySet,
+    EntryRow,
+    Name,
     TransactionId,
 )
-from audit.models.finding import Export, Line, LineQuerySet, SavedFilter
+from audit.models.finding import Export, SavedFilter
 from audit.models.sealing import Batch, Checkpoint, Origin, Rollback, Secret, Signer, Tile
 
 __all__ = [
@@ -17,9 +19,9 @@ __all__ = [
     "CurrentTransaction",
     "Entry",
     "EntryQuerySet",
+    "EntryRow",
     "Export",
-    "Line",
-    "LineQuerySet",
+    "Name",
     "Origin",
     "Rollback",
     "SavedFilter",

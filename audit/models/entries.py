@@ -7,10 +7,17 @@ from typing import Any, Self
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
+from django.db.models import Q
 from django.db.models.expressions import DatabaseDefault
+from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import append_only
+
+# Names that everybody's record begins with, by their numbers (audit/sql/first_names.sql): the two
+# actions of an allowed call, and the actors that are nobody. Indexes leave them out.
+COMMON_ACTIONS = 2
+COMMON_ACTORS = 4
 
 
 class TransactionId(models.Field):  # type: ignore[type-arg]
@@ -33,10 +40,110 @@ class ClockTime(models.Func):
 
 
 class RandomBytes(models.Func):
-    """Sixteen, of 122 random bits: PostgreSQL makes these without an extension."""
+    """16 bytes, of which 122 bits are random: enough for a salt, and needs no extension."""
 
     template = "uuid_send(gen_random_uuid())"
     output_field = models.BinaryField()
+
+
+class Name(models.Model):
+    """What entries name: an agent, a person, a tool, a sentence. A renamed subject gets another
+    row, so that entries keep saying what was true.
+
+    Leaves hold the commitment alone: SHA-256 of the salt and the rest of the row
+    (audit/sql/names.sql). To forget a name empties the rest, and every proof still holds.
+    """
+
+    id = models.AutoField(primary_key=True)
+    # "agent", "person", "policy", "system"; "tool", "action", "reason"; "context": JSON.
+    kind = models.CharField(max_length=10)
+    # The id of the agent or person.
+    subject = models.BigIntegerField(null=True)
+    text = models.TextField(blank=True)
+    # Of tools alone: where, and which version.
+    server = models.CharField(max_length=64, blank=True, db_default="")
+    definition = models.CharField(max_length=64, blank=True, db_default="")
+    # NULL: forgotten, and the text is empty.
+    salt = models.BinaryField(null=True)
+    commitment = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index("kind", Left("text", 500), name="audit_name_text"),
+            models.Index("server", name="audit_name_server", condition=~Q(server="")),
+            models.Index("kind", "subject", name="audit_name_subject", condition=~Q(subject=None)),
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.text}"
+
+
+class EntryRow(models.Model):
+    """An entry as it is stored: numbers of names. `Entry` shows and takes it in words."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=ClockTime())
+    transaction = TransactionId(db_default=CurrentTransaction(), editable=False)
+    call_id = models.UUIDField(null=True)
+    action = models.IntegerField()
+    # NULL: the agent itself.
+    actor = models.IntegerField(null=True)
+    agent = models.IntegerField(null=True)
+    person = models.IntegerField(null=True)
+    tool = models.IntegerField(null=True)
+    # Effect, rule, origin, revision and toolset: the same for many calls.
+    context = models.IntegerField(null=True)
+    reason = models.IntegerField(null=True)
+    seq = models.SmallIntegerField(null=True)
+    # How its leaf is computed (audit/bodies.py).
+    format = models.SmallIntegerField(db_default=2)
+    salt = models.BinaryField(null=True, db_default=RandomBytes())
+    from_state = models.CharField(max_length=10, blank=True, db_default="")
+    to_state = models.CharField(max_length=10, blank=True, db_default="")
+    # SHA-256 of the bytes.
+    arguments = models.BinaryField(null=True)
+    result = models.BinaryField(null=True)
+    details = models.JSONField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="audit_one_entry_a_move",
+                fields=["call_id", "seq"],
+                condition=Q(seq__isnull=False),
+            )
+        ]
+        indexes = [
+            BrinIndex(name="audit_entry_at", fields=["at"]),
+            # Of a call, and no move of it: votes, questions to stop, looks at its payload.
+            models.Index(
+                name="audit_entry_beside",
+                fields=["call_id"],
+                condition=Q(call_id__isnull=False, seq__isnull=True),
+            ),
+            # What the audit page filters by, newest first.
+            models.Index(
+                name="audit_entry_action", fields=["action", "id"], condition=Q(action__gt=2)
+            ),
+            models.Index(
+                name="audit_entry_actor", fields=["actor", "id"], condition=Q(actor__gt=4)
+            ),
+            *(
+                models.Index(
+                    name=f"audit_entry_{name}",
+                    fields=[name, "id"],
+                    condition=Q(**{f"{name}__isnull": False}),
+                )
+                for name in ("agent", "person", "tool", "context")
+            ),
+        ]
+        triggers = append_only()
+
+    def __str__(self) -> str:
+        return f"entry {self.pk}"
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -55,13 +162,13 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
     def of_call(self, call_id: object) -> Self:
         # Two conditions, for the two indexes that know calls.
-        moves, beside = models.Q(seq__isnull=False), models.Q(seq__isnull=True)
-        of_it = models.Q(call_id=call_id)
+        moves, beside = Q(seq__isnull=False), Q(seq__isnull=True)
+        of_it = Q(call_id=call_id)
         return self.filter((of_it & moves) | (of_it & beside)).order_by("id")
 
 
 class Entry(models.Model):
-    """One line of audit, with plain copies of names: it stays true when its subjects change."""
+    """One line of audit, with the names of its time: a view of EntryRow, which can be added to."""
 
     class ActorKind(models.TextChoices):
         AGENT = "agent", _("Agent")
@@ -72,9 +179,9 @@ class Entry(models.Model):
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=ClockTime())
     transaction = TransactionId(db_default=CurrentTransaction(), editable=False)
-    # How its leaf is made of it (audit/bodies.py). A body with few possible values cannot be
-    # guessed from its leaf, because of the salt.
-    format = models.SmallIntegerField(db_default=1, editable=False)
+    # How its leaf is made of it (audit/bodies.py), and what keeps a body with few possible values
+    # from being guessed from its leaf.
+    format = models.SmallIntegerField(db_default=2, editable=False)
     salt = models.BinaryField(db_default=RandomBytes())
     # "call.held", "approval.voted", "token.revoked": subject and past participle or state.
     action = models.CharField(max_length=40)
@@ -105,29 +212,12 @@ class Entry(models.Model):
     objects = EntryQuerySet.as_manager()
 
     class Meta:
+        managed = False
         ordering = ["-id"]
         base_manager_name = "objects"
         verbose_name_plural = "entries"
         default_permissions = ("view",)
         permissions = [("export_entry", "Can export entries")]
-        constraints = [
-            models.UniqueConstraint(
-                name="audit_one_entry_a_move",
-                fields=["call_id", "seq"],
-                condition=models.Q(seq__isnull=False),
-            )
-        ]
-        indexes = [
-            # Everything else that entries are looked up by is in Line, off the agents' path.
-            BrinIndex(name="audit_entry_at", fields=["at"]),
-            # Of a call, and no move of it: votes, questions to stop, looks at its payload.
-            models.Index(
-                name="audit_entry_beside",
-                fields=["call_id"],
-                condition=models.Q(call_id__isnull=False, seq__isnull=True),
-            ),
-        ]
-        triggers = append_only()
 
     def __str__(self) -> str:
         return f"{self.action} by {self.actor}"

@@ -1,78 +1,14 @@
-"""What finds entries again. None of it is written on the agents' path."""
+"""What people keep of the record: questions and exports."""
 
 from __future__ import annotations
 
-from typing import Self
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from audit.models.entries import ClockTime, Entry
-
-# SQL: the columns of a line, and what the entry `e` says of each.
-LINE_COLUMNS = "entry_id, at, action, actor, agent, person, server, tool, definition, effect, rule"
-LINE_OF_ENTRY = """
-    e.id, e.at, e.action, CASE WHEN e.actor_kind = 'person' THEN e.actor ELSE '' END,
-    e.agent, e.person, e.server, e.tool, left(e.definition_digest, 16),
-    left(COALESCE(e.details ->> 'effect', ''), 5), left(COALESCE(e.details ->> 'rule', ''), 200)
-"""
-
-
-class LineQuerySet(models.QuerySet["Line"]):
-    def newest_first(self) -> Self:
-        return self.order_by("-entry_id")
-
-
-class Line(models.Model):
-    """What one may look an entry up by. The sealer writes it; verification compares it."""
-
-    entry = models.OneToOneField(
-        Entry, models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+"
-    )
-    at = models.DateTimeField()
-    action = models.CharField(max_length=40)
-    # Of people alone: agents, policy and the system have columns or actions of their own.
-    actor = models.CharField(max_length=200, blank=True)
-    agent = models.CharField(max_length=100, blank=True)
-    person = models.CharField(max_length=150, blank=True)
-    server = models.CharField(max_length=64, blank=True)
-    tool = models.CharField(max_length=200, blank=True)
-    # The first 16 digits of the definition's digest.
-    definition = models.CharField(max_length=16, blank=True)
-    effect = models.CharField(max_length=5, blank=True)
-    rule = models.CharField(max_length=200, blank=True)
-
-    objects = LineQuerySet.as_manager()
-
-    class Meta:
-        default_permissions = ()
-        indexes = [
-            models.Index(name="audit_line_at", fields=["at"]),
-            models.Index(name="audit_line_action", fields=["action", "entry"]),
-            *(
-                models.Index(
-                    name=f"audit_line_{name}",
-                    fields=[name, "entry"],
-                    condition=~Q(**{name: ""}),
-                )
-                for name in (
-                    "actor",
-                    "agent",
-                    "person",
-                    "server",
-                    "tool",
-                    "definition",
-                    "effect",
-                    "rule",
-                )
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.action} {self.entry_id}"
+from audit.models.entries import ClockTime
 
 
 class SavedFilter(models.Model):

@@ -10,14 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from audit import finding, lines, services
-from audit.bodies import body_of
+from audit import finding, services
+from audit.bodies import StoredEntry, body, read
 from audit.exporting import proof
 from audit.filters import DAYS, FIELDS, RANGES, TIMES, Filters
 from audit.finding import Containing
 from audit.histogram import histogram
 from audit.leaves import places
 from audit.models import Checkpoint, Entry, SavedFilter
+from audit.names import changed
 from audit.report import report
 from audit.signing import keys
 from audit.tree import Tree
@@ -62,9 +63,9 @@ def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
         "histogram": histogram(filters, within),
         "within": within,
         "saved": _saved(request),
-        "disagreeing": lines.disagreeing([entry.pk for entry in found.page.rows]),
+        "changed": changed([entry.pk for entry in found.page.rows]),
         "live": "live" in request.GET and not request.GET.get("beyond"),
-        "after": found.page.rows[0].pk if found.page.rows else within.sealed,
+        "after": found.page.rows[0].pk if found.page.rows else within.newest,
     }
     return render(request, "audit/list.html", context)
 
@@ -92,9 +93,7 @@ def _found(
 
 def _form(filters: Filters) -> dict[str, Any]:
     given = filters.given
-    chips = [
-        (name, str(label), given[name]) for name, (label, *_) in FIELDS.items() if name in given
-    ]
+    chips = [(name, str(label), given[name]) for name, label in FIELDS.items() if name in given]
     return {
         "section": "audit",
         "filters": filters,
@@ -149,22 +148,23 @@ def news(request: HttpRequest) -> HttpResponse:
 @page("audit.view_entry")
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
     entry = get_object_or_404(Entry, pk=pk)
-    sealed = _sealed(entry)
+    row = read(pk)
+    sealed = _sealed(row)
     context = {
         "section": "audit",
         "entry": entry,
-        "disagreeing": lines.disagreeing([pk]),
+        "changed": changed([pk]),
         "siblings": Entry.objects.of_call(entry.call_id) if entry.call_id else [],
-        "body": body_of(entry),
+        "body": body(row),
         "sealed": sealed,
         "key": str(keys()[-1].key) if sealed else "",
     }
     return render(request, "audit/detail.html", context)
 
 
-def _sealed(entry: Entry) -> dict[str, Any] | None:
+def _sealed(row: StoredEntry) -> dict[str, Any] | None:
     """Where it stands in the tree, and all that is needed to check it."""
-    index, newest = places([entry.pk]).get(entry.pk), Checkpoint.objects.first()
+    index, newest = places([row.id]).get(row.id), Checkpoint.objects.first()
     if index is None or newest is None or index >= newest.size:
         return None
     tree = Tree(newest.size)
@@ -172,7 +172,7 @@ def _sealed(entry: Entry) -> dict[str, Any] | None:
         "index": index,
         "hash": tree.leaf(index).hex(),
         "checkpoint": newest,
-        "proof": proof(entry, index, tree),
+        "proof": proof(row, index, tree),
     }
 
 

@@ -45,7 +45,7 @@ AMENDABLE = """(
 
 # SQL over the same: the move stands in the record.
 ENTERED = """(
-    SELECT true FROM audit_entry e
+    SELECT true FROM audit_entryrow e
     WHERE e.call_id = n.id AND e.seq = n.seq AND e.from_state = o.state AND e.to_state = n.state
 )"""
 
@@ -83,7 +83,7 @@ class LegalBirth(StrictTrigger):
             CASE
             WHEN n.seq <> 1 OR n.state NOT IN ({first}) THEN 'a call cannot begin like this'
             WHEN (
-                SELECT true FROM audit_entry e
+                SELECT true FROM audit_entryrow e
                 WHERE e.call_id = n.id AND e.seq = 1 AND e.to_state = n.state) IS NOT TRUE
             THEN 'a call without its entry'
             END""",

@@ -18,7 +18,7 @@ import orjson
 from django.conf import settings
 from django.db import connection
 
-from audit.services import Actor, first_entry
+from audit.services import SYSTEM_NUMBER, Actor, first_entry, name_number, reason_number
 from calls.record import resource_links
 from calls.record.idempotency import LATELY
 from calls.record.statements import call_digest, with_arguments
@@ -75,16 +75,29 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING id
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
-        person_id, person, server, tool, definition_digest, arguments_digest, reason, details)
+    INSERT INTO audit_entryrow (
+        action, agent, person, tool, context, reason, call_id, seq, from_state, to_state,
+        arguments, details)
     SELECT
-        'call.' || a.state, 'agent', a.agent_id, a.agent, a.id, 1, 'received', a.state,
-        a.agent_id, a.agent, a.person_id, a.person, a.server, a.tool_name, a.definition_digest,
-        a.arguments_digest, a.reason,
-        jsonb_build_object('effect', a.effect, 'rule', a.rule, 'origin', a.origin,
-                           'revision', a.revision, 'toolset', a.toolset) || a.details
-    FROM asked a JOIN opened o ON o.id = a.id
+        """
+    + name_number("'action'", "'call.' || a.state")
+    + ", "
+    + name_number("'agent'", "a.agent", subject="a.agent_id")
+    + ", CASE WHEN a.person_id IS NOT NULL THEN "
+    + name_number("'person'", "a.person", subject="a.person_id")
+    + " END, "
+    + name_number("'tool'", "a.tool_name", server="a.server", version="a.definition_digest")
+    + ", "
+    + name_number("'context'", "a.context")
+    + ", "
+    + reason_number("a.reason")
+    + """, a.id, 1, 'received', a.state, decode(a.arguments_digest, 'hex'),
+        NULLIF(a.details, '{}')
+    FROM (
+        SELECT *, jsonb_build_object('effect', effect, 'rule', rule, 'origin', origin,
+                                     'revision', revision, 'toolset', toolset)::text AS context
+        FROM asked
+    ) a JOIN opened o ON o.id = a.id
 )
 SELECT
     a.id,
@@ -151,16 +164,22 @@ WITH asked AS MATERIALIZED (
     RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
         a.reason, a.details, a.result, a.result_kind, a.result_digest, a.kept_s, c.amendment_id
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
-        person_id, person, server, tool, definition_digest, arguments_digest, result_digest,
-        reason, details)
+    INSERT INTO audit_entryrow (
+        action, actor, agent, person, tool, reason, call_id, seq, from_state, to_state, arguments,
+        result, details)
     SELECT
-        'call.' || m.state, m.actor_kind, m.actor_id, m.actor, m.id, m.seq, m.source, m.state,
-        e.agent_id, e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
-        CASE WHEN m.amendment_id IS NULL THEN e.arguments_digest ELSE (
-            SELECT x.arguments_digest FROM calls_amendment x WHERE x.id = m.amendment_id) END,
-        COALESCE(m.result_digest, ''), m.reason, m.details
+        """
+    + name_number("'action'", "'call.' || m.state")
+    # What an agent does with a call, it does with its own.
+    + ", CASE WHEN m.actor_kind = 'agent' THEN NULL ELSE "
+    + name_number("m.actor_kind", "m.actor", subject="m.actor_id")
+    + " END, e.agent, e.person, e.tool, "
+    + reason_number("m.reason")
+    + """, m.id, m.seq, m.source, m.state,
+        CASE WHEN m.amendment_id IS NULL THEN e.arguments ELSE (
+            SELECT decode(x.arguments_digest, 'hex') FROM calls_amendment x
+            WHERE x.id = m.amendment_id) END,
+        decode(m.result_digest, 'hex'), NULLIF(m.details, '{}')
     FROM moved m """
     + first_entry("m.id")
     + """
@@ -204,13 +223,17 @@ WITH asked AS MATERIALIZED (
     WHERE c.id = f.id
     RETURNING c.id, c.seq, m.id AS amendment_id
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor_id, actor, call_id, seq, from_state, to_state, agent_id, agent,
-        person_id, person, server, tool, definition_digest, arguments_digest, reason, details)
+    INSERT INTO audit_entryrow (
+        action, actor, agent, person, tool, reason, call_id, seq, from_state, to_state, arguments,
+        details)
     SELECT
-        'call.amended', 'person', a.person_id, a.actor, m.id, m.seq, 'held', 'held', e.agent_id,
-        e.agent, e.person_id, e.person, e.server, e.tool, e.definition_digest,
-        a.arguments_digest, a.note, a.details
+        """
+    + name_number("'action'", "'call.amended'")
+    + ", "
+    + name_number("'person'", "a.actor", subject="a.person_id")
+    + ", e.agent, e.person, e.tool, "
+    + reason_number("a.note")
+    + """, m.id, m.seq, 'held', 'held', decode(a.arguments_digest, 'hex'), NULLIF(a.details, '{}')
     FROM moved m JOIN asked a ON a.id = m.id """
     + first_entry("m.id")
     + """
@@ -238,14 +261,17 @@ RESEND = Statement(
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS r(id uuid, fence int, reason text, send int)
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor, call_id, agent_id, agent, person_id, person, server, tool,
-        definition_digest, arguments_digest, reason, details)
-    SELECT 'call.sent_again', 'system', 'countersign', c.id, e.agent_id, e.agent, e.person_id,
-        e.person, e.server, e.tool, e.definition_digest,
-        CASE WHEN c.amendment_id IS NULL THEN e.arguments_digest ELSE (
-            SELECT x.arguments_digest FROM calls_amendment x WHERE x.id = c.amendment_id) END,
-        a.reason, jsonb_build_object('attempt', c.fence, 'send', a.send)
+    INSERT INTO audit_entryrow (
+        action, actor, agent, person, tool, reason, call_id, arguments, details)
+    SELECT """
+    + name_number("'action'", "'call.sent_again'")
+    + f", {SYSTEM_NUMBER}, e.agent, e.person, e.tool, "
+    + reason_number("a.reason")
+    + """, c.id,
+        CASE WHEN c.amendment_id IS NULL THEN e.arguments ELSE (
+            SELECT decode(x.arguments_digest, 'hex') FROM calls_amendment x
+            WHERE x.id = c.amendment_id) END,
+        jsonb_build_object('attempt', c.fence, 'send', a.send)
     FROM asked a JOIN calls_call c ON c.id = a.id AND c.fence = a.fence AND c.state = 'running' """
     + first_entry("c.id")
     + """

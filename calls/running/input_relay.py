@@ -22,7 +22,14 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from audit.models import ClockTime
-from audit.services import Actor, first_entry, record
+from audit.services import (
+    SYSTEM_NUMBER,
+    Actor,
+    first_entry,
+    name_number,
+    reason_number,
+    record,
+)
 from calls.models import Call, Input
 from calls.record.states import State
 from calls.record.transitions import NOTE_TASK
@@ -52,12 +59,13 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING call_id, round, key, request, message
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor, call_id, agent_id, agent, person_id, person, server, tool,
-        definition_digest, arguments_digest, reason, details)
-    SELECT 'call.input_asked', 'system', 'countersign', m.call_id, e.agent_id, e.agent,
-        e.person_id, e.person, e.server, e.tool, e.definition_digest, e.arguments_digest,
-        m.message, jsonb_build_object(
+    INSERT INTO audit_entryrow (
+        action, actor, agent, person, tool, reason, call_id, arguments, details)
+    SELECT """
+    + name_number("'action'", "'call.input_asked'")
+    + f", {SYSTEM_NUMBER}, e.agent, e.person, e.tool, "
+    + reason_number("m.message")
+    + """, m.call_id, e.arguments, jsonb_build_object(
             'key', m.key, 'round', m.round, 'method', m.request::json->>'method')
     FROM made m """
     + first_entry("m.call_id")

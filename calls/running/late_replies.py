@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from audit.services import first_entry
+from audit.services import SYSTEM_NUMBER, first_entry, name_number
 from core.journal import Statement
 
 LATE = Statement(
@@ -28,12 +28,13 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING call_id, fence, state, digest
 ), entries AS (
-    INSERT INTO audit_entry (
-        action, actor_kind, actor, call_id, agent_id, agent, person_id, person, server, tool,
-        definition_digest, arguments_digest, result_digest, reason, details)
-    SELECT 'call.late_reply', 'system', 'countersign', k.call_id, e.agent_id, e.agent,
-        e.person_id, e.person, e.server, e.tool, e.definition_digest, e.arguments_digest,
-        k.digest, '', jsonb_build_object('state', k.state, 'attempt', k.fence)
+    INSERT INTO audit_entryrow (
+        action, actor, agent, person, tool, call_id, arguments, result, details)
+    SELECT """
+    + name_number("'action'", "'call.late_reply'")
+    + f", {SYSTEM_NUMBER}, e.agent, e.person, e.tool,"
+    + """ k.call_id, e.arguments, decode(NULLIF(k.digest, ''), 'hex'),
+        jsonb_build_object('state', k.state, 'attempt', k.fence)
     FROM kept k """
     + first_entry("k.call_id")
     + """

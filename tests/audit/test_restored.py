@@ -58,11 +58,9 @@ def go_back(superuser: psycopg.Connection[Any], size: int) -> None:
     """The database as it was with so many leaves: what a restored dump holds."""
     for table, beyond in (("audit_batch", "first_index >= "), ("audit_checkpoint", "size > ")):
         superuser.execute(f"DELETE FROM {table} WHERE {beyond} {size}".encode())
-    for table, column in (("audit_entry", "id"), ("audit_line", "entry_id")):
-        superuser.execute(
-            f"DELETE FROM {table} WHERE NOT {column} <@ ALL (SELECT range_agg(ids) FROM"
-            " audit_batch)".encode()
-        )
+    superuser.execute(
+        "DELETE FROM audit_entryrow WHERE NOT id <@ ALL (SELECT range_agg(ids) FROM audit_batch)"
+    )
     superuser.execute("UPDATE audit_origin SET table_oid = 1")
     superuser.execute("DELETE FROM audit_origin WHERE index >= %s AND number > 1", [size])
 
@@ -144,7 +142,7 @@ def test_who_declares_less_than_an_anchor_says_has_cut(
 def test_what_was_kept_is_compared_as_always(superuser: psycopg.Connection[Any]) -> None:
     anchors = [sealed(4), sealed(2), sealed(3)]
     go_back(superuser, 6)
-    superuser.execute("DELETE FROM audit_entry WHERE id = (SELECT min(id) FROM audit_entry)")
+    superuser.execute("DELETE FROM audit_entryrow WHERE id = (SELECT min(id) FROM audit_entryrow)")
     superuser.execute(
         "UPDATE audit_batch SET edge = sha256('x') || substr(edge, 33) WHERE first_index = 0"
     )

@@ -230,9 +230,9 @@ def test_it_refuses_to_change_what_was_asked(scout: Agent, state: State) -> None
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE audit_entry SET reason = 'nothing happened'",
-        "DELETE FROM audit_entry",
-        "TRUNCATE audit_entry",
+        "UPDATE audit_entryrow SET reason = NULL",
+        "DELETE FROM audit_entryrow",
+        "TRUNCATE audit_entryrow",
         "DELETE FROM calls_call",
         "TRUNCATE calls_call CASCADE",
         "UPDATE calls_result SET body = 'x'",
@@ -241,8 +241,8 @@ def test_it_refuses_to_change_what_was_asked(scout: Agent, state: State) -> None
         "DELETE FROM approvals_vote",
         "UPDATE registry_definition SET body = '{}'",
         "DELETE FROM registry_definition",
-        "ALTER TABLE audit_entry DISABLE TRIGGER ALL",
-        "DROP TABLE audit_entry CASCADE",
+        "ALTER TABLE audit_entryrow DISABLE TRIGGER ALL",
+        "DROP TABLE audit_entryrow CASCADE",
         "SET session_replication_role = replica",
     ],
 )
@@ -256,9 +256,9 @@ def test_it_refuses_to_rewrite_the_record(scout: Agent, statement: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE audit_entry SET reason = 'nothing happened'",
-        "DELETE FROM audit_entry",
-        "TRUNCATE audit_entry",
+        "UPDATE audit_entryrow SET reason = NULL",
+        "DELETE FROM audit_entryrow",
+        "TRUNCATE audit_entryrow",
         "DELETE FROM calls_call",
     ],
 )

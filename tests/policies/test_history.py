@@ -132,7 +132,7 @@ def test_it_never_looks_far_back(scout: Agent) -> None:
 
     assert "Limit" in plan
     # In the order of an index: whoever sorted would read everything first.
-    assert "Sort" not in plan
+    assert "Index Scan Backward using audit_entry_agent" in plan
 
 
 def test_tags_are_ours_and_risk_is_the_servers_word(scout: Agent, send: Tool, olga: User) -> None:

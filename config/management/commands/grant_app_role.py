@@ -13,9 +13,11 @@ from psycopg import sql
 from core.triggers import EACH_FUNCTION, SEARCH_PATH
 
 # What the sealer alone writes, each row once.
-SEALED = ("audit_tile", "audit_batch", "audit_checkpoint", "audit_signer", "audit_line")
+SEALED = ("audit_tile", "audit_batch", "audit_checkpoint", "audit_signer")
 APPEND_ONLY = (
     "audit_entry",
+    "audit_entryrow",
+    "audit_name",
     *SEALED,
     "audit_origin",
     "audit_rollback",
@@ -57,7 +59,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {seal};
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {seal};
 REVOKE TEMPORARY, CREATE ON DATABASE {database} FROM {seal};
 GRANT USAGE ON SCHEMA public TO {seal};
-GRANT SELECT ON audit_entry, audit_origin, audit_rollback TO {seal};
+GRANT SELECT ON audit_entryrow, audit_name, audit_origin, audit_rollback TO {seal};
 GRANT SELECT, INSERT ON {sealed} TO {seal};
 """
 GRANTS = """
@@ -75,7 +77,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role};
 GRANT USAGE ON SCHEMA public TO {role};
 GRANT SELECT (call_id, kept_until) ON calls_result TO {role};
 GRANT SELECT (call_id), DELETE ON calls_resultpart TO {role};
-GRANT SELECT, INSERT ON audit_entry TO {role};
+GRANT SELECT, INSERT ON audit_entry, audit_entryrow, audit_name TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
 """
 # Where it does, nobody else does.
@@ -120,15 +122,17 @@ class Command(BaseCommand):
                 self._grant_maintenance(cursor, maintenance, role)
 
     def _limit_entries(self, cursor: Any, role: str) -> None:
-        cursor.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = 'audit_entry'::regclass"
-            " AND attnum > 0 AND NOT attisdropped AND attname <> ALL(%s)",
-            [list(FILLED_IN)],
-        )
-        columns = sql.SQL(", ").join(sql.Identifier(name) for (name,) in cursor.fetchall())
-        self._revoke(cursor, "INSERT", "audit_entry", role)
-        grant = sql.SQL("GRANT INSERT ({columns}) ON audit_entry TO {role}")
-        cursor.execute(grant.format(columns=columns, role=sql.Identifier(role)))
+        for table in ("audit_entry", "audit_entryrow"):
+            cursor.execute(
+                "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass"
+                " AND attnum > 0 AND NOT attisdropped AND attname <> ALL(%s)",
+                [table, list(FILLED_IN)],
+            )
+            columns = sql.SQL(", ").join(sql.Identifier(name) for (name,) in cursor.fetchall())
+            self._revoke(cursor, "INSERT", table, role)
+            grant = sql.SQL("GRANT INSERT ({columns}) ON {table} TO {role}")
+            names = {"table": sql.Identifier(table), "role": sql.Identifier(role)}
+            cursor.execute(grant.format(columns=columns, **names))
 
     def _grant_sealing(self, cursor: Any, names: dict[str, sql.Identifier], role: str) -> None:
         for table in SEALED:
