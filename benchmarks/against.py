@@ -2,7 +2,8 @@
 
 `python -m benchmarks.against TREE [TREE …] [--seconds 2] [--rounds 6]`: each tree is a checkout
 with its environment. All their houses stand at once, and one at a time is asked; printed are
-medians of the rounds, and each round's ratio to the first tree's.
+medians of the rounds, and each round's ratio to the first tree's. With `--record`, also what each
+call left: bytes by table, and the CPU of sealing it, in the sealer and in the database.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from benchmarks.hot_path import Run, Sides
 from benchmarks.house import House
@@ -28,19 +30,60 @@ with tempfile.TemporaryDirectory(prefix="countersign-") as data:
     with house(Path(data) / "var") as it:
         told = [it.agents_port, it.upstream_port, it.token, it.gateway_pid, str(it.data)]
         print(json.dumps(told), flush=True)
+        if sys.stdin.readline() == "record\\n":
+            import os, resource, psycopg
+            from tests.database import manage
+            def seal():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN), it.database_cpu()
+                manage(["audit_seal"], env={"COUNTERSIGN_SEAL_KEY_FILE": str(it.data / "key")})
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                own = after.ru_utime + after.ru_stime - before[0].ru_utime - before[0].ru_stime
+                return own, it.database_cpu() - before[1]
+            first, idle = seal(), seal()
+            with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as link:
+                link.execute("VACUUM")
+                sizes = dict(link.execute(SIZES).fetchall())
+                calls = link.execute("SELECT count(*) FROM calls_call").fetchone()[0]
+            spent = [a - b for a, b in zip(first, idle)]
+            print(json.dumps([calls, spent, sizes]), flush=True)
         sys.stdin.read()
+"""
+SIZES = """
+SELECT relname, pg_total_relation_size(oid) FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname ~ '^(audit|calls)_'
 """
 ECHO = {"name": "echo", "arguments": {"text": "hello"}}
 
 
+class Standing(NamedTuple):
+    sides: Sides
+    process: subprocess.Popen[str]
+
+    def record(self) -> str:
+        """What each call left, as text."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write("record\n")
+        self.process.stdin.flush()
+        calls, (sealer, database), sizes = json.loads(self.process.stdout.readline())
+        a_call = {name: round(size / calls) for name, size in sizes.items() if size / calls > 1}
+        largest = sorted(a_call.items(), key=lambda one: -one[1])
+        sealing = f"{1000 * sealer / calls:.3f} + {1000 * database / calls:.3f} ms"
+        return (
+            f"{calls} calls, sealing {sealing}, {sum(a_call.values())} bytes a call: "
+            + ", ".join(f"{name} {size}" for name, size in largest)
+        )
+
+
 @contextmanager
-def standing(tree: Path) -> Iterator[Sides]:
-    argv = [str(tree / ".venv" / "bin" / "python"), "-c", SERVE]
+def standing(tree: Path) -> Iterator[Standing]:
+    argv = [str(tree / ".venv" / "bin" / "python"), "-c", f"SIZES = {SIZES!r}\n{SERVE}"]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, cwd=tree, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout
         agents, upstream, token, pid, data = json.loads(process.stdout.readline())
-        yield Sides(House(agents, upstream, token, pid, Path(data)), "tools/call", ECHO, "hello")
+        it = House(agents, upstream, token, pid, Path(data))
+        yield Standing(Sides(it, "tools/call", ECHO, "hello"), process)
         assert process.stdin
         process.stdin.close()
 
@@ -78,13 +121,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     trees = [tree.resolve() for tree in options.trees]
     with ExitStack() as houses:
-        sides = [houses.enter_context(standing(tree)) for tree in trees]
+        there = [houses.enter_context(standing(tree)) for tree in trees]
+        sides = [one.sides for one in there]
         runs = alternated(sides, options.connections, options.seconds, options.rounds)
+        left = [one.record() for one in there] if options.record else []
     for tree, mine in zip(trees, runs, strict=True):
         sys.stdout.write(line(tree, mine, runs[0]) + "\n")
+    for tree, told in zip(trees, left, strict=False):
+        sys.stdout.write(f"{tree.name:<16}{told}\n")
 
 
 if __name__ == "__main__":
