@@ -13,7 +13,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from accounts import services
+from accounts import role_changes, services
 from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
 from audit.admin import ReadOnlyAdmin
@@ -59,8 +59,11 @@ class TeamAdmin(ReadOnlyAdmin):
         record("group.created", actor=_actor(request), group=form.instance.name)
 
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
-        people = sorted(obj.user_set.values_list("username", flat=True))
-        record("group.removed", actor=_actor(request), group=obj.name, people=people)
+        people = list(obj.user_set.order_by("username"))
+        for person in people:
+            role_changes.take(person, [obj], by=_person(request))
+        names = [person.username for person in people]
+        record("group.removed", actor=_actor(request), group=obj.name, people=names)
         super().delete_model(request, obj)
 
 

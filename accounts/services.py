@@ -274,6 +274,7 @@ def _names(groups: Iterable[Group]) -> list[str]:
     return sorted(group.name for group in groups)
 
 
+@transaction.atomic
 def first_administrator() -> User:
     """The person who runs a fresh installation; the one from before if there is one.
 
@@ -292,7 +293,13 @@ def _make_administrator() -> User:
         person.set_unusable_password()
     person.is_staff = person.is_active = True
     person.save()
-    person.groups.add(*Group.objects.filter(name__in=FIRST_ROLES))
+    roles = Group.objects.filter(name__in=FIRST_ROLES)
+    is_alone = created and User.objects.count() == 1
+    if is_alone:
+        person.groups.add(*roles)
+    else:
+        # Others, who decide, see it on their cards.
+        role_changes.give(person, list(roles), by=None)
     record(
         "person.created" if created else "person.promoted",
         actor=SYSTEM,
@@ -300,7 +307,7 @@ def _make_administrator() -> User:
         person=person.username,
         roles=list(FIRST_ROLES),
     )
-    if created and User.objects.count() == 1:
+    if is_alone:
         single_person.begin()
     return person
 

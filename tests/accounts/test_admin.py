@@ -203,6 +203,25 @@ def test_groups_come_and_go_with_an_entry_and_roles_stay(client: Client, carol: 
     assert refused.status_code == 403
 
 
+def test_who_decides_by_a_group_is_seen_to_lose_it_with_the_group(
+    client: Client, carol: User, alice: User
+) -> None:
+    deciders = Group.objects.create(name="deciders")
+    deciders.permissions.add(Permission.objects.get(codename="decide_approval"))
+    alice.groups.add(deciders)
+    User.objects.filter(pk=carol.pk).update(is_superuser=True)
+    client.force_login(carol)
+
+    client.post(reverse("admin:auth_group_delete", args=[deciders.pk]), {"post": "yes"})
+
+    lost = Entry.objects.get(action="role.taken")
+    assert (lost.actor, lost.details["person"], lost.details["role"]) == (
+        "carol",
+        "alice",
+        "deciders",
+    )
+
+
 def test_rules_are_only_looked_at_there(as_anybody: Client) -> None:
     rule = save_rule(Rule(name="r", effect=Effect.ASK), by=SYSTEM)
 
