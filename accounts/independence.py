@@ -7,7 +7,7 @@ needed. The database asks the same where it counts votes (approvals_parties, app
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.db import transaction
 from django.utils import timezone
@@ -41,19 +41,14 @@ def behind(people: Iterable[int], known: Guests) -> set[int]:
     return found
 
 
-def inviters(person: User) -> set[int]:
-    """By id: who else may still be behind this account."""
-    return behind([person.pk], guests())
+def hands(people: Collection[int], known: Guests) -> set[int]:
+    """By id: these accounts, and who may still be behind them."""
+    return {*people, *behind(people, known)}
 
 
-def are_independent(one: User, other: User, *, however_old: bool = False) -> bool:
-    """Can these two only be two people? `however_old`: not by the time that has passed."""
-    known = guests(however_old=however_old)
-    return _hands(one, known).isdisjoint(_hands(other, known))
-
-
-def _hands(person: User, known: Guests) -> set[int]:
-    return {person.pk, *behind([person.pk], known)}
+def are_independent(one: User, other: User, known: Guests) -> bool:
+    """Can these two only be two people?"""
+    return hands([one.pk], known).isdisjoint(hands([other.pk], known))
 
 
 def why_not_confirm(person: User, by: User | None) -> str:
@@ -64,7 +59,7 @@ def why_not_confirm(person: User, by: User | None) -> str:
         return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
             person.username
         )
-    if by is not None and not are_independent(person, by, however_old=True):
+    if by is not None and not are_independent(person, by, guests(however_old=True)):
         return _("Somebody other than who invited “%s” has to confirm the account.") % (
             person.username
         )

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.actors import COMMAND_LINE, AccountRefused, acting
-from accounts.independence import are_independent
+from accounts.independence import Guests, are_independent, guests
 from accounts.models import RoleChange, User
 from accounts.roles import Role
 from audit.services import record
@@ -40,7 +40,8 @@ def needs_second(by: User | None) -> bool:
     """Is there another administrator to confirm, or was there until `by` removed them?"""
     if by is None or not settings.TWO_ADMINISTRATORS:
         return False
-    if any(are_independent(one, by) for one in administrators()):
+    known = guests()
+    if any(are_independent(one, by, known) for one in administrators()):
         return True
     removed = RoleChange.objects.filter(
         state=RoleChange.State.TAKEN,
@@ -91,13 +92,13 @@ def note_of_host(person: User, state: RoleChange.State) -> None:
         _note(person, group.name, state, None)
 
 
-def why_not_confirm(change: RoleChange, by: User | None) -> str:
+def why_not_confirm(change: RoleChange, by: User | None, known: Guests) -> str:
     """Why `by` may not confirm the request, as a sentence; empty if they may. Nobody: the host."""
     if by is None:
         return ""
     if by.pk in (change.asked_by_id, change.person_id):
         return _("Another administrator than who asked, and than who gets it, has to confirm.")
-    if change.asked_by and not are_independent(by, change.asked_by):
+    if change.asked_by and not are_independent(by, change.asked_by, known):
         return _("One of you let the other in, and nobody else has confirmed that account.")
     return ""
 
@@ -105,7 +106,7 @@ def why_not_confirm(change: RoleChange, by: User | None) -> str:
 @transaction.atomic
 def confirm(change: RoleChange, *, by: User | None) -> None:
     """Raises AccountRefused."""
-    if why := why_not_confirm(change, by):
+    if why := why_not_confirm(change, by, guests()):
         raise AccountRefused(why)
     _decide(change, RoleChange.State.GIVEN, by)
     person = User.objects.select_for_update(of=("self",)).get(pk=change.person_id)

@@ -6,10 +6,10 @@ has a part in the call (accounts/independence.py). Afterwards nobody need have c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
-from accounts.independence import Guests, behind, guests
+from accounts.independence import Guests, guests, hands
 from accounts.models import User
 from approvals.eligibility import EligibilityFacts
 from policies.thresholds import people
@@ -26,14 +26,10 @@ def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[s
 
 
 def _names(deciding: Mapping[int, str], of_call: EligibilityFacts, known: Guests) -> list[str]:
-    theirs = _hands(of_call.parties, known)
+    theirs = hands(of_call.parties, known)
     apart = of_call.parties | set(of_call.excluded)
     return [
         name
         for pk, name in deciding.items()
-        if pk not in apart and not theirs.isdisjoint(_hands([pk], known))
+        if pk not in apart and not theirs.isdisjoint(hands([pk], known))
     ]
-
-
-def _hands(accounts: Collection[int], known: Guests) -> set[int]:
-    return {*accounts, *behind(accounts, known)}

@@ -26,12 +26,13 @@ from core.paging import paged
 @page("accounts.view_user")
 def people(request: ConsoleRequest) -> HttpResponse:
     shown = User.objects.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
+    known = independence.guests()
     context = {
         "section": "people",
         "page": paged(shown, "username", request.GET),
         "single_person": single_person.is_on(),
         "requests": [
-            (change, role_changes.why_not_confirm(change, request.user))
+            (change, role_changes.why_not_confirm(change, request.user, known))
             for change in role_changes.requested()
         ],
         "recent": role_changes.recent(),

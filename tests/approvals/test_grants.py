@@ -74,7 +74,7 @@ ASKED = Decision(Effect.ASK, None, "", "No rule covers this call.")
 
 def matching(call: Call, decision: Decision = ASKED, **changes: Any) -> int | None:
     found = grants.load().matching(
-        subject(call), decision, orjson.dumps({**scenery.MAIL, **changes}), frozenset()
+        subject(call), decision, orjson.dumps({**scenery.MAIL, **changes}), frozenset(), frozenset()
     )
     return found.id if found else None
 
@@ -92,11 +92,23 @@ def test_it_covers_what_was_approved_and_what_may_vary(approved: Call, alice: Us
 
 def test_it_is_for_that_agent_and_definition(approved: Call, alice: User) -> None:
     make(approved, Terms(), by=alice)
-    book, document = grants.load(), orjson.dumps(scenery.MAIL)
+    book, asked = grants.load(), (ASKED, orjson.dumps(scenery.MAIL), frozenset(), frozenset())
 
-    assert book.matching(subject(approved), ASKED, document, frozenset())
-    assert not book.matching(subject(approved, agent_id=99), ASKED, document, frozenset())
-    assert not book.matching(subject(approved, definition_id=99), ASKED, document, frozenset())
+    assert book.matching(subject(approved), *asked)
+    assert not book.matching(subject(approved, agent_id=99), *asked)
+    assert not book.matching(subject(approved, definition_id=99), *asked)
+
+
+def test_however_many_there_are_two_questions_read_them(
+    approved: Call, alice: User, django_assert_num_queries: Any
+) -> None:
+    for _ in range(3):
+        make(approved, Terms(), by=alice)
+
+    with django_assert_num_queries(2):
+        book = grants.load()
+
+    assert sum(map(len, book.grants.values())) == 3
 
 
 def test_a_changed_definition_suspends_it(

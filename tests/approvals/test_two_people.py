@@ -584,11 +584,11 @@ def test_no_yes_in_advance_for_what_one_has_a_part_in(scene: Scene, alice: User)
 
     book = grants.load()
 
-    found = book.matching(subject(call), ASKED, body, frozenset({scene.bob.pk}))
+    found = book.matching(subject(call), ASKED, body, frozenset({scene.bob.pk}), frozenset())
     assert found is not None
     assert found.id == grant.pk
     assert bearer.parties == {scene.bob.pk, scene.pat.pk}
-    assert book.matching(subject(call), ASKED, body, bearer.parties) is None
+    assert book.matching(subject(call), ASKED, body, bearer.parties, frozenset()) is None
 
 
 def test_a_puppets_yes_in_advance_is_its_inviters(scene: Scene, alice: User) -> None:
@@ -600,8 +600,8 @@ def test_a_puppets_yes_in_advance_is_its_inviters(scene: Scene, alice: User) -> 
     standing_approvals.make(call, Terms(), by=User.objects.get(username="puppet"))
 
     book, body = grants.load(), bytes(call.arguments)
-    assert book.matching(subject(call), ASKED, body, frozenset({scene.bob.pk}))
-    assert not book.matching(subject(call), ASKED, body, frozenset({scene.pat.pk}))
+    assert book.matching(subject(call), ASKED, body, frozenset({scene.bob.pk}), frozenset())
+    assert not book.matching(subject(call), ASKED, body, frozenset({scene.pat.pk}), frozenset())
 
 
 def test_no_yes_in_advance_for_what_a_second_account_asks(scene: Scene, alice: User) -> None:
@@ -620,7 +620,7 @@ def test_no_yes_in_advance_for_what_a_second_account_asks(scene: Scene, alice: U
     assert bearer.parties == {scene.bob.pk, puppet.pat.pk}
     assert bearer.inviters == {scene.pat.pk}
     book, body = grants.load(), bytes(call.arguments)
-    assert book.matching(subject(call), ASKED, body, bearer.parties)
+    assert book.matching(subject(call), ASKED, body, bearer.parties, frozenset())
     assert not book.matching(subject(call), ASKED, body, bearer.parties, bearer.inviters)
 
 

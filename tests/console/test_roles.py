@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -81,6 +83,19 @@ def test_where_there_are_two_a_second_administrator_confirms(
         "ada",
         "vera",
     )
+
+
+def test_many_requests_ask_the_database_no_more_than_one(
+    ada: User, eve: User, vera: User, olga: User
+) -> None:
+    as_eve, counts = signed_in(eve), []
+    for person in (vera, olga):
+        choose(signed_in(ada), person, Role.APPROVER)
+        with CaptureQueriesContext(connection) as queries:
+            assert as_eve.get("/people/").status_code == 200
+        counts.append(len(queries))
+
+    assert counts[0] == counts[1]
 
 
 def test_neither_who_asked_nor_who_gets_it_confirms(ada: User, eve: User) -> None:
@@ -225,6 +240,19 @@ def test_the_report_lists_who_came_to_decide(ada: User, eve: User, vera: User, i
     assert "Who may decide" in report
     assert "<strong>vera</strong>, Approver" in report
     assert "by eve" in report
+
+
+def test_an_administrator_made_at_the_host_is_on_cards_and_in_the_report(
+    as_alice: Client, held: UUID, ines: User
+) -> None:
+    User.objects.create_user("admin", is_active=False)
+
+    call_command("sign_in_link", stdout=StringIO())
+
+    assert "<strong>admin</strong> became Administrator" in flat(card(as_alice, held))
+    report = flat(signed_in(ines).get(reverse("audit:report")).text)
+    assert "<strong>admin</strong>, Administrator" in report
+    assert "<strong>admin</strong>, Approver" in report
 
 
 def test_the_report_lists_ways_in_made_at_the_host(vera: User, ines: User) -> None:
