@@ -1,9 +1,9 @@
 """A part of the record, some tiles long, against what was sealed: each can be checked in a process
-of its own, and takes the memory of one tile at a time."""
+of its own, and takes the memory of some tiles at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,8 @@ from audit.models import Tile
 from audit.tree import hashes_of, split
 from audit.verify import HASH, RESTORED, TILE, Peaks, peaks, root_of
 
+# Tiles whose entries are read at once.
+CHUNK = 8
 # So many sentences of one part; further ones say nothing new.
 MOST = 50
 # Where a leaf's hash is gone, and its entry too.
@@ -56,41 +58,35 @@ class PartFindings:
 def check_part(part: Part) -> PartFindings:
     found = PartFindings(part.first)
     order = Order(part.steps, part.first * TILE)
-    leaves, reader = _by_tile(part), EntryReader()
-    for tile in range(part.first, part.last):
-        ids = next(leaves)
-        kept = _kept(tile, part.size, found)
-        rows = _rows(ids, reader)
-        hashes = _compared(tile * TILE, kept, ids, rows, order, found)
-        _build(tile, hashes, part, found)
+    reader = EntryReader()
+    for first in range(part.first, part.last, CHUNK):
+        _check_chunk(first, min(first + CHUNK, part.last), part, reader, order, found)
     found.newest, found.oldest, found.stepped = order.newest, order.oldest, order.stepped
     return found
 
 
-def _by_tile(part: Part) -> Iterator[dict[int, int]]:
-    """Of each tile, leaf → entry, as far as batches say it."""
-    end, tile = min(part.last * TILE, part.size), part.first
-    known: dict[int, int] = {}
-    for index, pk in in_order(part.first * TILE, end):
-        while index >= (tile + 1) * TILE:
-            yield known
-            known, tile = {}, tile + 1
-        known[index] = pk
-    for _ in range(tile, part.last):
-        yield known
-        known = {}
+def _check_chunk(
+    first: int, last: int, part: Part, reader: EntryReader, order: Order, found: PartFindings
+) -> None:
+    ids = dict(in_order(first * TILE, min(last * TILE, part.size)))
+    rows = _rows(ids, reader)
+    whole = Tile.objects.filter(level=0, index__gte=first, index__lt=last)
+    tiles = {tile.index: tile for tile in whole}
+    for tile in range(first, last):
+        kept = _kept(tile, tiles.get(tile), part.size, found)
+        hashes = _compared(tile * TILE, kept, ids, rows, order, found)
+        _build(tile, hashes, part, found)
 
 
-def _kept(tile: int, size: int, found: PartFindings) -> list[bytes]:
+def _kept(index: int, tile: Tile | None, size: int, found: PartFindings) -> list[bytes]:
     """The hashes that were sealed, in the tile or, as long as it is not whole, in batches."""
-    expected = min(TILE, size - tile * TILE)
+    expected = min(TILE, size - index * TILE)
     if expected < TILE:
-        hashes = hashes_of(0, tile)
+        hashes = hashes_of(0, index)
     else:
-        row = Tile.objects.filter(level=0, index=tile).first()
-        hashes = split(bytes(row.hashes)) if row else []
-        if [bytes(row.root)] != peaks(hashes) if row else True:
-            found.say(f"Tile 0/{tile} is gone, or not what was written: leaves {tile * TILE} on.")
+        hashes = split(bytes(tile.hashes)) if tile else []
+        if not tile or [bytes(tile.root)] != peaks(hashes):
+            found.say(f"Tile 0/{index} is gone, or not what was written: leaves {index * TILE} on.")
     return [*hashes, *[b""] * expected][:expected]
 
 

@@ -19,11 +19,12 @@ from audit.anchors import keep
 from audit.bodies import leaf, read
 from audit.exporting import whole_record
 from audit.leaves import in_order, sealed_size
-from audit.live import check_live, unsealed
+from audit.live import NotSigned, check_live
 from audit.models import Checkpoint, Entry, Tile
 from audit.sealing import Inconsistent, Sealing, read_position
 from audit.services import SYSTEM, record
 from audit.signing import public_key
+from audit.structure import unsealed
 from tests.database import Databases
 from tests.sealing import batch, seal, seal_all, sealer
 
@@ -467,3 +468,58 @@ def test_an_outsider_finds_what_an_export_says_otherwise(
     done = run(tmp_path / "verify.py", file)
 
     assert (done.returncode, "are not what was signed" in done.stderr) == (1, True)
+
+
+def test_parts_are_checked_in_processes_of_their_own(
+    sealed: list[int], forger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.live.PART", 1)
+    monkeypatch.setattr("audit.live.FEW", 0)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    write(900)
+    seal_all()
+
+    found = check_live()
+
+    assert (found.wrong, found.entries, found.size) == ([], 910, 910)
+    last = list(in_order())[-1][1]
+    forger.execute("UPDATE audit_entryrow SET reason = 1 WHERE id IN (%s, %s)", [sealed[0], last])
+    assert [sentence.partition(":")[0] for sentence in check_live().wrong] == [
+        f"Entry {sealed[0]} was changed",
+        f"Entry {last} was changed",
+    ]
+
+
+def test_an_hour_late_is_named_across_parts(
+    forger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.live.PART", 1)
+    write(600)
+    newest = Entry.objects.latest("id").pk
+    forger.execute("UPDATE audit_entryrow SET at = at - interval '1 hour' WHERE id = %s", [newest])
+    seal_all()
+
+    (said,) = check_live().wrong
+    assert said.startswith(f"Entry {newest} says ")
+    assert said.endswith("as leaf 599.")
+
+
+def test_what_was_checked_before_is_trusted(
+    sealed: list[int], forger: psycopg.Connection[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(800)
+    seal_all()
+    write(100)
+    seal_all()
+    forger.execute("UPDATE audit_entryrow SET reason = 1 WHERE id = %s", [sealed[3]])
+    assert len(check_live().wrong) == 1
+
+    call_command("audit_verify", since=810)
+    said = capsys.readouterr().out
+    assert "Leaves before 512 were not read: the checkpoint of 810 entries is trusted." in said
+    assert "398 entries hold, by 5 checkpoints" in said
+    with pytest.raises(NotSigned, match="No checkpoint of 811 entries"):
+        check_live(since=811)
+    # And what came later is compared with it.
+    forger.execute("UPDATE audit_entryrow SET reason = 1 WHERE id = %s", [max(sealed) + 805])
+    assert len(check_live(since=810).wrong) == 1

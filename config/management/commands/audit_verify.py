@@ -3,10 +3,11 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from approvals.recorded import unrecorded
-from audit.live import check_live, unsealed
+from audit.live import NotSigned, check_live
+from audit.structure import unsealed
 from audit.verify import notes
 
 
@@ -17,11 +18,22 @@ class Command(BaseCommand):
         parser.add_argument(
             "--anchor", type=Path, action="append", help="a file of checkpoints kept elsewhere"
         )
+        parser.add_argument(
+            "--since",
+            type=int,
+            default=0,
+            metavar="SIZE",
+            help="trust the checkpoint of so many entries, and go on from there",
+        )
 
-    def handle(self, *, anchor: list[Path] | None, **options: Any) -> None:
+    def handle(self, *, anchor: list[Path] | None, since: int, **options: Any) -> None:
         kept = Path(settings.ANCHOR_FILE)
         files = anchor or ([kept] if kept.exists() else [])
-        found = check_live([note for file in files for note in notes(file.read_text())])
+        anchors = [note for file in files for note in notes(file.read_text())]
+        try:
+            found = check_live(anchors, since=since)
+        except NotSigned as error:
+            raise CommandError(str(error)) from error
         # What stands beside the record, and has to be in it.
         found.wrong += unrecorded()
         for sentence in found.notes:
