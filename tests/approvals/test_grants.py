@@ -92,11 +92,15 @@ def test_it_covers_what_was_approved_and_what_may_vary(approved: Call, alice: Us
 
 def test_it_is_for_that_agent_and_definition(approved: Call, alice: User) -> None:
     make(approved, Terms(), by=alice)
-    book, asked = grants.load(), (ASKED, orjson.dumps(scenery.MAIL), frozenset(), frozenset())
+    book, document = grants.load(), orjson.dumps(scenery.MAIL)
 
-    assert book.matching(subject(approved), *asked)
-    assert not book.matching(subject(approved, agent_id=99), *asked)
-    assert not book.matching(subject(approved, definition_id=99), *asked)
+    def found(**changes: Any) -> object:
+        about = subject(approved, **changes)
+        return book.matching(about, ASKED, document, frozenset(), frozenset())
+
+    assert found()
+    assert not found(agent_id=99)
+    assert not found(definition_id=99)
 
 
 def test_however_many_there_are_two_questions_read_them(
