@@ -58,7 +58,8 @@ class Front(HttpToolsProtocol):
             key, token, length, body = _parted(data)
             if known := _heads.get(key):
                 self._unset_keepalive_if_required()
-                self._forget_head()
+                if self._head_timer is not None:
+                    self._forget_head()
                 self._take(known, [(b"content-length", length), (b"authorization", token)], body)
                 return
             self._meet(data, key)

@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ import psycopg
 
 from core.connections import KEEPALIVE, AsyncConnection
 from core.errors import RecordUnavailable, RecordUnsure
-from core.pipeline import Pipeline, Prepared, Row
+from core.pipeline import Pipeline, Row
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,10 @@ class Statement:
     order: int
 
 
+# Faster than a function of ours, at every commit.
+_order = attrgetter("order")
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedLine:
     """A line as JSON already, for those who write many alike."""
@@ -66,23 +71,29 @@ class PreparedLine:
 
 
 Line = tuple[Statement, Mapping[str, Any] | PreparedLine]
+# Of a line, and of the row that answers it.
+Key = tuple[Statement, str]
 
 
 class _Unit:
-    __slots__ = ("done", "gives_up_at", "lines", "taken")
+    __slots__ = ("done", "gives_up_at", "ids", "json", "keys", "taken")
 
     def __init__(self, lines: Sequence[Line], done: asyncio.Future[list[Row | None]]) -> None:
-        self.lines = [(statement, _written(line)) for statement, line in lines]
+        self.json: list[bytes] = []
+        self.keys: list[Key] = []
+        self.ids: set[str] = set()
+        for statement, line in lines:
+            if isinstance(line, PreparedLine):
+                id_, json = line.id, line.json
+            else:
+                id_, json = str(line["id"]), orjson.dumps(line)
+            self.json.append(json)
+            self.keys.append((statement, id_))
+            self.ids.add(id_)
         self.done = done
         # Part of a transaction, whose fate may be unknown.
         self.taken = False
         self.gives_up_at = float("inf")
-
-
-def _written(line: Mapping[str, Any] | PreparedLine) -> PreparedLine:
-    if isinstance(line, PreparedLine):
-        return line
-    return PreparedLine(str(line["id"]), orjson.dumps(line))
 
 
 class _Lane:
@@ -190,14 +201,17 @@ class GroupCommit:
             await lane.ring.wait()
             lane.ring.clear()
             await self._let_others_join()
-            while units := self._take():
-                ids = {line.id for unit in units for _, line in unit.lines}
+            while self._waiting and (units := self._take()):
+                ids: set[str] = set()
+                for unit in units:
+                    ids |= unit.ids
                 self._away |= ids
                 try:
                     await self._commit(lane, units)
                 finally:
                     self._away -= ids
-                await self._let_others_join()
+                if self._waiting:
+                    await self._let_others_join()
             self._idle.append(lane)
 
     async def _let_others_join(self) -> None:
@@ -212,18 +226,17 @@ class GroupCommit:
         """The next units that may share a transaction: no line concerns the same row twice."""
         taken: list[_Unit] = []
         left: list[_Unit] = []
-        seen: set[tuple[Statement, str]] = set()
+        seen: set[Key] = set()
         for unit in self._waiting:
             if unit.done.done():
                 continue
-            keys = [(statement, line.id) for statement, line in unit.lines]
-            overtakes = any(line.id in self._away for _, line in unit.lines)
-            if overtakes or len(taken) >= self._batch or not seen.isdisjoint(keys):
+            overtakes = not self._away.isdisjoint(unit.ids)
+            if overtakes or len(taken) >= self._batch or not seen.isdisjoint(unit.keys):
                 left.append(unit)
             else:
                 unit.taken = True
                 taken.append(unit)
-            seen.update(keys)
+            seen.update(unit.keys)
         self._waiting = left
         return taken
 
@@ -240,7 +253,7 @@ class GroupCommit:
             self.is_away = False
             for unit in units:
                 if not unit.done.done():
-                    unit.done.set_result([answers.get((s, line.id)) for s, line in unit.lines])
+                    unit.done.set_result(list(map(answers.get, unit.keys)))
 
     async def _one_by_one(self, lane: _Lane, units: list[_Unit], error: psycopg.Error) -> None:
         """One bad line must not take its neighbours with it."""
@@ -258,22 +271,25 @@ class GroupCommit:
         self._waiting[:0] = [unit for unit in units if not unit.done.done()]
         await asyncio.sleep(0.1)
 
-    async def _transaction(
-        self, lane: _Lane, units: list[_Unit]
-    ) -> dict[tuple[Statement, str], Row]:
+    async def _transaction(self, lane: _Lane, units: list[_Unit]) -> dict[Key, Row]:
         pipeline = await self._connected(lane)
-        sheets: dict[Statement, list[bytes]] = {}
+        lines: dict[Statement, list[bytes]] = {}
         for unit in units:
-            for statement, line in unit.lines:
-                sheets.setdefault(statement, []).append(line.json)
-        ordered = sorted(sheets, key=lambda statement: statement.order)
-        rows_of = [(s.sql, b"[%b]" % b",".join(sheets[s])) for s in ordered]
-        answers = await self._answered(pipeline, rows_of)
-        return {
-            (statement, str(row[0])): row
-            for statement, rows in zip(ordered, answers, strict=True)
-            for row in rows
-        }
+            for (statement, _), json in zip(unit.keys, unit.json, strict=True):
+                lines.setdefault(statement, []).append(json)
+        statements = sorted(lines, key=_order)
+        sheets = [(s.sql, b"[%b]" % b",".join(lines[s])) for s in statements]
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                answers = await pipeline.transact(sheets)
+        except TimeoutError:
+            self._given_up.append(pipeline.give_up())
+            raise psycopg.OperationalError("the database does not answer") from None
+        found: dict[Key, Row] = {}
+        for statement, rows in zip(statements, answers, strict=True):
+            for row in rows:
+                found[statement, str(row[0])] = row
+        return found
 
     async def _connected(self, lane: _Lane) -> Pipeline:
         if lane.pipeline is not None and lane.pipeline.is_over:
@@ -296,14 +312,6 @@ class GroupCommit:
         if numbers := self._given_up:
             await connection.execute(END_BACKENDS, [numbers])
             self._given_up = [number for number in self._given_up if number not in numbers]
-
-    async def _answered(self, pipeline: Pipeline, sheets: Prepared) -> list[list[Row]]:
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                return await pipeline.transact(sheets)
-        except TimeoutError:
-            self._given_up.append(pipeline.give_up())
-            raise psycopg.OperationalError("the database does not answer") from None
 
 
 def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:

@@ -23,7 +23,7 @@ Prepared = Sequence[tuple[str, bytes]]
 
 # What our statements answer with, by type; everything else stays the text that it is.
 _LOADERS: dict[int, Callable[[bytes], Any]] = {
-    16: lambda value: value == b"t",
+    16: b"t".__eq__,
     **dict.fromkeys((20, 21, 23), int),
     **dict.fromkeys((114, 3802), orjson.loads),
 }
@@ -149,11 +149,15 @@ class Pipeline:
 
 
 def _rows(result: pq.abc.PGresult) -> list[Row]:
-    loaders = [_LOADERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
-    return [
-        tuple(
-            None if (value := result.get_value(row, column)) is None else load(value)
-            for column, load in enumerate(loaders)
-        )
-        for row in range(result.ntuples)
-    ]
+    # Loops and no comprehensions, each of which is a call.
+    loaders = []
+    for column in range(result.nfields):
+        loaders.append(_LOADERS.get(result.ftype(column), bytes.decode))
+    rows: list[Row] = []
+    for number in range(result.ntuples):
+        row = []
+        for column, load in enumerate(loaders):
+            value = result.get_value(number, column)
+            row.append(None if value is None else load(value))
+        rows.append(tuple(row))
+    return rows

@@ -85,9 +85,10 @@ class SubmitResult:
 def with_fixed_arguments(call_request: CallRequest) -> tuple[CallRequest, list[Violation]]:
     """With the arguments that its toolset fixes, so that people see and decide what is sent; and
     what of them the agent wants otherwise."""
-    if call_request.tool is None:
+    tool = call_request.tool
+    if tool is None or tool.tool_id not in call_request.toolset.shown:
         return call_request, []
-    whole, parsed, differing = call_request.toolset.how(call_request.tool).put_in(
+    whole, parsed, differing = call_request.toolset.how(tool).put_in(
         call_request.arguments, call_request.parsed
     )
     return (

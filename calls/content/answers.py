@@ -151,7 +151,7 @@ def build_answer(
         state=state,
         result=body if kind == "result" else None,
         error=body if kind == "error" else None,
-        text=" ".join(part for part in parts if part),
+        text=" ".join(filter(None, parts)),
         executed=executed or Executed.UNKNOWN,
         reason=outcome,
         refusal=why,

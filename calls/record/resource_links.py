@@ -14,6 +14,8 @@ from core.journal import Statement
 
 # Of one result; and what is longer cannot be asked for.
 MOST, URI_MAX = 1000, 8192
+# In every result that has one.
+MARK = b'"resource'
 
 # Together with the outcome that holds them, and only if that is what was written down.
 KEEP = Statement(
@@ -50,8 +52,6 @@ def digest(uri: str) -> str:
 
 def digests(result: bytes) -> list[str]:
     """Of what the result of a tool or a prompt links to or holds, each once."""
-    if b'"resource' not in result:
-        return []
     try:
         found = dict.fromkeys(_uris(_content(orjson.loads(result))))
     except orjson.JSONDecodeError:

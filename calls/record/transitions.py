@@ -374,7 +374,8 @@ def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[st
             "result_size": len(outcome.result),
             "result_digest": hashlib.sha256(outcome.result).hexdigest(),
         }
-        if found := resource_links.digests(outcome.result):
+        has_links = resource_links.MARK in outcome.result
+        if has_links and (found := resource_links.digests(outcome.result)):
             line["links"] = found
     return line
 

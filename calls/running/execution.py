@@ -231,7 +231,11 @@ class Engine:
     async def _send(
         self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
     ) -> Outcome:
-        events = self._events(execution_request, call_listener)
+        about = (execution_request.call_id, execution_request.fence, self.journal, self.notifier)
+        # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
+        # cost its server time.
+        wants_log = execution_request.background or bool(execution_request.options.log_level)
+        events = CallEvents(about, call_listener, wants_log=wants_log)
         inputs = self._inputs(execution_request, flight, call_listener)
         target = self._target(execution_request.tool.connection)
         call = self._upstream_call(execution_request, flight, call_listener, events, inputs)
@@ -267,15 +271,6 @@ class Engine:
         flight.is_task = True
         return await self.upstreams.follow_task(target, TaskRef(**going_on), call)
 
-    def _events(
-        self, execution_request: ExecutionRequest, call_listener: CallListener
-    ) -> CallEvents:
-        about = (execution_request.call_id, execution_request.fence, self.journal, self.notifier)
-        # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
-        # cost its server time.
-        wanted = execution_request.background or bool(execution_request.options.log_level)
-        return CallEvents(about, call_listener, wants_log=wanted)
-
     def _refuse_to_send(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:
         """Raises NotSent where it came too late."""
         if self._leaving and execution_request.background:
@@ -301,7 +296,7 @@ class Engine:
         may_be_task = tool.method == CALL
         session = options.session
         return UpstreamCall(
-            name=_named(execution_request),
+            name=tool.name if may_be_task else _named(execution_request),
             method=tool.method,
             arguments=execution_request.arguments,
             limits=_limits(execution_request),
@@ -309,7 +304,7 @@ class Engine:
             on_log=events.line if events.wants_log else None,
             log_level=options.log_level,
             cancel=flight.cancel,
-            param_headers=_param_headers(execution_request),
+            param_headers=_param_headers(execution_request) if tool.shape.param_headers else None,
             idempotency_key=str(execution_request.call_id) if tool.safe_to_repeat else "",
             takes_tasks=options.takes_tasks and may_be_task,
             on_task=partial(self._note_task, execution_request, flight, call_listener)
@@ -317,7 +312,7 @@ class Engine:
             else None,
             on_status=events.say,
             asking=inputs,
-            abilities=_relayed(execution_request),
+            abilities=inputs.words if inputs else (),
             more=responses(execution_request.responses) if execution_request.responses else b"",
             as_task=tool.shape.runs_as_task,
             asks_pages=execution_request.revision == MODERN,
@@ -330,7 +325,8 @@ class Engine:
         self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
     ) -> InputRelay | None:
         """None where its agent can be asked nothing."""
-        words = _relayed(execution_request)
+        declared = execution_request.options.abilities
+        words = abilities.relayed(declared, execution_request.tool.relays) if declared else ()
         if not words:
             return None
         return InputRelay(
@@ -463,9 +459,8 @@ def _limited(total_s: float, max_bytes: int) -> Limits:
 
 
 def _named(execution_request: ExecutionRequest) -> str:
-    """What a header repeats, so that whoever stands between can route by it."""
-    if execution_request.tool.method == CALL:
-        return execution_request.tool.name
+    """What a header repeats of another method than that of tools, so that whoever stands between
+    can route by it."""
     if execution_request.tool.method not in METHODS:
         # What an extension repeats, nobody here knows.
         return ""
@@ -473,11 +468,6 @@ def _named(execution_request: ExecutionRequest) -> str:
     return str(params.get("uri") or params.get("name") or "")
 
 
-def _relayed(execution_request: ExecutionRequest) -> tuple[str, ...]:
-    words = execution_request.options.abilities
-    return abilities.relayed(words, execution_request.tool.relays) if words else ()
-
-
-def _param_headers(execution_request: ExecutionRequest) -> Mapping[str, str] | None:
+def _param_headers(execution_request: ExecutionRequest) -> Mapping[str, str]:
     declared = execution_request.tool.shape.param_headers
-    return param_headers(declared, orjson.loads(execution_request.arguments)) if declared else None
+    return param_headers(declared, orjson.loads(execution_request.arguments))

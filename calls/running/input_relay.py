@@ -114,7 +114,7 @@ class InputRelay:
         on_ask: Callable[[], None] | None = None,
         on_pause: Callable[[bool], None],
     ) -> None:
-        self._call_id, self._fence, self._words = call_id, fence, frozenset(words)
+        self._call_id, self._fence, self.words = call_id, fence, tuple(words)
         self._journal, self._notifier = journal, notifier
         self._nudge, self._on_ask, self._on_pause = nudge, on_ask, on_pause
         self._asked: set[tuple[int, str]] = set()
@@ -125,7 +125,7 @@ class InputRelay:
 
     async def look(self, requests: Mapping[str, Any], round_: int) -> dict[str, InputAnswer] | None:
         """The answers that there are by now; None where there will be none."""
-        if not _can_be_asked(requests, self._words):
+        if not _can_be_asked(requests, frozenset(self.words)):
             return None
         await self._ask(requests, round_)
         line = {"id": self._call_id, "round": round_}
@@ -145,7 +145,7 @@ class InputRelay:
         With `pause` the server waits for nothing meanwhile: all that it takes to go on stands in
         the row, so that another process can, until this one takes it back to send it.
         """
-        if pause is None or not _can_be_asked(requests, self._words):
+        if pause is None or not _can_be_asked(requests, frozenset(self.words)):
             return await self._all(requests, round_)
         await self._note(orjson.dumps(pause).decode())
         self._on_pause(True)

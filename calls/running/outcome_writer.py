@@ -18,7 +18,7 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 
-from calls.content.large_results import lines_of
+from calls.content.large_results import LARGE, lines_of
 from calls.record import resource_links
 from calls.record.transitions import MOVE
 from calls.running.late_replies import LATE, is_evidence
@@ -195,4 +195,6 @@ class OutcomeWriter:
 
 def _lines_of(end: PendingOutcome) -> list[Line]:
     """The move comes last."""
+    if "links" not in end.line and (end.line.get("result_size") or 0) <= LARGE:
+        return [(MOVE, end.line)]
     return [*resource_links.lines_of(end.line), *lines_of(MOVE, end.line)]

@@ -99,7 +99,11 @@ async def answer(context: RequestContext, body: bytes, receive: Any, send: Any) 
             body, session = handshake.begin(message, context.bearer.agent_id)
             await respond(send, 200, body, ((legacy.SESSION, session),))
         else:
-            client = _client_of(context, message, is_new)
+            client = (
+                modern.client_of(message, context.headers, context.known)
+                if is_new
+                else legacy.client_of(context.headers, context.bearer.agent_id)
+            )
             reply = ReplyStream(receive, send)
             status, body = await _answered(context, client, message, reply)
             await reply.finish(status, body, RETRY.get(status, ()))
@@ -114,12 +118,6 @@ async def _hear(context: RequestContext, message: RpcMessage, is_new: bool) -> N
     else:
         client = legacy.client_of(context.headers, context.bearer.agent_id)
         await handshake.hear(context, client, message)
-
-
-def _client_of(context: RequestContext, message: RpcMessage, is_new: bool) -> Client:
-    if is_new:
-        return modern.client_of(message, context.headers, context.known)
-    return legacy.client_of(context.headers, context.bearer.agent_id)
 
 
 def is_modern(message: RpcMessage, headers: Headers) -> bool:
@@ -139,7 +137,8 @@ async def _answered(
         if handler is None:
             context = await extensions.served(context, message.method)
             handler = extensions.call_method
-        progress = progress_of(reply, message.meta.get("progressToken"))
+        token = message.meta.get("progressToken")
+        progress = None if token is None else progress_of(reply, token)
         rpc = RpcRequest(context, client, message, reply, progress)
         body = await handler(rpc)
         return rpc.status, body

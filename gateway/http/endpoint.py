@@ -18,7 +18,6 @@ from core.errors import RecordUnavailable
 from gateway.dispatch import dispatch
 from gateway.http import body, request_checks
 from gateway.http.body import Disconnected
-from gateway.http.in_flight import InFlightCounter
 from gateway.http.token_usage import TokenUsage
 from gateway.process.current import here, leave
 from gateway.process.runtime import Runtime, Snapshot
@@ -37,6 +36,28 @@ ANSWERED_S = 5.0
 
 
 NO_RECORD = "The record cannot be read or written right now. Try again soon."
+
+
+class InFlightCounter:
+    """How many are inside, for whoever wants to close."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._emptied: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> None:
+        self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._inside -= 1
+        if self._emptied is not None and not self._inside and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    async def empty(self, *, seconds: float) -> None:
+        """Until the last one left, or so long."""
+        if self._inside:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._emptied], timeout=seconds)
 
 
 class Endpoint:
@@ -109,7 +130,8 @@ class Endpoint:
             request_checks.check_form(headers)
             if known is not None:
                 known.address = toolset, server
-        self._used.note(bearer.token_id)
+        if bearer.token_id not in self._used.tokens:
+            self._used.note(bearer.token_id)
         tools = found.by_server[server] if server else found.by_exposed
         return RequestContext(runtime, snapshot, bearer, found, server, tools, headers, known)
 

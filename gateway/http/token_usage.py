@@ -16,17 +16,17 @@ EVERY_S = 30.0
 
 class TokenUsage:
     def __init__(self) -> None:
-        self._tokens: set[int] = set()
+        self.tokens: set[int] = set()
         self._task: asyncio.Task[None] | None = None
 
     def note(self, token_id: int) -> None:
-        self._tokens.add(token_id)
+        self.tokens.add(token_id)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._tell(), name="tokens used")
 
     async def _tell(self) -> None:
         await asyncio.sleep(EVERY_S)
-        tokens, self._tokens, self._task = self._tokens, set(), None
+        tokens, self.tokens, self._task = self.tokens, set(), None
         await asyncio.to_thread(_write, tokens)
 
 

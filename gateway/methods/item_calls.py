@@ -48,7 +48,7 @@ async def call_item(
         origin=Call.Origin.MCP,
         revision=rpc.client.revision,
         client=rpc.client.name,
-        request_key=tools.key_of(rpc),
+        request_key=tools.key_of(rpc) if rpc.client.session else "",
         key=key,
         again=again,
         wrong=wrong,

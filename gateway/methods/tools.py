@@ -11,8 +11,8 @@ import orjson
 from django.utils.translation import gettext as _
 
 from calls.models import Call
-from calls.record.call_options import CallOptions
-from calls.running.listeners import CallListener
+from calls.record.call_options import NO_OPTIONS, CallOptions
+from calls.running.listeners import NO_LISTENER, CallListener
 from core import abilities
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
@@ -32,6 +32,9 @@ from gateway.protocol.errors import invalid_params
 from gateway.submit import idempotency, wait
 from gateway.submit.submit import submit
 from registry.publishing.published_catalogue import CALL, PublishedTool
+
+# In `_meta`: what a client wants to hear, and which trace the call belongs to.
+WISHES = frozenset((log_messages.META_LEVEL, *tracing.MEMBERS))
 
 
 async def call(rpc: RpcRequest) -> bytes:
@@ -69,7 +72,7 @@ async def call(rpc: RpcRequest) -> bytes:
         origin=Call.Origin.MCP,
         revision=rpc.client.revision,
         client=rpc.client.name,
-        request_key=key_of(rpc),
+        request_key=key_of(rpc) if rpc.client.session else "",
         key=key,
         again=again,
         background=rpc.as_task,
@@ -109,6 +112,10 @@ async def pending_answer(rpc: RpcRequest, submitted: SubmitResult, *, digest: st
 
 async def options_of(rpc: RpcRequest, tool: PublishedTool | None) -> CallOptions:
     client = rpc.client
+    if client.modern and not (
+        client.abilities or rpc.takes_tasks or WISHES & rpc.message.meta.keys()
+    ):
+        return NO_OPTIONS
     return CallOptions(
         abilities=abilities.relayed(client.abilities, tool.relays) if tool else (),
         takes_tasks=rpc.takes_tasks or rpc.as_task,
@@ -119,12 +126,15 @@ async def options_of(rpc: RpcRequest, tool: PublishedTool | None) -> CallOptions
 
 
 def listener_of(rpc: RpcRequest, call_request: CallRequest) -> CallListener:
-    return CallListener(rpc.on_step, log_messages.relay(rpc, call_request.options.log_level))
+    level = call_request.options.log_level
+    if rpc.progress is None and not level:
+        return NO_LISTENER
+    return CallListener(rpc.on_step, log_messages.relay(rpc, level))
 
 
 def responses_of(rpc: RpcRequest) -> bytes:
     """What comes as answers with no question of ours: the server may know what to make of it."""
-    if not rpc.client.modern:
+    if not rpc.client.modern or "inputResponses" not in rpc.message.params:
         return b""
     given = input_requests.responses_of(rpc.message)
     return orjson.dumps(given) if given else b""
@@ -140,7 +150,8 @@ def watch(rpc: RpcRequest, call_request: CallRequest) -> None:
     """From here on its client may come back to it, or go away: only the modern revision says that
     this cancels it, and a key says that it asks again."""
     call_id = call_request.call_id
-    stream_resumption.follow(rpc, call_id)
+    if rpc.client.session:
+        stream_resumption.follow(rpc, call_id)
     rpc.reply.watch_disconnect(None if call_request.key else partial(_on_disconnect, rpc, call_id))
 
 
@@ -152,17 +163,17 @@ def _on_disconnect(rpc: RpcRequest, call_id: UUID) -> Awaitable[object]:
 def idempotency_of(rpc: RpcRequest) -> tuple[str, bool]:
     """Its own key for this one call; and whether it is meant although it is the same again."""
     headers, meta = rpc.context.headers, rpc.message.meta
+    header = headers.text(idempotency.KEY_HEADER)
+    if header is None and idempotency.NAMES.isdisjoint(meta):
+        return "", False
     try:
-        return idempotency.key_of(headers.text(idempotency.KEY_HEADER), meta), idempotency.again_of(
-            meta
-        )
+        return idempotency.key_of(header, meta), idempotency.again_of(meta)
     except idempotency.InvalidOption as error:
         raise invalid_params(str(error)) from error
 
 
 def key_of(rpc: RpcRequest) -> str:
-    session = rpc.client.session
-    return sessions.request_key(session, rpc.message.id) if session else ""
+    return sessions.request_key(rpc.client.session, rpc.message.id)
 
 
 def _digest(rpc: RpcRequest, name: str, arguments: bytes) -> str:

@@ -41,10 +41,16 @@ class NewCallCache:
     def line(
         self, call_request: CallRequest, tool: PublishedTool, decision: Decision, owner: str
     ) -> Mapping[str, Any] | PreparedLine:
-        if not _is_usual(call_request):
+        options = call_request.options
+        special = call_request.again or options.abilities or options.trace or call_request.grant
+        if special or claimed_key(call_request):
             return opening(call_request, State.RUNNING, decision, owner=owner).line()
-        token, slug = call_request.bearer.token_id, call_request.toolset.slug
-        place = (token, tool.tool_id, slug, *_said(call_request), owner)
+        place = (
+            *(call_request.bearer.token_id, tool.tool_id, call_request.toolset.slug),
+            # What a client says of itself, in what stands of it in the first row and its entry.
+            *(call_request.client, call_request.revision, call_request.origin),
+            *(options.takes_tasks, owner),
+        )
         known = self._known.get(place)
         if (
             known is None
@@ -72,23 +78,6 @@ class NewCallCache:
             call_request.bearer, tool, decision, NewCallTemplate(made.line())
         )
         return known
-
-
-def _said(call_request: CallRequest) -> tuple[Any, ...]:
-    """What a client says of itself, in what stands of it in the first row and its entry."""
-    takes_tasks = call_request.options.takes_tasks
-    return call_request.client, call_request.revision, call_request.origin, takes_tasks
-
-
-def _is_usual(call_request: CallRequest) -> bool:
-    special = (
-        call_request.key
-        or call_request.again
-        or call_request.options.abilities
-        or call_request.options.trace
-        or call_request.grant is not None
-    )
-    return not special and claimed_key(call_request) is None
 
 
 def opening(

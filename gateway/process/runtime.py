@@ -108,18 +108,16 @@ class Runtime:
 
     async def fresh(self) -> Snapshot:
         """The configuration as it was at most FRESH_S ago; raises RecordUnavailable."""
-        snapshot = self._snapshot
-        if snapshot is not None and self._is_fresh(snapshot):
-            return snapshot
-        return await self.newest()
-
-    def _is_fresh(self, snapshot: Snapshot) -> bool:
-        listener = self.call_runtime.listener
+        snapshot, listener = self._snapshot, self.call_runtime.listener
+        if snapshot is None:
+            return await self.newest()
         if listener.known_at >= self._checked_at:
             current, known_at = listener.generation, listener.known_at
         else:
             current, known_at = snapshot.generation, self._checked_at
-        return snapshot.generation == current and time.monotonic() - known_at < FRESH_S
+        if snapshot.generation == current and time.monotonic() - known_at < FRESH_S:
+            return snapshot
+        return await self.newest()
 
     async def newest(self) -> Snapshot:
         """As `fresh`, but asks the database now."""

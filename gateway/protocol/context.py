@@ -140,7 +140,9 @@ class RpcRequest:
 
     def fitted(self, answer: Answer) -> Answer:
         """With links in place of what is more than this request's agent takes."""
-        most = large_results.wanted(self.message.meta, default=settings.AGENT_RESULT_BYTES)
+        meta, most = self.message.meta, settings.AGENT_RESULT_BYTES
+        if large_results.MAX_BYTES in meta:
+            most = large_results.wanted(meta, default=most)
         if answer.result is None or len(answer.result) <= most:
             return answer
         # The oldest revision knows no links in results.

@@ -15,6 +15,7 @@ _FORMS = {
     "tracestate": re.compile(r"[!-~][ -~]{0,511}"),
     "baggage": re.compile(r"[!-~][ -~]{0,1023}"),
 }
+MEMBERS = tuple(_FORMS)
 
 
 def of(meta: Mapping[str, Any]) -> dict[str, str]:

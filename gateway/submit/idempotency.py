@@ -12,6 +12,8 @@ from core.errors import CountersignError
 KEY_HEADER = b"idempotency-key"
 KEY = "countersign/idempotencyKey"
 AGAIN = "countersign/again"
+# In `_meta`.
+NAMES = frozenset((KEY, AGAIN))
 KEY_MAX = 255
 
 

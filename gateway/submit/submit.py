@@ -123,7 +123,7 @@ async def _judge(runtime: Runtime, call_request: CallRequest) -> Judged | Submit
     if tool is None:
         return await _refuse(runtime, call_request, "unknown_tool", _("There is no such tool."))
 
-    violations = [*call_request.wrong] or differing or tool.violations(call_request.parsed)
+    violations = [*call_request.wrong] or differing or tool.shape.violations(call_request.parsed)
     if violations:
         return await _refuse(runtime, call_request, "invalid", _sentence(violations), violations)
 
@@ -131,8 +131,10 @@ async def _judge(runtime: Runtime, call_request: CallRequest) -> Judged | Submit
         repeats = await duplicates.find_repeated(runtime, call_request)
         call_request = replace(call_request, repeats=repeats)
     snapshot = await runtime.fresh()
-    frozen = snapshot.freezes.over(call_request.bearer.agent_id, tool.server_id)
-    if frozen:
+    freezes = snapshot.freezes
+    if not freezes.is_empty and (
+        frozen := freezes.over(call_request.bearer.agent_id, tool.server_id)
+    ):
         return await _refuse(runtime, call_request, "frozen", frozen)
 
     decision = await decide(runtime, snapshot, call_request, tool)
@@ -228,7 +230,7 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
 async def _write(runtime: Runtime, call_request: CallRequest, *lines: Line) -> list[Row | None]:
     """A call's first lines, and with them its key: raises Taken if that is another call's."""
     key, journal = claimed_key(call_request), runtime.call_runtime.journal
-    written = (*lines, *_listed(call_request))
+    written = (*lines, *_listed(call_request)) if call_request.as_task else lines
     if key is None:
         return (await journal.write(*written))[: len(lines)]
     taken, *answers = await journal.write((CLAIM_KEY, key.line(call_request.call_id)), *written)
@@ -459,7 +461,7 @@ async def decide(
 ) -> Decision:
     """What rules say; the call's history is read only if one of them asks for it."""
     asked = subject(call_request, tool)
-    if snapshot.rules.looks_back(asked):
+    if snapshot.rules.backward and snapshot.rules.looks_back(asked):
         asked.history = await lookups.history(runtime, asked, but=call_request.call_id)
     return snapshot.rules.decide(asked)
 

@@ -53,18 +53,19 @@ class ParsedDefinition:
 
     def violations(self, arguments: Any) -> list[Violation]:
         try:
-            validator = self._compiled()
+            validator = self._validator or self._compiled()
         except (compiled.SchemaRejected, jsonschema_rs.ValidationError, ValueError):
             # Published under rules that have become stricter since. Unchecked is not an option.
             return [Violation("$", "cannot be checked: the tool's schema is not accepted here")]
+        if validator.is_valid(arguments):
+            return []
         return violations(validator, arguments, subschemas=self._subschemas, lengths=self._lengths)
 
     def _compiled(self) -> jsonschema_rs.Validator:
-        if self._validator is None:
-            schema = self.content["inputSchema"]
-            self._subschemas = sum(1 for _ in compiled.subschemas(schema))
-            self._lengths = compiled.lengths(schema)
-            self._validator = compiled.compiled(schema)
+        schema = self.content["inputSchema"]
+        self._subschemas = sum(1 for _ in compiled.subschemas(schema))
+        self._lengths = compiled.lengths(schema)
+        self._validator = compiled.compiled(schema)
         return self._validator
 
 

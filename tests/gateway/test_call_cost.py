@@ -176,10 +176,10 @@ def dearer(cost: CallCost, most: CallCost) -> list[str]:
 async def test_a_call_over_stdio(agents_port: int, upstream_server: str, scout_token: str) -> None:
     cost = await cheapest(agents_port, request(upstream_server, "echo", scout_token))
 
-    assert not dearer(cost, CallCost(entries=282, files=50, awaits=11))
+    assert not dearer(cost, CallCost(entries=200, files=36, awaits=11))
 
 
 async def test_a_call_over_http(agents_port: int, toolset: Toolset, scout_token: str) -> None:
     cost = await cheapest(agents_port, request("rec", "echo", scout_token))
 
-    assert not dearer(cost, CallCost(entries=321, files=54, awaits=15))
+    assert not dearer(cost, CallCost(entries=243, files=40, awaits=15))

@@ -86,7 +86,7 @@ class UpstreamCall:
         return wire.meta(
             modern,
             token=id_ if self.on_progress else None,
-            log=self.logs_from,
+            log=(self.log_level or "info") if self.on_log else "",
             key=self.idempotency_key,
             tasks=self.takes_tasks,
             words=self.abilities,
@@ -103,11 +103,6 @@ class UpstreamCall:
         except RecordUnavailable as error:
             sentence = f"It was to be sent again, and was not. {error}"
             raise (OutcomeUnknown if self.was_taken else NotSent)(sentence) from error
-
-    @property
-    def logs_from(self) -> str:
-        """As a server of today is told with the call."""
-        return (self.log_level or "info") if self.on_log else ""
 
     def hear(self, message: WireMessage, token: int) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""

@@ -26,6 +26,9 @@ class LineReader:
 
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
         """The lines that this piece completes, without their ends and without empty ones."""
+        if not self._size and chunk.find(b"\n") == len(chunk) - 1 and 1 < len(chunk) <= self.limit:
+            # One whole line, as most come.
+            return [chunk[:-1]]
         *complete, rest = chunk.split(b"\n")
         done = []
         for piece in complete:

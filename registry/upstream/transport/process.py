@@ -208,7 +208,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         except ProtocolError as error:
             self._misread(line, error)
             return
-        if message.is_response:
+        if not message.method:
             self._answer(message, len(line))
         elif message.id is None:
             self._hear(message)
