@@ -91,6 +91,12 @@ def name_number(
     ), audit_name_number({kind}, {subject}, {text}, {server}, {version}))"""
 
 
+def action_number(state: str) -> str:
+    """Of a call's move to this state."""
+    number = name_number("'action'", f"'call.' || {state}")
+    return f"CASE {state} WHEN 'running' THEN 1 WHEN 'succeeded' THEN 2 ELSE {number} END"
+
+
 def reason_number(text: str) -> str:
     """The same of a sentence, which may be empty."""
     number = name_number("'reason'", text)

@@ -97,20 +97,28 @@ class OpenedCall(NamedTuple):
     is_open: bool
     # Of the configuration, in the same transaction.
     generation: int
+    # Of agent, person, tool, context and reason, unless the line said them (audit/sql/names.sql).
+    names: list[int | None] | None
 
 
 class NewCallTemplate:
     """What the lines of many openings have in common, written once: those of one agent and tool
     differ in the call, in its arguments, and in the client's name for the request."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_line", "_rest")
 
     def __init__(self, line: dict[str, Any]) -> None:
         varying = ("id", "arguments", "arguments_digest", "request_key")
-        rest = {name: value for name, value in line.items() if name not in varying}
-        self._rest = orjson.dumps(rest)[1:]
+        self._line = {name: value for name, value in line.items() if name not in varying}
+        self._rest = orjson.dumps(self._line)[1:]
 
-    def written(self, call_id: UUID, arguments: bytes, request_key: str) -> PreparedLine:
+    def learn(self, names: list[int | None]) -> None:
+        """From the first call on, the numbers of its names, instead of what only these say."""
+        told = ("agent", "person", "server", "definition_digest", "rule")
+        rest = {name: value for name, value in self._line.items() if name not in told}
+        self._rest = orjson.dumps({**rest, "names": names})[1:]
+
+    def written(self, call_id: UUID, arguments: bytes, request_key: str) -> TemplateLine:
         id_ = str(call_id)
         json = b'{"id":"%b","arguments":%b,"arguments_digest":"%b","request_key":%b,%b' % (
             id_.encode(),
@@ -119,7 +127,14 @@ class NewCallTemplate:
             orjson.dumps(request_key),
             self._rest,
         )
-        return PreparedLine(id_, json)
+        return TemplateLine(id_, json, self)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateLine(PreparedLine):
+    """One that a template wrote, which may learn from what becomes of it."""
+
+    template: NewCallTemplate
 
 
 def digest(arguments: bytes) -> str:

@@ -18,7 +18,15 @@ import orjson
 from django.conf import settings
 from django.db import connection
 
-from audit.services import SYSTEM_NUMBER, Actor, first_entry, name_number, reason_number
+from audit.services import (
+    SYSTEM,
+    SYSTEM_NUMBER,
+    Actor,
+    action_number,
+    first_entry,
+    name_number,
+    reason_number,
+)
 from calls.record import resource_links
 from calls.record.idempotency import LATELY
 from calls.record.statements import call_digest, with_arguments
@@ -38,7 +46,7 @@ WITH asked AS MATERIALIZED (
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
         decide_in_s float, start_in_s float, unconfirmed_s float, lease_owner text, lease_s float,
         statement text, call_digest text, grant_id bigint, once text, guarded boolean,
-        details jsonb)
+        details jsonb, names int[])
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
@@ -80,24 +88,33 @@ WITH asked AS MATERIALIZED (
         arguments, details)
     SELECT
         """
-    + name_number("'action'", "'call.' || a.state")
-    + ", "
-    + name_number("'agent'", "a.agent", subject="a.agent_id")
-    + ", CASE WHEN a.person_id IS NOT NULL THEN "
-    + name_number("'person'", "a.person", subject="a.person_id")
-    + " END, "
-    + name_number("'tool'", "a.tool_name", server="a.server", version="a.definition_digest")
-    + ", "
-    + name_number("'context'", "a.context")
-    + ", "
-    + reason_number("a.reason")
+    + action_number("a.state")
+    + "".join(
+        f", CASE WHEN a.names IS NULL THEN {number} ELSE a.names[{place}] END"
+        for place, number in enumerate(
+            (
+                name_number("'agent'", "a.agent", subject="a.agent_id"),
+                "CASE WHEN a.person_id IS NOT NULL THEN "
+                + name_number("'person'", "a.person", subject="a.person_id")
+                + " END",
+                name_number(
+                    "'tool'", "a.tool_name", server="a.server", version="a.definition_digest"
+                ),
+                name_number("'context'", "a.context"),
+                reason_number("a.reason"),
+            ),
+            start=1,
+        )
+    )
     + """, a.id, 1, 'received', a.state, decode(a.arguments_digest, 'hex'),
         NULLIF(a.details, '{}')
     FROM (
-        SELECT *, jsonb_build_object('effect', effect, 'rule', rule, 'origin', origin,
-                                     'revision', revision, 'toolset', toolset)::text AS context
+        SELECT *, CASE WHEN names IS NULL THEN jsonb_build_object(
+            'effect', effect, 'rule', rule, 'origin', origin, 'revision', revision,
+            'toolset', toolset)::text END AS context
         FROM asked
     ) a JOIN opened o ON o.id = a.id
+    RETURNING call_id, ARRAY[agent, person, tool, context, reason] AS names
 )
 SELECT
     a.id,
@@ -105,8 +122,10 @@ SELECT
     o.id IS NOT NULL OR (SELECT true FROM calls_call c WHERE c.id = a.id) IS TRUE,
     ("""
     + GENERATION
-    + """)
-FROM asked a LEFT JOIN opened o ON o.id = a.id
+    + """),
+    -- What the next call like this one need not look up.
+    CASE WHEN a.names IS NULL THEN to_json(e.names) END
+FROM asked a LEFT JOIN opened o ON o.id = a.id LEFT JOIN entries e ON e.call_id = a.id
 """,
     order=1,
 )
@@ -169,9 +188,10 @@ WITH asked AS MATERIALIZED (
         result, details)
     SELECT
         """
-    + name_number("'action'", "'call.' || m.state")
+    + action_number("m.state")
     # What an agent does with a call, it does with its own.
-    + ", CASE WHEN m.actor_kind = 'agent' THEN NULL ELSE "
+    + ", CASE WHEN m.actor_kind = 'agent' THEN NULL WHEN m.actor_kind = 'system'"
+    + f" AND m.actor = '{SYSTEM.name}' THEN {SYSTEM_NUMBER} ELSE "
     + name_number("m.actor_kind", "m.actor", subject="m.actor_id")
     + " END, e.agent, e.person, e.tool, "
     + reason_number("m.reason")

@@ -23,7 +23,7 @@ from calls.models import Call
 from calls.queue.queue_limits import find_room
 from calls.record.idempotency import CLAIM_KEY, KeyClaim
 from calls.record.listed_tasks import LIST
-from calls.record.new_call import NewCall, OpenedCall
+from calls.record.new_call import NewCall, OpenedCall, TemplateLine
 from calls.record.refusal import RefusalDetails, RetryAdvice, of_policy
 from calls.record.states import Executed, State
 from calls.record.transitions import CONFIRM, MOVE, OPEN, Move, Outcome, ending
@@ -291,8 +291,9 @@ async def _run(runtime: Runtime, judged: Judged, call_listener: CallListener) ->
     ):
         return found
     engine = runtime.call_runtime.engine
+    lines = _running(judged, engine.owner)
     try:
-        *_used, row = await _write(runtime, call_request, *_running(judged, engine.owner))
+        *_used, row = await _write(runtime, call_request, *lines)
     except RecordUnavailable:
         # It may yet become durable: then it must not stand there as if it had been sent.
         _take_back(runtime, _not_sent(call_request, _("The record was not in time.")))
@@ -302,6 +303,8 @@ async def _run(runtime: Runtime, judged: Judged, call_listener: CallListener) ->
         return await _ask_people(runtime, call_request, decision)
     if opened is None or not opened.is_open:
         return await _not_opened(runtime, call_request)
+    if opened.names and isinstance(line := lines[-1][1], TemplateLine):
+        line.template.learn(opened.names)
     if opened.generation != snapshot.generation:
         why = await _changed(runtime, call_request, tool)
         if why:
