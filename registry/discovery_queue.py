@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 
 from core import loop
 from registry.discovery import discovery
+
+
+log = logging.getLogger(__name__)
 
 
 class DiscoveryQueue:
@@ -19,11 +23,11 @@ class DiscoveryQueue:
 
     def add(self, server_ids: Iterable[int]) -> Future[None]:
         """Returns at once; what is returned is done when all of them were discovered."""
-        return loop.discovery.submit(self._discover(list(server_ids)))
+        return _noted(loop.discovery.submit(self._discover(list(server_ids))))
 
     def add_all(self) -> Future[None]:
         """All servers that are enabled."""
-        return loop.discovery.submit(self._discover_all())
+        return _noted(loop.discovery.submit(self._discover_all()))
 
     async def _discover_all(self) -> None:
         await self._discover(await discovery.enabled_ids())
@@ -38,6 +42,17 @@ class DiscoveryQueue:
             # Whoever adds it from now on may want what this discovery is too early to see.
             self._waiting.discard(server_id)
             await discovery.look_at([server_id])
+
+
+def _noted(discovered: Future[None]) -> Future[None]:
+    """Also where nobody waits for it."""
+    discovered.add_done_callback(_note_failure)
+    return discovered
+
+
+def _note_failure(discovered: Future[None]) -> None:
+    if not discovered.cancelled() and (error := discovered.exception()):
+        log.error("a discovery failed", exc_info=error)
 
 
 # People wait for one, and may not wait for all the others.

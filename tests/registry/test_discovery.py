@@ -658,3 +658,13 @@ def test_a_long_list_asks_the_database_no_more_often_than_a_short_one(
     assert many.tools.filter(latest__version=2, state=held).count() == 60
     assert asked(few, 1, "Sums.") == asked(many, 1, "Sums.")
     assert many.tools.filter(state=Tool.State.RETIRED).count() == 59
+
+
+def test_a_discovery_that_nobody_waits_for_and_that_fails_is_logged(
+    db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The row of its server is gone, so that its failure cannot stand there either."""
+    discover_server(0)
+
+    assert wait_until(lambda: "a discovery failed" in caplog.text, seconds=15)
+    assert "Server matching query does not exist" in caplog.text
