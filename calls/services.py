@@ -22,6 +22,7 @@ from calls.record.transitions import Move, Outcome, ended, move_now
 from core.errors import CountersignError
 from core.listen import CANCEL
 from core.live import notify_on_commit
+from registry.publishing import published_catalogue
 
 
 class NotResolvable(CountersignError):
@@ -127,14 +128,20 @@ def end_the_lost() -> None:
     lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime(), upstream_task="")
     sentence = _("Whoever ran the call stopped before saying how it ended.")
     outcome = Outcome(State.UNKNOWN, sentence, Executed.UNKNOWN)
-    known = lost.values_list("pk", "fence", "tool__safe_to_repeat", "cancel_asked_at")
-    for call_id, fence, safe, cancelled_at in known[:100]:
-        end = outcome
-        if safe:
-            # As for whoever runs it: what was cancelled is not tried again.
-            cancelled = replace(outcome, state=State.CANCELLED)
-            end = cancelled if cancelled_at else again(outcome, attempt=fence)
-        _end(ended(call_id, fence, end, SYSTEM))
+    for call in lost.select_related("tool")[:100]:
+        _end(ended(call.pk, call.fence, _end_of_lost(call, outcome), SYSTEM))
+
+
+def _end_of_lost(call: Call, outcome: Outcome) -> Outcome:
+    """As for whoever runs it: what was cancelled is not tried again, and nobody has to find out
+    what became of it where that does no harm."""
+    if call.tool is None:
+        return outcome
+    if not call.cancel_asked_at:
+        return again(outcome, attempt=call.fence) if call.tool.safe_to_repeat else outcome
+    known = published_catalogue.one(call.tool.pk)
+    is_harmless = call.tool.safe_to_repeat or (known is not None and known.is_harmless)
+    return replace(outcome, state=State.CANCELLED) if is_harmless else outcome
 
 
 def forget_keys() -> int:

@@ -26,6 +26,7 @@ from registry import services
 from registry.models import Tool, Toolset
 from tests.calls import rows
 from tests.conftest import person
+from tests.console import scenery
 from tests.gateway.agent import TASKS
 from tests.gateway.conftest import Play, add_rule, the_call, until
 from tests.processes import Stack
@@ -321,3 +322,21 @@ def test_a_lost_call_that_was_cancelled_is_not_tried_again(
 
     call = Call.objects.get(pk=call_id)
     assert (call.state, call.executed) == (State.CANCELLED, "unknown")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("confirmed", "state"), [(True, State.CANCELLED), (False, State.UNKNOWN)])
+def test_a_lost_call_that_only_reads_and_was_cancelled_leaves_nothing_to_find_out(
+    scout: Agent, bob: User, olga: User, settings: Any, *, confirmed: bool, state: State
+) -> None:
+    settings.LEASE_S = 0
+    add_rule(Effect.ALLOW, "*")
+    add = scenery.offered(scout, scenery.server("sums", olga, scenery.ADD).tools.get())
+    Tool.objects.filter(pk=add.pk).update(confirmed_read_only=confirmed)
+    call_id = scenery.call(scout, add, {"a": 1, "b": 2}, State.QUEUED)
+    assert claim(call_id, owner="one") is not None
+    calls_services.cancel(call_id, by=Actor("person", bob.pk, "bob"))
+
+    calls_services.end_the_lost()
+
+    assert Call.objects.get(pk=call_id).state == state
