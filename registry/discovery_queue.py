@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from core import loop
 from registry.discovery import discovery
 
-
 log = logging.getLogger(__name__)
 
 
