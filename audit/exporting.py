@@ -150,7 +150,12 @@ def whole_record() -> Iterator[str]:
     size = Checkpoint.objects.values_list("size", flat=True).first() or 0
     for note in Checkpoint.objects.filter(size__lte=size).order_by("id").iterator():
         yield _line({"checkpoint": note.note})
-    tree, leaves, reader = Tree(size), in_order(0, size), EntryReader()
+    yield from rest_of_record(0, size)
+
+
+def rest_of_record(first: int, size: int) -> Iterator[str]:
+    """The leaves from `first` on, of a record of `size`."""
+    tree, leaves, reader = Tree(size), in_order(first, size), EntryReader()
     while chunk := list(islice(leaves, 1000)):
         rows = reader.rows([pk for _, pk in chunk])
         for index, pk in chunk:

@@ -523,3 +523,22 @@ def test_what_was_checked_before_is_trusted(
     # And what came later is compared with it.
     forger.execute("UPDATE audit_entryrow SET reason = 1 WHERE id = %s", [max(sealed) + 805])
     assert len(check_live(since=810).wrong) == 1
+
+
+def test_an_export_that_was_cut_short_goes_on_where_it_stopped(
+    sealed: list[int], tmp_path: Path
+) -> None:
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    call_command("audit_export", str(whole))
+    content = whole.read_bytes()
+    lines = content.splitlines(keepends=True)
+    # The record goes on meanwhile: the export stays the one that was begun.
+    write(3)
+    seal()
+
+    for end in (len(lines[0]) + 5, len(b"".join(lines[:6])), len(content) - 7, len(content)):
+        cut.write_bytes(content[:end])
+        call_command("audit_export", str(cut), "--resume")
+        if end > len(b"".join(lines[:3])):
+            assert cut.read_bytes() == content
+        assert run(tmp_path / "verify.py", cut).returncode == 0
