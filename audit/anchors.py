@@ -44,5 +44,4 @@ def keep(newest: Checkpoint) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         log.error("anchor: %s cannot be written: %s", path, error)
-    text, _, signature = newest.note.partition("\n\n")
-    log.info("anchor: %s %s", " ".join(text.split("\n")), signature.strip())
+    log.info("anchor: %s", " ".join(newest.note.split()))

@@ -15,7 +15,7 @@ from audit import origins
 from audit.bodies import EntryReader, leaf, moment
 from audit.leaves import SEALED, as_ranges, sealed_size
 from audit.models import Checkpoint
-from audit.signing import SigningKey, any_key, open_key, public_key, rotate
+from audit.signing import SigningKey, any_key, held_key, open_key, public_key, rotate
 from audit.tree import NewTile, RightEdge, Tree
 from audit.verify import TILE, checkpoint_text
 
@@ -59,9 +59,9 @@ class Horizon:
     now: datetime
 
 
-def signed(size: int, root: bytes, at: datetime, by: SigningKey, *, origin: int = 1) -> str:
-    text = checkpoint_text(by.key.under(origin), size, root, moment(at))
-    return f"{text}\n{by.sign(text, origin=origin)}"
+def signed(size: int, root: bytes, at: datetime, *by: SigningKey, origin: int = 1) -> str:
+    text = checkpoint_text(by[0].key.under(origin), size, root, moment(at))
+    return f"{text}\n{''.join(key.sign(text, origin=origin) for key in by)}"
 
 
 class Inconsistent(Exception):
@@ -210,13 +210,15 @@ def seal_all() -> int:
 
 @transaction.atomic
 def rotate_key() -> SigningKey:
-    """What is there is signed once more, by another key, which signs from now on."""
+    """What is there is signed once more, by another key, which signs from now on, and by the one
+    before it: whoever trusts that learns the new one from the note."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('countersign audit'))")
+    before = held_key()
     # A key that was lost signs no farewell; what it signed, it signed.
     position = read_position(lost_key=True)
     position = replace(position, key=rotate(position.tree.size))
-    _sign(position.tree, _horizon().now, position)
+    _sign(position.tree, _horizon().now, position, *filter(None, [before]))
     return position.key
 
 
@@ -280,7 +282,7 @@ def _silent(now: datetime) -> bool:
     return newest is not None and newest.at < now - IDLE
 
 
-def _sign(tree: RightEdge, now: datetime, by: SealingPosition) -> None:
+def _sign(tree: RightEdge, now: datetime, by: SealingPosition, *also: SigningKey) -> None:
     root = tree.root()
-    note = signed(tree.size, root, now.astimezone(UTC), by.key, origin=by.origin)
+    note = signed(tree.size, root, now.astimezone(UTC), by.key, *also, origin=by.origin)
     Checkpoint.objects.create(size=tree.size, root=root, at=now, note=note)

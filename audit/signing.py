@@ -138,6 +138,20 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
     return signing
 
 
+def held_key() -> SigningKey | None:
+    """The one that signs now, unless it was lost."""
+    path: Path | None = settings.SEAL_KEY_FILE
+    newest = Signer.objects.order_by("-id").first()
+    if path is None or newest is None:
+        return None
+    _finish_rotation(path, newest)
+    try:
+        signing = read_key(path)
+    except CannotSign:
+        return None
+    return signing if signing.key.public == bytes(newest.public) else None
+
+
 def rotate(size: int) -> SigningKey:
     """Another key signs from `size` on; in the caller's transaction. Once that is committed, the
     key's file is replaced, by `_finish_rotation` at the latest."""

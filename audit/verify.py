@@ -371,13 +371,17 @@ def _signed(line: str, text: str, key: Key) -> bool:
 
 
 def notes(text: str) -> Iterator[str]:
-    """Signed notes of a file that has one after the other."""
+    """Signed notes of a file that has one after the other, each with all of its signatures."""
     head: list[str] = []
-    for line in text.splitlines():
+    signatures: list[str] = []
+    for line in [*text.splitlines(), ""]:
         if line.startswith("— "):
-            yield "\n".join(head).strip("\n") + f"\n\n{line}\n"
-            head = []
-        else:
+            signatures.append(line)
+            continue
+        if signatures:
+            yield "\n".join([*head, "", *signatures]).lstrip("\n") + "\n"
+            head, signatures = [], []
+        if line:
             head.append(line)
 
 

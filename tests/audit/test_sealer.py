@@ -19,7 +19,7 @@ from audit.live import check_live
 from audit.models import Checkpoint, Entry, Signer
 from audit.sealing import Sealing
 from audit.services import SYSTEM, record
-from audit.verify import Broken, read_trusted
+from audit.verify import Broken, notes, read_trusted
 from tests.database import Databases
 from tests.sealing import batch, seal, seal_all, sealer
 
@@ -231,6 +231,12 @@ def test_another_key_signs_from_now_on_and_the_old_one_proves_what_it_signed(
     assert (first.key, first.until) == (before, 1)
     assert second.key == signing.read_key(settings.SEAL_KEY_FILE).key != before
     assert capsys.readouterr().out.splitlines()[1:] == [str(first), str(second)]
+    # Who trusts the old one learns the new one from what both signed.
+    newest = Checkpoint.objects.latest("pk").note
+    for one in (first, second):
+        assert read_trusted(newest, [one]).size == 1
+    anchors = f"{Checkpoint.objects.earliest('pk').note}\n{newest}\n{newest}"
+    assert list(notes(anchors))[1:] == [newest, newest]
     record("note.made", actor=SYSTEM)
     # Also by the process that ran all the while.
     assert batch(running) == 1
