@@ -89,8 +89,10 @@ class ExportWriter:
                 # Spreadsheets read UTF-8 only when told so.
                 return "\ufeff" + _csv([list(COLUMNS)])
             case Export.Format.PROOF:
-                self.tree = Tree(self.export.size)
-                note = Checkpoint.objects.filter(size=self.export.size).first()
+                # That of its time may have been thinned since: a later one proves it as well.
+                later = Checkpoint.objects.filter(size__gte=self.export.size)
+                note = later.order_by("size", "-id").first()
+                self.tree = Tree(note.size if note else self.export.size)
                 return _line({"checkpoint": note.note}) if note else ""
             case _:
                 return ""

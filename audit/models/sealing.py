@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pgtrigger
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
 from audit.models.entries import ClockTime
-from core.triggers import append_only, configuration
+from core.triggers import StrictTrigger, append_only, configuration
 
 
 class Ids(models.Field):  # type: ignore[type-arg]
@@ -96,6 +97,23 @@ class Rollback(models.Model):
         return f"rollback in origin {self.origin}"
 
 
+class Thinned(StrictTrigger):
+    """A row goes only if the rule lets it (audit/sql/thinning.sql), whoever asks."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Delete
+    func = """
+        IF NOT audit_may_thin(OLD.size, OLD.at,
+            (SELECT at FROM audit_checkpoint WHERE id < OLD.id ORDER BY id DESC LIMIT 1),
+            (SELECT at FROM audit_checkpoint WHERE id > OLD.id ORDER BY id LIMIT 1))
+        THEN
+            RAISE EXCEPTION 'checkpoint % is kept: younger ones do not stand for it', OLD.id;
+        END IF;
+        RETURN OLD;
+    """
+
+
 class Checkpoint(models.Model):
     """The root of the first `size` leaves, signed."""
 
@@ -108,7 +126,10 @@ class Checkpoint(models.Model):
     class Meta:
         default_permissions = ()
         ordering = ["-id"]
-        triggers = append_only()
+        triggers = [
+            *(one for one in append_only() if one.name != "no_delete"),
+            Thinned(name="thinned"),
+        ]
 
     def __str__(self) -> str:
         return f"checkpoint of {self.size}"

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import psycopg
@@ -64,8 +64,67 @@ def test_the_scheduled_command_removes_what_is_past_its_time(urls: Mapping[str, 
     assert entries == [("system", "1")]
 
 
+# Days back, time, size, and whether it stays.
+SIGNED = [
+    (70, "01:00", 10, False),
+    (70, "02:00", 20, False),
+    (70, "23:30", 30, True),
+    (69, "08:00", 40, True),
+    (69, "09:00", 50, True),
+    (8, "10:00", 60, False),
+    (8, "10:20", 70, False),
+    (8, "10:40", 80, True),
+    (8, "11:00", 90, True),
+    # Here the clock was set back.
+    (7, "10:30", 95, True),
+    (7, "10:10", 96, True),
+    (7, "10:50", 97, True),
+    (0, "00:00", 99, True),
+    (0, "00:00", 99, True),
+]
+
+
+def sign(owner: psycopg.Connection[Any]) -> None:
+    for days, time, size, _ in SIGNED:
+        owner.execute(
+            "INSERT INTO audit_checkpoint (size, root, note, at) VALUES (%s, '', '',"
+            " date_trunc('day', clock_timestamp(), 'UTC') - make_interval(days => %s) + %s::time)",
+            [size, days, time],
+        )
+    # From 40 on another key signs.
+    owner.execute(
+        "INSERT INTO audit_signer (public, first_size, from_secret) VALUES ('', 40, false)"
+    )
+
+
+def test_checkpoints_for_which_later_ones_stand_are_removed(urls: Mapping[str, str]) -> None:
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        sign(owner)
+
+    said = manage(["maintain"], env={"DATABASE_URL": urls["DATABASE_MAINTENANCE_URL"]})
+
+    left = "SELECT size FROM audit_checkpoint ORDER BY id"
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        sizes = [size for (size,) in owner.execute(left)]
+    assert sizes == [size for *_, size, stays in SIGNED if stays]
+    assert said == "Removed 4 checkpoints for which later ones stand.\n"
+
+
+@pytest.mark.parametrize("role", ["DATABASE_MAINTENANCE_URL", "DATABASE_OWNER_URL"])
+def test_no_other_checkpoint_goes(urls: Mapping[str, str], role: str) -> None:
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        sign(owner)
+
+    for *_, size, stays in SIGNED:
+        if stays:
+            with psycopg.connect(urls[role]) as link, pytest.raises(psycopg.errors.RaiseException):
+                link.execute("DELETE FROM audit_checkpoint WHERE size = %s", [size])
+
+
 MAY_NOT: list[tuple[str, LiteralString]] = [
     ("DATABASE_URL", "DELETE FROM calls_resultpart"),
+    ("DATABASE_URL", "DELETE FROM audit_checkpoint"),
+    ("DATABASE_MAINTENANCE_URL", "UPDATE audit_checkpoint SET at = now()"),
     ("DATABASE_MAINTENANCE_URL", "SELECT body FROM calls_resultpart"),
     ("DATABASE_MAINTENANCE_URL", "DELETE FROM calls_result"),
     ("DATABASE_MAINTENANCE_URL", "SELECT id FROM calls_call"),

@@ -70,7 +70,8 @@ REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role};
 REVOKE INSERT, DELETE ON core_generation FROM {role};
 REVOKE INSERT ON audit_origin, audit_secret FROM {role};
 """
-# What `manage.py maintain` does: removes results that are past their time, unread, and writes so.
+# What `manage.py maintain` does: removes results that are past their time, unread, and writes so;
+# and checkpoints that a trigger lets go.
 MAINTENANCE_GRANTS = """
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role};
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role};
@@ -78,6 +79,8 @@ GRANT USAGE ON SCHEMA public TO {role};
 GRANT SELECT (call_id, kept_until) ON calls_result TO {role};
 GRANT SELECT (call_id), DELETE ON calls_resultpart TO {role};
 GRANT SELECT, INSERT ON audit_entry, audit_entryrow, audit_name TO {role};
+GRANT SELECT, DELETE ON audit_checkpoint TO {role};
+GRANT SELECT ON audit_signer, audit_origin TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
 """
 # Where it does, nobody else does.
