@@ -32,6 +32,9 @@ def read() -> KnownPosition:
         return _parsed(_path().read_bytes())
     except FileNotFoundError:
         return KnownPosition()
+    except OSError as error:
+        log.error("%s: how far the database had come is not known: %s", _path(), error.strerror)
+        return KnownPosition()
 
 
 def note(position: KnownPosition) -> None:
@@ -41,14 +44,13 @@ def note(position: KnownPosition) -> None:
     says so, and no call becomes unknown by it.
     """
     try:
-        _path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(position)
     except OSError as error:
         log.error("%s: how far the database had come is not kept: %s", _path(), error.strerror)
 
 
 def _write(position: KnownPosition) -> None:
-    file = os.open(_path(), os.O_RDWR | os.O_CREAT, 0o600)
+    file = _open()
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         known = _parsed(os.pread(file, 100, 0))
@@ -58,11 +60,20 @@ def _write(position: KnownPosition) -> None:
         os.close(file)
 
 
+def _open() -> int:
+    try:
+        return os.open(_path(), os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        _path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(_path(), os.O_RDWR | os.O_CREAT, 0o600)
+
+
 def _path() -> Path:
     return Path(settings.DATA_DIR) / "position"
 
 
 def _parsed(line: bytes) -> KnownPosition:
-    place, _, transaction = line.decode().strip().partition(" ")
+    """Of a damaged line as much as of none."""
+    place, _, transaction = line.decode(errors="replace").strip().partition(" ")
     number = transaction.strip()
     return KnownPosition(place, int(number)) if number.isdecimal() else KnownPosition()

@@ -34,3 +34,25 @@ def test_a_full_disk_is_named_and_stops_no_call(
     monkeypatch.setattr(os, "pwrite", full)
     position.note(SEEN)
     assert f"{data}/position: how far the database had come is not kept: No space" in caplog.text
+
+
+@pytest.mark.parametrize("damaged", [b"\xff\xfe" * 26, b"\0" * 52, b"cluster/1 many", b""])
+def test_a_damaged_line_is_written_anew(data: Path, damaged: bytes) -> None:
+    data.mkdir()
+    (data / "position").write_bytes(damaged)
+    assert position.read() == KnownPosition()
+
+    position.note(SEEN)
+
+    assert position.read() == SEEN
+
+
+def test_what_cannot_be_read_is_named_and_stops_no_call(
+    data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (data / "position").mkdir(parents=True)
+
+    assert position.read() == KnownPosition()
+    position.note(SEEN)
+
+    assert f"{data}/position: how far the database had come is not known: Is a dir" in caplog.text
