@@ -24,7 +24,8 @@ def measure_tools() -> None:
 @shared_task(name="calls.expire_results")
 def expire_results() -> None:
     # Lost, it comes again within the hour; repeated, it finds nothing.
-    while may_expire() and expire():
-        pass
+    if may_expire():
+        while expire():
+            pass
     while forget(older_s=KEPT_S):
         pass
