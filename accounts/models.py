@@ -1,4 +1,4 @@
-"""People, the agents that they own, and the tokens that agents carry."""
+"""Users, the agents that they own, and the tokens of agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from core.triggers import Keep, Refuse, StrictTrigger, append_only, configuratio
 
 
 class SessionEpoch(StrictTrigger):
-    """Whatever disables an account ends its sessions for good; no stale write brings them back."""
+    """Ends all sessions of a disabled account, also where an older copy of the row is saved
+    later."""
 
     level = pgtrigger.Row
     when = pgtrigger.Before
@@ -33,7 +34,8 @@ class SessionEpoch(StrictTrigger):
 
 
 class NamedForGood(StrictTrigger):
-    """A name is one person's for good: it is kept when they take it, and changed with an entry."""
+    """A name belongs to one user for ever: it is stored when assigned, and changed with an audit
+    entry."""
 
     level = pgtrigger.Row
     when = pgtrigger.After
@@ -99,19 +101,19 @@ class User(AbstractUser):
 
     @cached_property
     def proof_means(self) -> tuple[bool, bool]:
-        """Had they a passkey for this site, and an app's codes, when this person was read?"""
+        """Whether this user had a passkey for this site, and an authenticator app, when loaded."""
         passkeys = self.passkeys.usable().filter(rp_id=rp_id())
         codes = CodeApp.objects.filter(person=self).exclude(confirmed_at=None)
         return passkeys.exists(), codes.exists()
 
     @cached_property
     def group_names(self) -> list[str]:
-        """As they were when this person was read; approvals/eligibility.py reads them again."""
+        """The user's groups when loaded; approvals/eligibility.py reads them again."""
         return sorted(self.groups.values_list("name", flat=True))
 
     @cached_property
     def all_names(self) -> frozenset[str]:
-        """Every name that ever meant this person: rules may know them by an earlier one."""
+        """The user's current and former names: rules may use a former one."""
         return frozenset({self.username, *self.names.values_list("name", flat=True)})
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
@@ -122,17 +124,17 @@ class User(AbstractUser):
 
     @property
     def is_vouched_for(self) -> bool:
-        """Nobody else may have come in as them: not by a link that another person held."""
+        """Whether nobody else can have signed in as this user by a link."""
         return self.let_in_by_id is None or self.has_usable_password()
 
     @property
     def is_confirmed(self) -> bool:
-        """It counts as another person than whoever invited it."""
+        """Whether this account counts as a different person than its inviter."""
         return self.unconfirmed_until is None or self.unconfirmed_until <= timezone.now()
 
 
 class SinglePersonEndsOnce(StrictTrigger):
-    """Single-person mode begins where at most one person is, and ends once."""
+    """Single-person mode starts while at most one user exists, and ends once."""
 
     level = pgtrigger.Row
     when = pgtrigger.Before
@@ -153,7 +155,7 @@ class SinglePersonEndsOnce(StrictTrigger):
 
 
 class SinglePersonMode(models.Model):
-    """The one row that says whether somebody alone decides on calls of their own agents."""
+    """The one row that says whether a single user may decide on calls of their own agents."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     began_at = models.DateTimeField(db_default=ClockTime(), editable=False)
@@ -175,7 +177,7 @@ class SinglePersonMode(models.Model):
 
 
 class UsedName(models.Model):
-    """Every name that a person has or had. Rules, entries and people mean that person by it."""
+    """Every name that a user has or had. Rules and entries identify the user by it."""
 
     name = models.CharField(max_length=150)
     person = models.ForeignKey(User, models.PROTECT, related_name="names")
@@ -195,7 +197,7 @@ class UsedName(models.Model):
 
 
 class RoleChange(models.Model):
-    """A role that decides, or says who does: given, taken away, or asked for."""
+    """A change of a role that approves or administers: granted, removed or requested."""
 
     class State(models.TextChoices):
         REQUESTED = "requested", _("Requested")
@@ -234,7 +236,7 @@ class RoleChange(models.Model):
 
     @property
     def was_requested(self) -> bool:
-        """It waited for a second administrator's word, or for the host's in their place."""
+        """Whether a second administrator, or the host's, had to confirm the change."""
         return self.decided_at != self.asked_at
 
 
@@ -243,12 +245,12 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(owner=person)
 
     def visible_to(self, person: User) -> Self:
-        """All of them to those whose role says so; to others, what they answer for."""
+        """All agents for roles that may see them; for other users, the agents that they own."""
         return self if person.has_perm("accounts.view_agent") else self.owned_by(person)
 
 
 class Agent(models.Model):
-    """A program that calls tools, answered for by the person who owns it."""
+    """A program that calls tools on behalf of the user who owns it."""
 
     name = models.SlugField(_("name"), max_length=100, unique=True)
     owner = models.ForeignKey(User, models.PROTECT, related_name="agents")
@@ -287,7 +289,7 @@ class AgentTokenQuerySet(models.QuerySet["AgentToken"]):
 
 
 class AgentToken(models.Model):
-    """What an agent shows at the door: `csa_<id>_<secret>_<crc>`, of which we keep an HMAC."""
+    """An agent's bearer token `csa_<id>_<secret>_<crc>`, stored as an HMAC."""
 
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="tokens")
     public_id = models.CharField(max_length=8, unique=True)
@@ -313,7 +315,7 @@ class AgentToken(models.Model):
 
 
 class SignInLink(models.Model):
-    """A way in that works once, for the first administrator and for people who are locked out."""
+    """A one-time sign-in link, for the first administrator and for locked-out users."""
 
     person = models.ForeignKey(User, models.CASCADE, related_name="+")
     digest = models.BinaryField(max_length=32, unique=True)
@@ -327,7 +329,7 @@ class SignInLink(models.Model):
 
 
 class Attempt(models.Model):
-    """A try at somebody's password or code, kept while it counts against the next ones."""
+    """A failed try of a password or code, stored while it counts towards the limit."""
 
     class Kind(models.TextChoices):
         SIGN_IN = "sign_in"
@@ -357,7 +359,8 @@ class PasskeyQuerySet(models.QuerySet["Passkey"]):
 
 
 class Passkey(models.Model):
-    """A key in a person's device. Kept when removed: what it signed stays checkable."""
+    """A WebAuthn credential. Stored after its removal too, so that its signatures can be
+    verified."""
 
     person = models.ForeignKey(User, models.PROTECT, related_name="passkeys")
     name = models.CharField(_("name"), max_length=60)
@@ -383,7 +386,7 @@ class Passkey(models.Model):
 
 
 class CodeApp(models.Model):
-    """An app that shows a person's one-time codes (TOTP, RFC 6238)."""
+    """An authenticator app that shows a user's one-time codes (TOTP, RFC 6238)."""
 
     person = models.OneToOneField(User, models.PROTECT, related_name="code_app")
     sealed_secret = models.BinaryField()
@@ -401,7 +404,7 @@ class CodeApp(models.Model):
 
 
 class Proof(models.Model):
-    """That a person, and not only their session, stood behind one statement."""
+    """Evidence that a user, and not only their session, confirmed one statement."""
 
     class Method(models.TextChoices):
         PASSKEY = "passkey", _("passkey")

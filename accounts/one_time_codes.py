@@ -1,4 +1,4 @@
-"""One-time codes of an app (TOTP): set up, tried, taken away. A code works once."""
+"""One-time codes of authenticator apps (TOTP): set-up, verification, removal. A code works once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ NEAR = (0, -1, 1)
 
 
 class CodeRefused(CountersignError):
-    """Says why, and what to do."""
+    """The code or the set-up is refused; says why and what to do."""
 
 
 @transaction.atomic
 def begin(person: User) -> CodeApp:
-    """A new secret, which counts for nothing until its first code. Replaces an unfinished one."""
+    """Creates a secret, which is active from its first valid code on. Replaces an unfinished
+    one."""
     if CodeApp.objects.filter(person=person).exclude(confirmed_at=None).exists():
         raise CodeRefused(_("You have an app already. Remove it first."))
     sealed = seal.seal(PURPOSE, pyotp.random_base32(32).encode(), place=_place(person))
@@ -61,7 +62,7 @@ def remove(person: User) -> None:
 
 
 def spend(person: User, code: str) -> bool:
-    """Whether the code is right and new; then it is used up. Raises TooManyAttempts."""
+    """Whether the code is valid and unused; marks it as used. Raises TooManyAttempts."""
     app = CodeApp.objects.filter(person=person).exclude(confirmed_at=None).first()
     if app is None:
         return False
@@ -96,7 +97,7 @@ def _spend(app: CodeApp, code: str) -> bool:
 
 
 def _step_of(text: str, given: str) -> int:
-    """The 30 seconds whose code this is; 0 for none of those that are near."""
+    """The number of the 30-second step that the code belongs to; 0 if it fits none nearby."""
     totp, now = pyotp.TOTP(text), int(time.time()) // STEP_S
     for step in (now + near for near in NEAR):
         if hmac.compare_digest(totp.at(step * STEP_S).encode(), given.encode(errors="replace")):

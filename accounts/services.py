@@ -1,4 +1,4 @@
-"""Verbs on people, agents and tokens. Each writes its entry in the same transaction."""
+"""Changes of users, agents and tokens. Each writes its audit entry in the same transaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIRST_ROLES = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
 
 
 class LinkRefused(CountersignError):
-    """The sign-in link is unknown, used or too old: which of these is nobody's business."""
+    """The sign-in link is unknown, used or expired; which one is not disclosed."""
 
 
 @transaction.atomic
@@ -50,7 +50,7 @@ def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
 
 @transaction.atomic
 def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None) -> None:
-    """Its tokens stop (or begin again) to be accepted within a second, everywhere."""
+    """Enables or disables an agent; its tokens follow within a second in every process."""
     if not Agent.objects.filter(pk=agent.pk, enabled=not enabled).update(enabled=enabled):
         return
     agent.enabled = enabled
@@ -60,7 +60,7 @@ def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None) -> None:
 
 @transaction.atomic
 def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
-    """The token's text, which is kept nowhere: show it now or never."""
+    """Creates a token and returns its text, which is not stored: show it now or never."""
     if not 1 <= days <= MAX_DAYS:
         raise AccountRefused(
             _("A token is valid for 1 to %(max)d days; %(days)d is not between them.")
@@ -92,7 +92,7 @@ OVERLAP = timedelta(hours=1)
 
 @transaction.atomic
 def rotate_token(token: AgentToken, *, by: User) -> str:
-    """A new token for as long as this one was made for; this one ends within the hour."""
+    """Creates a token with the same lifetime; the old one expires within the hour."""
     ends = timezone.now() + OVERLAP
     days = round((token.expires_at - token.created_at) / timedelta(days=1))
     text = issue_token(token.agent, by=by, days=min(MAX_DAYS, max(1, days)))
@@ -110,7 +110,7 @@ def rotate_token(token: AgentToken, *, by: User) -> str:
 
 @transaction.atomic
 def revoke_token(token: AgentToken, *, by: User | None) -> bool:
-    """False when it was revoked before."""
+    """False if it was revoked before."""
     at = timezone.now()
     if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
         return False
@@ -121,7 +121,7 @@ def revoke_token(token: AgentToken, *, by: User | None) -> bool:
 
 
 def note_used(token_ids: Collection[int]) -> None:
-    """Remember that these tokens were shown just now; once a minute is enough for people."""
+    """Updates when these tokens were last used, at most once a minute."""
     now = timezone.now()
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - timedelta(minutes=1))
     AgentToken.objects.filter(stale, pk__in=token_ids).update(last_used_at=now)
@@ -129,7 +129,7 @@ def note_used(token_ids: Collection[int]) -> None:
 
 @transaction.atomic
 def create_person(username: str, *, roles: Collection[str], by: User | None) -> User:
-    """Somebody who can sign in only by a link, until a password is set."""
+    """Creates a user, who can sign in only by a link until a password is set."""
     ensure_roles()
     person = User.objects.create_user(
         username, invited_by=by, unconfirmed_until=_unconfirmed_until() if by else None
@@ -143,8 +143,8 @@ def create_person(username: str, *, roles: Collection[str], by: User | None) -> 
 
 @transaction.atomic
 def rename(person: User, name: str, *, by: User) -> None:
-    """Entries keep the name that they were written with, and `person:` rules go on meaning this
-    person by it: no name is ever given to a second one. Raises AccountRefused."""
+    """Renames a user. Entries keep the name that they were written with, and `person:` rules
+    still match this user by it: a name is never reassigned. Raises AccountRefused."""
     before = person.username
     if why := why_not_named(name):
         raise AccountRefused(why)
@@ -160,7 +160,7 @@ def rename(person: User, name: str, *, by: User) -> None:
 
 
 def why_not_named(name: str) -> str:
-    """Why nobody may be called this from now on, as a sentence; empty if somebody may."""
+    """Why nobody may take this name, as a sentence; empty if somebody may."""
     try:
         User._meta.get_field("username").run_validators(name)
     except ValidationError as error:
@@ -183,8 +183,8 @@ def _unconfirmed_until() -> datetime:
 
 @transaction.atomic
 def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str]:
-    """What the person may do from the next request on; returns the groups that wait for a second
-    administrator's word."""
+    """Sets the user's groups from the next request on; returns the groups that wait for a second
+    administrator's confirmation."""
     had, wanted = list(person.groups.all()), list(groups)
     before = _names(had)
     if Role.ADMINISTRATOR not in _names(wanted):
@@ -201,8 +201,8 @@ def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str
 
 @transaction.atomic
 def set_active(person: User, active: bool, *, by: User) -> None:
-    """Disabled, a person's sessions and links end for good, and their agents' tokens open nothing
-    until the account is enabled again."""
+    """Enables or disables a user. Disabling ends their sessions and links for ever, and suspends
+    their agents' tokens until the account is enabled again."""
     if not active and person.pk == by.pk:
         raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
     if not active:
@@ -220,7 +220,8 @@ def set_active(person: User, active: bool, *, by: User) -> None:
 
 
 def is_password_of(person: User, password: str) -> bool:
-    """Asked again before something that outlives the session. Raises TooManyAttempts."""
+    """Verifies the password again before a change that outlives the session. Raises
+    TooManyAttempts."""
     attempt = attempts.begin(Attempt.Kind.PASSWORD, person)
     if person.check_password(password):
         attempts.right(attempt)
@@ -231,7 +232,7 @@ def is_password_of(person: User, password: str) -> bool:
 
 @transaction.atomic
 def set_password(person: User, password: str) -> None:
-    """A new password that the forms have checked; every other session of the person ends."""
+    """Sets a password that the forms have validated; ends the user's other sessions."""
     person.set_password(password)
     person.save(update_fields=["password"])
     let_in_by = person.let_in_by.username if person.let_in_by else ""
@@ -240,7 +241,7 @@ def set_password(person: User, password: str) -> None:
 
 @transaction.atomic
 def set_password_at_host(person: User, password: str) -> None:
-    """The command line's: somebody else than the person may know it."""
+    """Sets a password from the command line, where somebody other than the user may know it."""
     person.set_password(password)
     person.save(update_fields=["password"])
     role_changes.note_of_host(person, RoleChange.State.ENTERED)
@@ -249,13 +250,13 @@ def set_password_at_host(person: User, password: str) -> None:
 
 @transaction.atomic
 def confirm_at_host(person: User) -> None:
-    """Raises AccountRefused."""
+    """Confirms an account from the command line. Raises AccountRefused."""
     independence.confirm(person, by=None)
     role_changes.note_of_host(person, RoleChange.State.CONFIRMED)
 
 
 def set_time_zone(person: User, time_zone: str) -> None:
-    """Only how times are shown to this person: no entry."""
+    """Sets in which zone times are shown to this user. No audit entry."""
     person.time_zone = time_zone
     person.save(update_fields=["time_zone"])
 
@@ -276,9 +277,9 @@ def _names(groups: Iterable[Group]) -> list[str]:
 
 @transaction.atomic
 def first_administrator() -> User:
-    """The person who runs a fresh installation; the one from before if there is one.
+    """Returns a new installation's administrator, and creates them if there is none.
 
-    Has no password until one is set: `sign_in_link` is the way in.
+    They have no password until one is set: `sign_in_link` signs them in.
     """
     ensure_roles()
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR, is_active=True)
@@ -313,9 +314,9 @@ def _make_administrator() -> User:
 
 
 def why_no_link(person: User) -> str:
-    """Why no person may make a link for this one, as a sentence; empty if one may.
+    """Why no user may create a sign-in link for this one, as a sentence; empty if one may.
 
-    Whoever holds a link is that person: so links are only for those who never were here.
+    Whoever has a link can act as that user: so links are only for users who never signed in.
     """
     if person.has_usable_password() or person.passkeys.exists():
         return _("“%s” has a way in of their own. A link would let others act in their name.") % (
@@ -330,7 +331,7 @@ def why_no_link(person: User) -> str:
 
 @transaction.atomic
 def sign_in_link(person: User, *, by: User | None = None) -> str:
-    """An address that signs `person` in, once, within a day. Raises AccountRefused."""
+    """Creates a URL that signs `person` in once, within a day. Raises AccountRefused."""
     obstacle = why_no_link(person)
     if obstacle and by:
         raise AccountRefused(obstacle)

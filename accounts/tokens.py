@@ -1,7 +1,7 @@
-"""Agents' tokens: how they are written, and the book in which every process looks them up.
+"""Agents' tokens: their format, and each process's in-memory cache of valid ones.
 
-`csa_<8>_<43>_<6>` in base 62: public id, 256-bit secret, CRC-32 of all before it. The prefix and
-the checksum let scanners of leaked secrets be certain.
+`csa_<8>_<43>_<6>` in base 62: public id, 256-bit secret, CRC-32 of everything before it. Prefix
+and checksum let secret scanners recognise leaked tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who stands at the door: an agent, and the person who answers for it."""
+    """An authenticated agent and the user who owns it."""
 
     token_id: int
     agent_id: int
@@ -60,21 +60,21 @@ def well_formed(token: str) -> bool:
 
 
 def parse(token: str) -> Parts | None:
-    """Cheap for garbage: only what is well formed costs an HMAC."""
+    """Splits a token. Cheap for garbage: only a well-formed token costs an HMAC."""
     if not well_formed(token):
         return None
     return Parts(token[4:12], seal.sign("agent token", token.encode()))
 
 
 class TokenBook:
-    """Every valid token, in memory. Keeps HMACs, never tokens."""
+    """Every valid token, in memory. Stores HMACs, never tokens."""
 
     def __init__(self, lines: Iterable[tuple[Parts, Bearer]]) -> None:
         self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
         self._held = frozenset(bearer for _, bearer in self._lines.values())
 
     def holds(self, bearer: Bearer) -> bool:
-        """Whether a token that was good before is so still, for the same agent and person."""
+        """Whether a token that was valid before still is, for the same agent and owner."""
         return bearer in self._held and bearer.expires_at > time.time()
 
     def bearer(self, token: str) -> Bearer | None:
@@ -92,7 +92,7 @@ def load() -> TokenBook:
 
 
 def look_up(token: str) -> Bearer | None:
-    """The same answer from the database: for processes that keep no book."""
+    """Authenticates a token by the database, for processes without the cache."""
     shown = parse(token)
     if shown is None:
         return None

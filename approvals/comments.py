@@ -62,7 +62,7 @@ def _may_comment(person: User, excluded: Collection[int]) -> bool:
 
 @transaction.atomic
 def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> Comment:
-    """A comment, or a question to the agent. Raises NotSaid."""
+    """A comment, or a question to the agent. Raises CommentRefused."""
     may = _may_comment(by, eligibility.excluded_people(approval.call))
     if not may or (ask_agent and not by.has_perm(DECIDE)):
         raise CommentRefused(_("You are not among those who decide."))
@@ -76,7 +76,7 @@ def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> 
 
 @transaction.atomic
 def answer(call_id: UUID, *, agent: Actor, text: str) -> Comment:
-    """What `countersign.justify` brings: the call's own agent explains. Raises NotSaid."""
+    """What `countersign.justify` brings: the call's own agent explains. Raises CommentRefused."""
     _hold(call_id)
     approval = Approval.objects.select_related("call").get(pk=call_id)
     if approval.call.agent_id != agent.id:

@@ -166,7 +166,7 @@ def hindrance(
     if never := excluded.get(person.pk):
         return never
     if not person.is_vouched_for:
-        why = _("You came by a link that %(who)s made. Set a password on your profile first.")
+        why = _("You signed in by a link from %(who)s. Set a password on your profile first.")
         return why % {"who": person.let_in_by}
     if not addressed(approval, person, groups):
         return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
@@ -177,8 +177,8 @@ def _said_already(own: Vote | None) -> str:
     if own is None:
         return ""
     if own.approve:
-        return _("You said yes already. You may take it back until the call is decided.")
-    return _("You said no already. You may take it back until the call is decided.")
+        return _("You approved it already. You may withdraw your vote until the call is decided.")
+    return _("You denied it already. You may withdraw your vote until the call is decided.")
 
 
 def addressed(approval: Approval, person: User, groups: Collection[str]) -> list[Threshold]:

@@ -38,9 +38,9 @@ def _destroys(call: Call) -> Iterator[str]:
     if hints.get("readOnlyHint"):
         return
     if hints.get("destructiveHint"):
-        yield _("Its server says that it may destroy or overwrite something.")
+        yield _("Its server declares it destructive: it may delete or overwrite something.")
     elif "destructiveHint" not in hints:
-        yield _("Its server does not say that it leaves things whole.")
+        yield _("Its server does not declare it non-destructive.")
 
 
 def _hides(given: Any) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _changes(call: Call) -> Iterator[str]:
     if not hints.get("readOnlyHint") and hints.get("destructiveHint") is False:
         yield _("It changes something.")
     if hints.get("openWorldHint", True):
-        yield _("It reaches outside: what is sent may leave the house.")
+        yield _("It is open-world: what is sent may reach other systems.")
 
 
 def _unproven(call: Call, *, used_lately: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Asking people, and taking their word: each verb with its entry, in one transaction."""
+"""Requests for approval, votes and decisions. Each writes its audit entry in one transaction."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ SELECT call_id FROM made
 
 
 class DecisionRefused(CountersignError):
-    """This person's word cannot be taken; says why."""
+    """This user's vote is not accepted; says why."""
 
 
 class AlreadyDecided(DecisionRefused):
-    """Somebody else, or the clock, was first."""
+    """The call was decided by others, or expired."""
 
 
 class Undeclared(DecisionRefused):
-    """The database went back in time: its declaration closes every open call, whatever was
+    """The database was restored without a declaration, which ends every open call whatever was
     decided on it before."""
 
 
@@ -92,10 +92,10 @@ def vote(
     reason: str = "",
     proof: Proof | None = None,
 ) -> Vote:
-    """`by`'s word on the held call, which decides once a threshold is met.
+    """Records `by`'s vote on a pending call, which is decided once a threshold is met.
 
-    `seen_digest`: of what was shown; `proof`: that they confirmed it. Raises DecisionRefused. A
-    call that can no longer be sent takes no vote: it becomes superseded.
+    `seen_digest`: digest of what the voter was shown; `proof`: their confirmation by passkey or
+    code. Raises DecisionRefused. A call that can no longer be sent becomes superseded instead.
     """
     made = _vote(
         approval, by=by, approve=approve, seen_digest=seen_digest, reason=reason, proof=proof
@@ -115,7 +115,7 @@ def _vote(
     reason: str,
     proof: Proof | None,
 ) -> Vote | None:
-    """None: it became superseded, which is to be kept."""
+    """Returns None if the call became superseded, which is to be committed."""
     lock(approval)
     if obstacle := eligibility.why_not(approval, by):
         raise DecisionRefused(obstacle)
@@ -145,17 +145,17 @@ def _vote(
 
 @transaction.atomic
 def reconsider(approval: Approval, book: RuleBook | None = None) -> None:
-    """Supersedes it if it changed, or decides it if the votes that stand do so by now: others may
-    count than when they were cast. `book`: the rules, where they were just read."""
+    """Supersedes the call if it changed, or decides it if the remaining votes meet a threshold
+    now. `book`: the rules, if just read."""
     lock(approval)
     if not supersede_locked(approval, book) and _settle(approval):
         _tell(approval.pk)
 
 
 def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
-    """Makes it superseded if it can no longer be sent: votes on it could come to nothing else.
+    """Supersedes the call if it can no longer be sent, since no vote can change that.
 
-    In the caller's transaction, which holds the approval's lock.
+    Runs in the caller's transaction, which holds the approval's lock.
     """
     obstacle = find_obstacle(approval, book)
     if obstacle is None:
@@ -177,7 +177,7 @@ def _why_stopped(approval: Approval) -> str:
 
 
 def _settle(approval: Approval, made: Vote | None = None) -> bool:
-    """Decides it if the votes say so. `made`: the vote that was just cast."""
+    """Decides the call if the votes meet a threshold. `made`: the vote just cast."""
     verdict = eligibility.decided(approval.pk, approval.thresholds)
     approve = verdict == Approval.State.APPROVED
     if not verdict or (approve and _why_stopped(approval)):
@@ -190,7 +190,7 @@ def _settle(approval: Approval, made: Vote | None = None) -> bool:
 
 
 def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
-    """The votes that count for this, in the order in which they were cast."""
+    """The votes that count, in the order in which they were cast."""
     tally = eligibility.facts([approval.pk])[approval.pk].tally
     ids = {one.vote for one in tally if one.approve == approve}
     return list(Vote.objects.filter(pk__in=ids).select_related("person").order_by("pk"))
@@ -198,7 +198,7 @@ def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
 
 @transaction.atomic
 def take_back(approval: Approval, *, by: User) -> None:
-    """`by`'s vote falls; raises DecisionRefused once the call is decided."""
+    """Withdraws `by`'s vote. Raises DecisionRefused once the call is decided."""
     lock(approval)
     given = approval.standing.filter(person=by).first()
     if given is None:
@@ -211,12 +211,13 @@ def take_back(approval: Approval, *, by: User) -> None:
 
 
 def fall(vote: Vote, why: Vote.Fallen) -> None:
-    """It no longer counts; in the caller's transaction, which holds the approval's lock."""
+    """Invalidates a vote, in the caller's transaction, which holds the approval's lock."""
     Vote.objects.standing().filter(pk=vote.pk).update(fallen_at=ClockTime(), fallen_why=why)
 
 
 def lock(approval: Approval) -> None:
-    """Those who decide one call take turns. Raises AlreadyDecided and Undeclared."""
+    """Locks the approval, so that votes on one call are serialised. Raises AlreadyDecided and
+    Undeclared."""
     check_declared()
     list(Approval.objects.select_for_update().filter(pk=approval.pk).values_list("pk"))
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
@@ -254,7 +255,8 @@ def _record(action: str, given: Vote, *, by: User) -> None:
 
 
 def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, actor: Actor) -> None:
-    """`votes`: those that decide it, of which the last was missing; `actor`: whose doing it is."""
+    """Stores the decision. `votes`: those that made it, the last one cast last; `actor`: who is
+    recorded for it."""
     approve = state == Approval.State.APPROVED
     sentence = _sentence(votes, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
@@ -265,7 +267,7 @@ def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, act
 
 
 def say_decided(approval: Approval) -> str:
-    """What became of it, to whoever came too late."""
+    """The sentence for users whose vote came too late."""
     if approval.decided_by:
         return _("%(who)s answered first: %(what)s.") % {
             "who": approval.decided_by.username,
@@ -291,10 +293,10 @@ def _move(approval: Approval, sentence: str, *, approve: bool, by: Actor) -> Non
 
 
 def _sentence(votes: list[Vote], *, recounted: bool) -> str:
-    """Whose votes decided it, and why."""
+    """Who decided it, and with which reasons."""
     names = [one.person.username for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
-    said = _("%(who)s said yes.") if votes[-1].approve else _("%(who)s said no.")
+    said = _("Approved by %(who)s.") if votes[-1].approve else _("Denied by %(who)s.")
     alone = any(one.single_person for one in votes)
     mode = _("Single-person mode: nobody else may decide.") if alone else ""
     again = _("Counted again, since others may decide by now.") if recounted else ""
@@ -314,7 +316,7 @@ def _tell(call_id: UUID) -> None:
 
 @transaction.atomic
 def cancel(call_id: UUID, *, by: Actor) -> bool:
-    """Withdraw a call that waits for people, or stop it further on; False if it had ended. Raises
+    """Withdraws a pending call, or cancels it later on; False if it had ended. Raises
     Undeclared."""
     check_declared()
     sentence = _("Withdrawn by %(who)s.") % {"who": by.name}
@@ -324,7 +326,7 @@ def cancel(call_id: UUID, *, by: Actor) -> bool:
 
 
 def expire() -> None:
-    """The time to decide is over: that never means yes."""
+    """Ends pending calls whose time to decide is over; expiry never approves."""
     due = Approval.objects.waiting().filter(
         ~frozen("call__"), decide_by__lte=Now(), call__clock_stopped_at=None
     )
@@ -340,7 +342,8 @@ def expire() -> None:
 
 @transaction.atomic
 def withdraw_unconfirmed(call_id: UUID) -> bool:
-    """Its record came too late, and its agent was turned away; False if there is no such call."""
+    """Withdraws a call whose record was written too late, so that its agent got an error; False
+    if there is no such call."""
     list(Approval.objects.waiting().select_for_update().filter(pk=call_id).values_list("pk"))
     held = Call.objects.filter(pk=call_id, state=State.HELD, start_after__isnull=False)
     if not held.select_for_update().values_list("pk"):

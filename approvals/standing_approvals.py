@@ -283,5 +283,5 @@ def obstacle(call: Call, decision: Decision) -> str:
     if grant.owner_id in eligibility.parties(call) | eligibility.excluded_people(call):
         return _("Who granted it has a part in this call.")
     if decision.effect == Effect.ASK and stored(grant.thresholds) != decision.thresholds:
-        return _("Policy now asks others than the grant answers for.")
+        return _("Policy now requires others than the standing approval covers.")
     return ""

@@ -57,7 +57,7 @@ def _changes(call: Call, tool: PublishedTool) -> Iterator[Obstacle]:
     if tool.definition_id != call.definition_id:
         yield Obstacle(_("The tool's definition changed after the call was asked for."))
     if call.executed == Executed.UNKNOWN and not tool.safe_to_repeat:
-        yield Obstacle(_("The tool is no longer marked as safe to repeat."), RetryAdvice.NO)
+        yield Obstacle(_("The tool is no longer marked as retry-safe."), RetryAdvice.NO)
     if not (call.agent.enabled and call.agent.owner.is_active):
         yield Obstacle(_("The agent or its owner was disabled."), RetryAdvice.LATER)
     if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):

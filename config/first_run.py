@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def first_run(*, examples: bool) -> dict[str, str]:
-    """Make what is missing. Safe to repeat; what is shown once is made anew each time."""
+    """Make what is missing. Idempotent; what is shown once is made anew each time."""
     person = accounts.first_administrator()
     agent = Agent.objects.filter(name=AGENT).first()
     agent = agent or accounts.create_agent(AGENT, owner=person, by=None)

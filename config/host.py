@@ -1,5 +1,5 @@
-"""Commands for whoever owns the host: they reach the database as its owner, also where nothing
-runs, and say in the record which person of which host it was."""
+"""Runs commands of the host's administrator: as the database's owner, also while nothing else
+runs, and with the host and its user in the record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_data_argument(parser: CommandParser) -> None:
 
 
 def enter(data: Path) -> None:
-    """Returns in a process that works as the database's owner; the first one ends here."""
+    """Replaces this process by one that works as the database's owner, and returns in that one."""
     if os.environ.get(APP_URL):
         return
     _check_owner(data)
@@ -68,7 +68,7 @@ def seal_key(data: Path) -> str:
 
 
 def app_environment() -> dict[str, str]:
-    """As `up` has it: for commands that are to work in the application's name."""
+    """The environment that `up` gives its processes, for commands that act as the application."""
     return {**os.environ, "DATABASE_URL": os.environ[APP_URL]}
 
 
@@ -83,7 +83,7 @@ def _check_owner(data: Path) -> None:
 
 @contextmanager
 def _database(data: Path) -> Iterator[Mapping[str, str]]:
-    """The URLs of it; started for as long as it takes, where nothing runs."""
+    """The database's URLs; starts the embedded database for the command if nothing runs."""
     if url := os.environ.get("DATABASE_URL"):
         yield {"DATABASE_URL": url, "DATABASE_OWNER_URL": owner_url({})}
         return

@@ -57,9 +57,7 @@ PAGES = [
     PalettePage("audit", _("Audit"), "audit:list", "audit.view_entry"),
     PalettePage("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
     PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),
-    PalettePage(
-        "rule", _("Explain: what would rules say"), "policies:explain", "policies.view_rule"
-    ),
+    PalettePage("rule", _("Policy simulator"), "policies:explain", "policies.view_rule"),
     PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
     PalettePage("agent", _("Agents"), "accounts:agents"),
     PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
@@ -67,7 +65,7 @@ PAGES = [
     PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
     PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
     PalettePage("person", _("People"), "accounts:people", "accounts.view_user"),
-    PalettePage("add", _("Invite somebody"), "accounts:invite", "accounts.add_user"),
+    PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
     PalettePage("settings", _("Settings"), "accounts:settings"),
     PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),
 ]

@@ -86,7 +86,7 @@ class RestoreRefused(Exception):
 
 
 def check_release(manifest: Mapping[str, Any]) -> None:
-    """Raises Refused when a later release made it."""
+    """Raises RestoreRefused when a later release made it."""
     loaded = MigrationLoader(None).disk_migrations
     known = {*loaded, *(name for migration in loaded.values() for name in migration.replaces)}
     later = [f"{app}.{name}" for app, name in manifest["migrations"] if (app, name) not in known]
@@ -97,7 +97,7 @@ def check_release(manifest: Mapping[str, Any]) -> None:
 
 
 def check_standing() -> None:
-    """Raises Refused unless nothing runs here, or what runs is paused and has come to rest."""
+    """Raises RestoreRefused unless nothing runs here, or all that runs is paused."""
     with connection.cursor() as cursor:
         cursor.execute(OTHERS)
         (others,) = cursor.fetchone()
@@ -121,7 +121,7 @@ def is_other_record(manifest: Mapping[str, Any]) -> bool:
 
 
 def check_anchors(files: Iterable[Path], *, without_anchor: bool) -> None:
-    """Raises Refused where nothing would say what the record had come to."""
+    """Raises RestoreRefused where nothing would say what the record had come to."""
     if not (backups.has_record() or anchors_of(files) or without_anchor):
         raise RestoreRefused(NO_ANCHOR)
 
@@ -255,7 +255,7 @@ def anchors_of(files: Iterable[Path]) -> list[str]:
 
 
 def declare(anchors: Iterable[str], *, by: Actor, without_anchor: bool = False) -> str:
-    """In one transaction; a sentence on what came of it. Raises Refused."""
+    """In one transaction; a sentence on what came of it. Raises RestoreRefused."""
     if origins.is_at_home():
         raise RestoreRefused(
             "There is nothing to declare: this is the database that the record is of."

@@ -1,7 +1,7 @@
-"""What must not be lost while the database is away: sealed, forced to the disk, and taken up again.
+"""A spool of data that must survive a database outage: sealed, fsynced, replayed later.
 
-Each process has a folder of its own and holds a lock on it for as long as it lives. A folder whose
-lock nobody holds was left by a process that died, and whoever finds it takes it over.
+Each process locks a folder of its own for as long as it lives. An unlocked folder was left by a
+process that died, and is taken over by whoever finds it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOCK = "lock"
 
 
 class Spool:
-    """Files of one process below `root`. Every verb blocks: call it away from an event loop."""
+    """Files of one process below `root`. Every method blocks: call it outside of an event loop."""
 
     def __init__(self, root: Path, owner: str) -> None:
         self._root, self._owner = root, owner.replace("/", "_")
@@ -33,7 +33,7 @@ class Spool:
         self._lock: int | None = None
 
     def keep(self, name: str, value: bytes) -> None:
-        """On the disk, whatever happens to this process or machine, once this returns."""
+        """Writes the data to disk; it survives a crash of process or machine once this returns."""
         folder = self._own()
         draft, path = folder / f"{name}.draft", folder / f"{name}{SUFFIX}"
         with draft.open("wb") as file:
@@ -48,7 +48,7 @@ class Spool:
             (self._folder / f"{name}{SUFFIX}").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leaves what is still kept to whoever comes next."""
+        """Unlocks the folder; what is still in it is left to the next process."""
         if self._folder is None or self._lock is None:
             return
         if not any(self._folder.glob(f"*{SUFFIX}")):
@@ -57,7 +57,7 @@ class Spool:
         self._folder = self._lock = None
 
     def left_behind(self) -> Iterator[AbandonedSpool]:
-        """Folders of processes that are no more, each locked while it is looked at."""
+        """Folders of processes that have died, each locked while it is read."""
         if not self._root.exists():
             return
         for folder in sorted(self._root.iterdir()):
@@ -82,13 +82,13 @@ class Spool:
 
 
 class AbandonedSpool:
-    """A folder that a process left behind."""
+    """A folder whose process has died."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def read(self) -> Iterator[tuple[str, bytes]]:
-        """Names and values; what cannot be read is set aside, and said."""
+        """Names and values. Unreadable files are moved aside and logged."""
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             name = path.name.removesuffix(SUFFIX)
             try:
@@ -113,7 +113,7 @@ class AbandonedSpool:
 
 
 def _locked(folder: Path) -> int | None:
-    """A lock that ends with its holder, however it ends; None if somebody has it."""
+    """A lock that is released when its holder ends, however it ends; None if it is taken."""
     lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

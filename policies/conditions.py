@@ -106,7 +106,7 @@ class Condition:
         if self.joins * self.joins * size > JOIN_MAX:
             raise Undecided(_("the arguments are too large to be joined so often"))
         if self.loops and self.loops * self.looks * size * _elements(arguments) > WORK_MAX:
-            raise Undecided(_("the arguments are too large to go through one by one"))
+            raise Undecided(_("the arguments are too large to be iterated over"))
 
 
 @lru_cache(maxsize=4096)

@@ -40,14 +40,14 @@ class Rule(models.Model):
     class Mode(models.TextChoices):
         ENFORCE = "enforce", _("On")
         # Changes nothing, and entries say what it would have done.
-        SHADOW = "shadow", _("Only watched")
+        SHADOW = "shadow", _("Monitor only")
         OFF = "off", _("Off")
 
     class Hint(models.TextChoices):
         ANY = "", _("whatever it says")
-        DESTRUCTIVE = "destructive", _("may destroy (or does not say)")
-        WRITES = "writes", _("may change something (or does not say)")
-        OPEN_WORLD = "open_world", _("reaches outside (or does not say)")
+        DESTRUCTIVE = "destructive", _("destructive (or not declared)")
+        WRITES = "writes", _("not read-only (or not declared)")
+        OPEN_WORLD = "open_world", _("open-world (or not declared)")
 
     position = models.PositiveIntegerField(default=100)
     name = models.CharField(_("name"), max_length=100, unique=True)
@@ -66,7 +66,7 @@ class Rule(models.Model):
     reason = models.CharField(_("reason"), max_length=300, blank=True)
     # For agents that it refuses, so that they need not guess.
     instead = models.CharField(
-        _("what would be allowed"), max_length=300, blank=True, default="", db_default=""
+        _("allowed instead"), max_length=300, blank=True, default="", db_default=""
     )
     unnamed = models.BooleanField(
         _("agents are not told its name"), default=False, db_default=False
@@ -75,13 +75,13 @@ class Rule(models.Model):
     thresholds = models.JSONField(_("who decides"), default=list, blank=True)
     # Seconds. Empty means as the installation is set; what is over never means yes.
     decide_within = models.PositiveIntegerField(
-        _("to be decided within"), null=True, blank=True, validators=LONGEST
+        _("decide within"), null=True, blank=True, validators=LONGEST
     )
     start_within = models.PositiveIntegerField(
-        _("to be started within"), null=True, blank=True, validators=LONGEST
+        _("start within"), null=True, blank=True, validators=LONGEST
     )
 
-    # A yes in advance is then only for those who confirmed theirs with a passkey or a code.
+    # Standing approvals are then only for those who confirmed theirs with a passkey or a code.
     confirm_grants = models.BooleanField(
         _("standing grants need a passkey or code"), default=False, db_default=False
     )

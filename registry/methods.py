@@ -1,5 +1,5 @@
-"""What else than tools can be asked of a server: each method is like a tool of it, under a name
-that no tool can have, so that rules, approvals, the record and limits are the same for all."""
+"""MCP methods beside tools/call: each is treated like a tool of its server, under a name that no
+tool can have, so that rules, approvals, the record and limits apply to it too."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def is_one(name: str) -> bool:
-    """Of what a server has under this name: is it a method, and no tool? No tool's has a slash."""
+    """Whether this name is a method's: no tool's name contains a slash."""
     return "/" in name
 
 
 def of(
     listed: Mapping[Item.Kind, Listed], capabilities: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Of a server that has something to be asked for by them; `listed` by kind. One that lists no
-    resource may have some all the same, which its results link to."""
+    """The methods to offer of a server, by what it lists: `listed` has the items of each kind. A
+    server that lists no resource may still have some, which its results link to."""
     if "resources" in capabilities or listed[Item.Kind.RESOURCE] or listed[Item.Kind.TEMPLATE]:
         yield METHODS[READ]
     if listed[Item.Kind.PROMPT]:
@@ -100,7 +100,7 @@ def of(
 
 
 def unknown(listed: Mapping[Item.Kind, Listed]) -> set[str]:
-    """Those of which the server could not tell this time whether it has something."""
+    """The methods whose items the server could not list this time."""
     methods = set()
     if listed[Item.Kind.RESOURCE] is None or listed[Item.Kind.TEMPLATE] is None:
         methods |= {READ, COMPLETE}

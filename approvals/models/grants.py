@@ -1,4 +1,4 @@
-"""A yes in advance, and its uses."""
+"""Standing approvals, and their uses."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class GrantQuerySet(models.QuerySet["Grant"]):
 
 
 class Grant(models.Model):
-    """A yes in advance to calls like one that was approved, within bounds and for a while."""
+    """Standing approval of calls like one that was approved, within bounds and for a while."""
 
     call = models.ForeignKey(Call, models.PROTECT, related_name="grants", db_constraint=False)
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="grants")

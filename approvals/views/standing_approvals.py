@@ -49,7 +49,7 @@ def new_grant(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         made = standing_approvals.make(call, form.terms(), by=request.user)
     except (BadBound, GrantRefused) as refused:
         return _form(request, call, form, str(refused))
-    messages.success(request, _("Grant %(id)d holds from now on.") % {"id": made.pk})
+    messages.success(request, _("Standing approval %(id)d is active.") % {"id": made.pk})
     return redirect("approvals:grants")
 
 

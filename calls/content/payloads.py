@@ -1,4 +1,4 @@
-"""Who looked into a call: reading what an agent asked, or what came back, is an entry itself."""
+"""Access log of payloads: reading a call's arguments or result is an audit entry itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTAINING = """
 
 
 def note_look(call: Call, *, by: User) -> None:
-    """Once for each person and call, as long as it is the same look."""
+    """Records that a user read a call's payload, once for each user and call."""
     looked = Entry.objects.of_call(call.pk).filter(action=LOOKED, actor_id=by.pk)
     if looked.filter(at__gt=timezone.now() - SAME_LOOK).exists():
         return
@@ -42,7 +42,7 @@ def note_look(call: Call, *, by: User) -> None:
 
 
 def containing(call_ids: Collection[UUID], text: str) -> set[UUID]:
-    """Those whose arguments have the text, as the agent wrote it or as JSON may spell it."""
+    """Filters calls whose arguments contain the text, as the agent wrote it or JSON-escaped."""
     if not call_ids:
         return set()
     spelled = {"text": text, "escaped": json.dumps(text)[1:-1]}

@@ -1,4 +1,4 @@
-"""A result by what each piece of it is; whatever is not as expected is shown as JSON."""
+"""A result's content by type; whatever does not fit a type is shown as JSON."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def of_call(call: Call) -> ShownResult | None:
 
 
 def gone(call: Call) -> datetime | None:
-    """When a large result's time was over."""
+    """When the large result was removed, if it was."""
     return expired_at(Result.objects.filter(pk=call.pk).first())
 
 
 def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
-    """An image's or a sound's bytes and type; None for anything that a browser may not open."""
+    """Bytes and type of an image or sound; None for anything that a browser may not open."""
     row = Result.objects.filter(pk=call.pk, kind="result").first()
     content = _parsed(body_of(row) or b"") if row else None
     items = _items(content) if isinstance(content, dict) else []
@@ -98,7 +98,7 @@ def piece_bytes(call: Call, number: int) -> tuple[bytes, str] | None:
 
 
 def _items(content: dict[str, Any]) -> list[Any]:
-    """Of a tool's result, of a resource that was read, or of a prompt's messages."""
+    """The items of a tool's result, of a read resource, or of a prompt's messages."""
     match content:
         case {"content": list(items)}:
             return items
@@ -110,7 +110,7 @@ def _items(content: dict[str, Any]) -> list[Any]:
 
 
 def _said(message: Any) -> list[Any]:
-    """By whom, and what: earlier revisions have one item a message."""
+    """A message's role and items: earlier revisions have one item a message."""
     if not isinstance(message, dict):
         return [message]
     said = message.get("content")
@@ -143,7 +143,7 @@ def _piece(number: int, item: Any) -> Piece:
 
 
 def _repeats(piece: Piece, structured: Any) -> bool:
-    """Servers send structured content again as text, for clients that do not know it."""
+    """Whether this text repeats the structured content, as servers do for older clients."""
     if piece.kind != "json" or not isinstance(structured, dict | list):
         return False
     said = _parsed(piece.text.encode(errors="replace"))
@@ -165,7 +165,7 @@ def _media(kind: str, number: int, data: str, media_type: str) -> Piece:
 
 
 def _blob(number: int, data: str, uri: str, media_type: str) -> Piece:
-    """A resource's bytes: drawn if a browser may, else for downloading."""
+    """A resource's bytes: shown if a browser may, else for download."""
     kinds = {**dict.fromkeys(IMAGES, "image"), **dict.fromkeys(SOUNDS, "audio")}
     piece = _media(kinds.get(media_type, "file"), number, data, media_type)
     return replace(piece, uri=uri)

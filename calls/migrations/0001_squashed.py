@@ -87,7 +87,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("refused", "Refused"),
-                            ("held", "Waiting for approval"),
+                            ("held", "Pending approval"),
                             ("approved", "Approved"),
                             ("queued", "Queued"),
                             ("running", "Running"),
@@ -463,7 +463,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("refused", "Refused"),
-                            ("held", "Waiting for approval"),
+                            ("held", "Pending approval"),
                             ("approved", "Approved"),
                             ("queued", "Queued"),
                             ("running", "Running"),

@@ -41,7 +41,7 @@ class RefusalDetails:
         parts = [_("Rule: “%s”.") % self.rule if self.rule else ""]
         parts.append(_SUPERSEDED[self.again] if self.kind == State.SUPERSEDED else "")
         parts.append(_AGAIN.get(self.kind, ""))
-        parts.append(_("What would be allowed: %s") % self.allowed if self.allowed else "")
+        parts.append(_("Allowed instead: %s") % self.allowed if self.allowed else "")
         return " ".join(part for part in parts if part)
 
     def told(self, reason: str) -> dict[str, Any]:

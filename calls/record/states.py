@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 class State(models.TextChoices):
     REFUSED = "refused", _("Refused")
-    HELD = "held", _("Waiting for approval")
+    HELD = "held", _("Pending approval")
     APPROVED = "approved", _("Approved")
     QUEUED = "queued", _("Queued")
     RUNNING = "running", _("Running")

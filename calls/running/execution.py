@@ -222,7 +222,7 @@ class Engine:
     async def watch(
         self, connection: ServerConnection, uris: Sequence[str], on_update: Callable[[str], None]
     ) -> None:
-        """As long as the server tells of these resources. Raises Unwatched, with the reason."""
+        """As long as the server tells of these resources. Raises WatchFailed, with the reason."""
         try:
             await self.upstreams.watch(self._target(connection), uris, on_update)
         except* UpstreamError as errors:

@@ -272,7 +272,7 @@ class InvalidAnswer(Exception):
 
 
 def check(question: InputQuestion, given: InputAnswer) -> None:
-    """Raises Unfit."""
+    """Raises InvalidAnswer."""
     problem = _problem(question.request["method"], given)
     if problem:
         raise InvalidAnswer(f"{question.key}: {problem}")

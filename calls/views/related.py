@@ -1,4 +1,4 @@
-"""What belongs to a call without being it: calls beside it, and itself as a command."""
+"""A call page's context: the agent's calls before and after it, and the call as a command."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def near(call: Call) -> list[Call]:
 
 
 def _marked(other: Call, call: Call) -> Call:
-    """`is_retry`: the very same was asked of the same tool."""
+    """Sets `is_retry` on calls of the same tool with the same arguments."""
     alike = (other.tool_id, other.arguments_digest) == (call.tool_id, call.arguments_digest)
     other.is_retry = alike  # type: ignore[attr-defined]
     return other
 
 
 def as_curl(call: Call) -> str:
-    """The same asked again from a shell: a call of its own, with the arguments as they were."""
+    """The same request as a shell command: it opens a new call with the original arguments."""
     if call.tool is None or len(call.arguments) > CURL_LIMIT:
         return ""
     written = _ascii(bytes(call.arguments).decode(errors="replace"))
@@ -51,5 +51,6 @@ def as_curl(call: Call) -> str:
 
 
 def _ascii(text: str) -> str:
-    """JSON that means the same and hides nothing: only its strings may hold other characters."""
+    """Equivalent JSON in ASCII, so that no character is hidden; only its strings can have
+    others."""
     return "".join(c if " " <= c <= "~" or c in "\n\t" else json.dumps(c)[1:-1] for c in text)

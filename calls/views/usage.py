@@ -56,7 +56,7 @@ def trouble(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _said(day: used.Day) -> str:
-    sentence = _("%(day)s: %(calls)d calls, %(wrong)d%% went wrong") % {
+    sentence = _("%(day)s: %(calls)d calls, %(wrong)d%% errors") % {
         "day": date_format(day.day, "j M"),
         "calls": day.calls,
         "wrong": round(100 * day.wrong_share),

@@ -63,7 +63,7 @@ def _said(decision: Decision, *, granted: bool) -> dict[str, Any]:
         Effect.ASK: _("It would wait until people approve it."),
         Effect.DENY: _("It would be refused."),
     }
-    text = _("It would run: people granted it in advance.") if granted else said[decision.effect]
+    text = _("It would run: a standing approval covers it.") if granted else said[decision.effect]
     return {
         "effect": decision.effect,
         "granted": granted,

@@ -1,7 +1,7 @@
-"""The gateway's own tools: what agents want to know and to say of their calls.
+"""The gateway's own tools, by which agents ask about their calls.
 
-None makes a call of its own. What one of them changes is an entry of the call that it changes.
-Somebody else's call, an unknown one and what is no id are all told the same.
+Using one opens no call. What it changes is recorded as an entry of the call that it changes. A
+foreign, an unknown and a malformed call id get the same answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOT_YOURS = "No call of yours has this call_id. Give the one that the earlier an
 
 
 def handler(rpc: RpcRequest, name: str) -> Handler | None:
-    """Of a tool of ours that this toolset has."""
+    """Returns the function that handles the gateway's own tool `name`, if this toolset has it."""
     own = name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
     return _HANDLERS.get(own) if own in rpc.context.toolset.own_tools else None
 

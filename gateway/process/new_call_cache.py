@@ -141,7 +141,7 @@ def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, 
 
 def _reason(call_request: CallRequest, decision: Decision | None) -> str:
     if call_request.grant is not None:
-        said = _("Granted by %(who)s in advance (grant %(id)d).")
+        said = _("Standing approval %(id)d of %(who)s.")
         return said % {"who": call_request.grant.owner, "id": call_request.grant.id}
     return decision.reason if decision else ""
 

@@ -22,7 +22,7 @@ class InvalidOption(CountersignError):
 
 
 def key_of(header: str | None, meta: Mapping[str, Any]) -> str:
-    """The idempotency key from either place; empty where there is none. Raises BadAside."""
+    """The idempotency key from either place; empty where there is none. Raises InvalidOption."""
     inside = meta.get(KEY)
     if header is None and inside is None:
         return ""

@@ -228,7 +228,7 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
 
 
 async def _write(runtime: Runtime, call_request: CallRequest, *lines: Line) -> list[Row | None]:
-    """A call's first lines, and with them its key: raises Taken if that is another call's."""
+    """A call's first lines, and with them its key: raises KeyTaken if that is another call's."""
     key, journal = claimed_key(call_request), runtime.call_runtime.journal
     written = (*lines, *_listed(call_request)) if call_request.as_task else lines
     if key is None:

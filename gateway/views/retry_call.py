@@ -23,7 +23,7 @@ class RetryRefused(CountersignError):
 
 
 def run_again(call: Call, *, by: User) -> UUID:
-    """The new call. Raises NotAgain and what `asking.ask` raises."""
+    """The new call. Raises RetryRefused and what `asking.ask` raises."""
     submitted = sync.ask(_question(call, by), seconds=0)
     if submitted.refusal:
         raise RetryRefused(submitted.reason)
@@ -40,7 +40,7 @@ def run_again(call: Call, *, by: User) -> UUID:
 def _question(call: Call, by: User) -> SyncCallRequest:
     if call.state != State.UNKNOWN or call.tool is None:
         raise RetryRefused(_("The outcome of this call is not unknown, or no longer."))
-    why = _("%(who)s asks for it again: nobody knows how the call %(id)s ended.")
+    why = _("%(who)s retries the call %(id)s, whose outcome is unknown.")
     return SyncCallRequest(
         bearer=_bearer(call.agent),
         toolset=call.toolset,

@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 (
                     "mode",
                     models.CharField(
-                        choices=[("enforce", "On"), ("shadow", "Only watched"), ("off", "Off")],
+                        choices=[("enforce", "On"), ("shadow", "Monitor only"), ("off", "Off")],
                         default="enforce",
                         max_length=7,
                         verbose_name="mode",
@@ -62,9 +62,9 @@ class Migration(migrations.Migration):
                         blank=True,
                         choices=[
                             ("", "whatever it says"),
-                            ("destructive", "may destroy (or does not say)"),
-                            ("writes", "may change something (or does not say)"),
-                            ("open_world", "reaches outside (or does not say)"),
+                            ("destructive", "destructive (or not declared)"),
+                            ("writes", "not read-only (or not declared)"),
+                            ("open_world", "open-world (or not declared)"),
                         ],
                         default="",
                         max_length=12,
@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         max_length=300,
-                        verbose_name="what would be allowed",
+                        verbose_name="allowed instead",
                     ),
                 ),
                 (
@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(2592000),
                         ],
-                        verbose_name="to be decided within",
+                        verbose_name="decide within",
                     ),
                 ),
                 (
@@ -114,7 +114,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(2592000),
                         ],
-                        verbose_name="to be started within",
+                        verbose_name="start within",
                     ),
                 ),
                 (

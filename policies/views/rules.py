@@ -86,7 +86,7 @@ def remove(request: ConsoleRequest, pk: int) -> HttpResponse:
 def _form(request: ConsoleRequest, edited: Rule) -> HttpResponse:
     form = RuleForm(request.POST or None, instance=edited)
     if request.method == "POST" and form.is_valid() and _saved(request, form):
-        messages.success(request, _("“%s” is saved and holds from now on.") % edited.name)
+        messages.success(request, _("“%s” is saved.") % edited.name)
         return redirect("policies:rules")
     given = {name: str(form[name].value() or "") for name in COVERING}
     context = {

@@ -1,4 +1,4 @@
-"""Asking servers what they offer, and taking down what came of it."""
+"""Discovery: asks servers what they offer and stores the answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ AT_ONCE = 2
 
 
 async def look_at(server_ids: Iterable[int]) -> list[Discovery]:
-    """Discover these servers over connections and processes that end with this."""
+    """Discovers these servers over connections and processes that are closed afterwards."""
     upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
     room = asyncio.Semaphore(AT_ONCE)
 
@@ -64,21 +64,21 @@ async def look_at(server_ids: Iterable[int]) -> list[Discovery]:
 
 
 async def enabled_ids() -> list[int]:
-    """Servers that are to be discovered from time to time."""
+    """Ids of the servers that are discovered periodically."""
     enabled = Server.objects.filter(enabled=True).order_by("pk")
     return await _in_thread(lambda: list(enabled.values_list("pk", flat=True)))
 
 
 async def discover(server_id: int, upstreams: Upstreams) -> Discovery:
-    """Ask one server. What goes wrong there is an answer too: it is in the row."""
+    """Discovers one server. Its failures are stored in the returned row, not raised."""
     async with _turn(server_id):
         return await _discover(server_id, upstreams)
 
 
 @contextlib.asynccontextmanager
 async def _turn(server_id: int) -> AsyncIterator[None]:
-    """A server is asked once at a time, whoever wants to know; the next one waits, since what it
-    wants to hear may be newer than what is being read."""
+    """Lets one discovery of a server run at a time; the next one waits, since it may need newer
+    lists than those being read."""
     async with await psycopg.AsyncConnection.connect(
         settings.DATABASE_URL,
         autocommit=True,
@@ -90,8 +90,7 @@ async def _turn(server_id: int) -> AsyncIterator[None]:
 
 
 class ServerSession:
-    """One connection or process to a server, by which it is asked, and by which it says itself
-    when it lists something else."""
+    """One connection or process of a server, for discovery and for its list changes."""
 
     def __init__(self, server_id: int, told: Callable[[], None]) -> None:
         self._server_id = server_id
@@ -99,7 +98,7 @@ class ServerSession:
         self._upstreams = Upstreams(networks=networks, on_lists=lambda _key: told())
 
     async def keep(self, opened: asyncio.Event) -> None:
-        """Until the server ends it; raises Unreachable, with the reason."""
+        """Keeps the session open until the server ends it. Raises Unreachable, with the reason."""
         server = await _in_thread(Server.objects.get, pk=self._server_id)
         try:
             await self._upstreams.attend(_target(server), opened)
@@ -131,7 +130,7 @@ async def _discover(server_id: int, upstreams: Upstreams) -> Discovery:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a server answered that is not registered; in its own words."""
+    """What an unregistered server answered, in its own words."""
 
     name: str
     version: str
@@ -142,7 +141,7 @@ class ProbeResult:
 
 
 async def probe(slug: str, reached: ServerConnection) -> ProbeResult:
-    """Ask a server once and write nothing; raises Unreachable with the server's own words."""
+    """Asks a server once and stores nothing. Raises Unreachable with the server's own words."""
     upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
     try:
         found = await upstreams.discover(_target_of(reached), PROBE_LIMITS)
@@ -195,7 +194,7 @@ def _target_of(known: ServerConnection) -> Target:
 
 @transaction.atomic
 def fail(asked: Server, reason: str) -> Discovery:
-    """The server could not be asked. Its tools stay as they are."""
+    """Stores that the discovery failed. The server's tools stay as they are."""
     server = Server.objects.select_for_update().get(pk=asked.pk)
     reason = revealed(reason)[:2000]
     if server.connection_version == asked.connection_version:
@@ -205,7 +204,7 @@ def fail(asked: Server, reason: str) -> Discovery:
 
 @transaction.atomic
 def apply(asked: Server, found: Found) -> Discovery:
-    """Take down what `asked` answered, unless it is somewhere else by now."""
+    """Stores the answer, unless the server's address has changed meanwhile."""
     server = Server.objects.select_for_update().get(pk=asked.pk)
     if server.connection_version != asked.connection_version:
         return _noted(server, False, _("The server's connection was changed while it was asked."))
@@ -221,7 +220,7 @@ def apply(asked: Server, found: Found) -> Discovery:
 
 
 class _Look:
-    """One look at the tools of a server whose row is held."""
+    """One discovery of a server's tools, while the server's row is locked."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

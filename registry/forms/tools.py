@@ -15,7 +15,7 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = {
             "mode": _("Runs"),
             "timeout_s": _("Time limit in seconds"),
-            "safe_to_repeat": _("Safe to repeat"),
+            "safe_to_repeat": _("Retry-safe"),
             "confirmed_read_only": _("Read-only, confirmed"),
             "repeats": _("The same call again within ten minutes"),
         }

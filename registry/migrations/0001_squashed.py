@@ -96,10 +96,10 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("new", "Waiting to be published"),
+                            ("new", "Unpublished"),
                             ("published", "Published"),
-                            ("changed", "Changed: held until published"),
-                            ("retired", "Gone from its server"),
+                            ("changed", "Changed, needs review"),
+                            ("retired", "Removed upstream"),
                         ],
                         default="new",
                         max_length=9,
@@ -141,10 +141,10 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("new", "Waiting to be published"),
+                            ("new", "Unpublished"),
                             ("published", "Published"),
-                            ("changed", "Changed: held until published"),
-                            ("retired", "Gone from its server"),
+                            ("changed", "Changed, needs review"),
+                            ("retired", "Removed upstream"),
                         ],
                         default="new",
                         max_length=9,
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                 ("is_long", models.BooleanField(default=False, editable=False)),
                 (
                     "safe_to_repeat",
-                    models.BooleanField(default=False, verbose_name="safe to repeat"),
+                    models.BooleanField(default=False, verbose_name="retry-safe"),
                 ),
                 (
                     "confirmed_read_only",
@@ -179,14 +179,14 @@ class Migration(migrations.Migration):
                     "repeats",
                     models.CharField(
                         choices=[
-                            ("auto", "Held back while in doubt"),
-                            ("guard", "Held back"),
-                            ("allow", "Sent each time"),
+                            ("auto", "Block until resolved"),
+                            ("guard", "Block"),
+                            ("allow", "Allow"),
                         ],
                         db_default="auto",
                         default="auto",
                         max_length=5,
-                        verbose_name="the same call again",
+                        verbose_name="duplicates",
                     ),
                 ),
                 (
@@ -206,10 +206,10 @@ class Migration(migrations.Migration):
                     "risk",
                     models.CharField(
                         choices=[
-                            ("destroys", "May destroy"),
-                            ("unsaid", "Does not say"),
+                            ("destroys", "Destructive"),
+                            ("unsaid", "Not declared"),
                             ("changes", "Adds or changes"),
-                            ("reads", "Only reads"),
+                            ("reads", "Read-only"),
                         ],
                         default="unsaid",
                         editable=False,

@@ -34,10 +34,10 @@ class Item(models.Model):
         PROMPT = "prompt", _("Prompt")
 
     class State(models.TextChoices):
-        NEW = "new", _("Waiting to be published")
+        NEW = "new", _("Unpublished")
         PUBLISHED = "published", _("Published")
-        CHANGED = "changed", _("Changed: held until published")
-        RETIRED = "retired", _("Gone from its server")
+        CHANGED = "changed", _("Changed, needs review")
+        RETIRED = "retired", _("Removed upstream")
 
     server = models.ForeignKey("registry.Server", models.PROTECT, related_name="items")
     kind = models.CharField(max_length=8, choices=Kind)

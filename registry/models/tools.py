@@ -53,10 +53,10 @@ class Tool(models.Model):
     """A tool of a server, known to agents by `exposed_name` once a definition is published."""
 
     class State(models.TextChoices):
-        NEW = "new", _("Waiting to be published")
+        NEW = "new", _("Unpublished")
         PUBLISHED = "published", _("Published")
-        CHANGED = "changed", _("Changed: held until published")
-        RETIRED = "retired", _("Gone from its server")
+        CHANGED = "changed", _("Changed, needs review")
+        RETIRED = "retired", _("Removed upstream")
 
     class Mode(models.TextChoices):
         AUTO = "auto", _("Automatic")
@@ -64,15 +64,15 @@ class Tool(models.Model):
         BACKGROUND = "background", _("Long: run by a worker")
 
     class Repeats(models.TextChoices):
-        AUTO = "auto", _("Held back while in doubt")
-        GUARD = "guard", _("Held back")
-        ALLOW = "allow", _("Sent each time")
+        AUTO = "auto", _("Block until resolved")
+        GUARD = "guard", _("Block")
+        ALLOW = "allow", _("Allow")
 
     class Risk(models.TextChoices):
-        DESTROYS = "destroys", _("May destroy")
-        UNSAID = "unsaid", _("Does not say")
+        DESTROYS = "destroys", _("Destructive")
+        UNSAID = "unsaid", _("Not declared")
         CHANGES = "changes", _("Adds or changes")
-        READS = "reads", _("Only reads")
+        READS = "reads", _("Read-only")
 
     server = models.ForeignKey(Server, models.PROTECT, related_name="tools")
     # As its server calls it, and as agents see it.
@@ -93,14 +93,14 @@ class Tool(models.Model):
     measured = models.PositiveIntegerField(default=0, editable=False)
     is_long = models.BooleanField(default=False, editable=False)
     # An operator's word, never the server's: repeating a call does no harm.
-    safe_to_repeat = models.BooleanField(_("safe to repeat"), default=False)
+    safe_to_repeat = models.BooleanField(_("retry-safe"), default=False)
     # An operator's word too, where its server says that it is read-only: it changes nothing.
     confirmed_read_only = models.BooleanField(
         _("read-only, confirmed"), default=False, db_default=False
     )
     # The same call of the same agent once more, where the tool is not safe to repeat.
     repeats = models.CharField(
-        _("the same call again"),
+        _("duplicates"),
         max_length=5,
         choices=Repeats,
         default=Repeats.AUTO,

@@ -1,4 +1,4 @@
-"""What is kept of servers' words: version by version, none ever changed."""
+"""Versioned definitions of what servers offer: versions are never changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from registry.schemas import definitions
 
 
 class Version(models.Model):
-    """One immutable version of what a server says of something."""
+    """One immutable version of a definition."""
 
     version = models.PositiveIntegerField()
     # SHA-256 over the canonical form of all that reaches a model, and of the server's identity.
@@ -45,7 +45,7 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Sighting(Generic[Of]):
-    """What a server says now of something that has a row."""
+    """What a server lists now, of an item that has a row."""
 
     of: Of
     digest: str
@@ -53,8 +53,8 @@ class Sighting(Generic[Of]):
 
 
 def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[Kept]:
-    """The versions that these are; `owner` names the column of what they are of. One that comes
-    back is the same row again, so that flapping fills no table."""
+    """Gets or creates the rows of these versions; `owner` names the column of the item. A
+    version that returns reuses its row, so that flapping fills no table."""
     before = model._default_manager.filter(
         **{f"{owner}__in": [one.of for one in seen if one.of.latest_id]}
     )
@@ -76,14 +76,14 @@ def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[K
 
 
 def state(of: Any, digest: str) -> str:
-    """Only what was published serves: anything else is held."""
+    """The item's state: only a published version is served, any other waits for review."""
     if of.published is None:
         return str(of.State.NEW)
     return str(of.State.PUBLISHED if of.published.digest == digest else of.State.CHANGED)
 
 
 def change(one: Sighting[Any]) -> str:
-    """What a sighting is for what is seen: found, changed, restored, returned, or nothing."""
+    """How the seen version differs: found, changed, restored, returned, or not at all."""
     of, after = one.of, state(one.of, one.digest)
     if of.latest and of.latest.digest == one.digest and of.state == after:
         return ""
@@ -95,7 +95,7 @@ def change(one: Sighting[Any]) -> str:
 
 
 def elsewhere(identity: Mapping[str, Any], rows: Iterable[Any]) -> list[Sighting[Any]]:
-    """The same words at another address are another version."""
+    """The same items seen at another address, where the same definition is another version."""
     return [
         Sighting(row, definitions.digest(identity, row.latest.content), row.latest.body)
         for row in rows
@@ -104,8 +104,8 @@ def elsewhere(identity: Mapping[str, Any], rows: Iterable[Any]) -> list[Sighting
 
 
 def retire(model: type[models.Model], rows: Iterable[Any]) -> list[Any]:
-    """Those that their server listed until now. What was published stays known, should they come
-    back."""
+    """Marks items that their server no longer lists. Their published versions stay known, in
+    case they return."""
     gone = [row for row in rows if row.state != row.State.RETIRED]
     for row in gone:
         row.state = row.State.RETIRED

@@ -49,7 +49,7 @@ def show(
     description: str = "",
     pinned: str = "",
 ) -> None:
-    """All of it anew; what is empty is as its server has it. Raises NotShown."""
+    """All of it anew; what is empty is as its server has it. Raises OverrideRefused."""
     _one_at_a_time()
     asked = {"name": name, "title": title, "description": description, "pinned": pinned.strip()}
     _check_lengths(asked)

@@ -1,8 +1,7 @@
-"""A tool's schema as fields that a plain HTML form can hold, without a type getting lost.
+"""HTML form fields for a tool's JSON Schema, which keep each value's JSON type.
 
-A field is drawn from a value or from what was posted (form_sources.py), and gives a value back.
-What a field cannot hold exactly (a choice of types, text in which characters hide) it holds as
-JSON.
+A field is built from a value or from posted data (sources.py) and returns a value. It holds as
+JSON what HTML cannot hold exactly: a choice of types, or text with hidden characters.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _is_date = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 @dataclass(slots=True)
 class Field:
-    """`key` is its name in HTML; `path` where its value stands in the document."""
+    """`key` is the field's name in HTML, `path` the place of its value in the document."""
 
     key: str
     path: tuple[str | int, ...]
@@ -64,13 +63,13 @@ class Field:
 
     @property
     def input_type(self) -> str:
-        """A calendar only where it can hold what there is."""
+        """The HTML input type: a calendar only if it can hold the present value."""
         is_date = self.shape.schema.get("format") == "date"
         return "date" if is_date and (not self.text or _is_date(self.text)) else "text"
 
     @property
     def takes_file(self) -> bool:
-        """Text that stands for bytes: a browser with scripts fills it in from a file."""
+        """Whether the field takes bytes as text, which scripts fill in from a file."""
         schema = self.shape.schema
         encoded = schema.get("contentEncoding") == "base64"
         return self.kind == TEXT and (encoded or schema.get("format") in ("byte", "base64"))
@@ -89,7 +88,7 @@ class Field:
 
     @property
     def ways(self) -> list[tuple[str, str]]:
-        """What an empty field may stand for."""
+        """What an empty field can mean."""
         if self.kind in (CHOICE, JSON, VARIANT):
             return []
         nothing = {TEXT: _("an empty text"), LIST: _("an empty list"), GROUP: _("an empty object")}
@@ -108,7 +107,7 @@ class Field:
             yield from child.every()
 
     def value(self) -> Any:
-        """ABSENT when the field is left out; notes errors where there is no value."""
+        """The field's value, ABSENT if left out; records errors where there is none."""
         try:
             found = self._value()
         except strict_json.Ambiguous as error:

@@ -102,7 +102,7 @@ def unenforced(schema: Schema) -> list[str]:
 
 
 def subschemas(schema: Schema, path: str = "#") -> Iterator[Where]:
-    """Every schema inside, itself first, each with where it stands; raises Unfit when endless."""
+    """Every subschema with its place, the schema itself first. Raises SchemaRejected if endless."""
     waiting: list[tuple[Schema, str, int]] = [(schema, path, 1)]
     seen = 0
     while waiting:

@@ -203,12 +203,12 @@ def best_legacy(offered: Any) -> str:
 
 
 def read(data: bytes) -> WireMessage:
-    """Understand one message; raises Nonsense with what was wrong."""
+    """Understand one message; raises ProtocolError with what was wrong."""
     return _read_plain_result(data) or _read_any(data)
 
 
 def reply(message: WireMessage) -> CallReply:
-    """The result of a tools/call. Raises Answered for an error, Nonsense where it has no sense."""
+    """The result of a tools/call. Raises RpcErrorReply for an error."""
     if message.error is not None:
         raise RpcErrorReply(message.error)
     value = message.value or {}

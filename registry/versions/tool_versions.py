@@ -1,4 +1,4 @@
-"""A tool's definition was seen: is it the published one, a new one, or a change to be held?"""
+"""Versions of tools' definitions: is the one just seen published, new, or changed?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from registry.versions import search_index
 
 
 def see_all(seen: Sequence[Sighting[Tool]], *, by: Actor) -> list[str]:
-    """Keep what was seen as each tool's latest definition and let its state follow.
+    """Stores each tool's seen definition as its latest one, and updates the tool's state.
 
-    A tool may have no row yet. Returns the entries' actions; there is none where nothing moved.
-    Only the published digest serves; anything else is held until a person publishes it. The caller
-    holds the rows of server and tools.
+    A tool may have no row yet. Returns the actions of the entries, empty if nothing changed.
+    Only the published digest is served; everything else waits for review. The caller has locked
+    the rows of the server and of its tools.
     """
     moved = [(one, _action(said)) for one in seen if (said := change(one))]
     if moved:
@@ -29,15 +29,15 @@ def see_all(seen: Sequence[Sighting[Tool]], *, by: Actor) -> list[str]:
 
 
 def miss_all(tools: Iterable[Tool], *, by: Actor) -> list[str]:
-    """Their server no longer lists them."""
+    """Marks tools as removed upstream: their server no longer lists them."""
     gone = retire(Tool, tools)
     record_all([_vanished(tool, by) for tool in gone])
     return ["tool.vanished" for _ in gone]
 
 
 def publish_new(tools: Sequence[Tool], *, by: Actor, reason: str) -> None:
-    """Let agents have the latest definition of each, which is known to have no problem. None was
-    published before, and the caller holds their rows."""
+    """Publishes the latest definition of each tool, known to be valid. None was published
+    before, and the caller has locked their rows."""
     Tool.objects.filter(pk__in=[tool.pk for tool in tools]).update(
         published=F("latest"), state=Tool.State.PUBLISHED
     )
@@ -47,7 +47,7 @@ def publish_new(tools: Sequence[Tool], *, by: Actor, reason: str) -> None:
 def note_published(
     tools: Sequence[Tool], *, by: Actor, person: User | None = None, reason: str = ""
 ) -> list[Publication]:
-    """That agents now have the latest definition of each."""
+    """Records that agents now have the latest definition of each tool."""
     record_all([_recorded("definition.published", tool, by, reason) for tool in tools])
     return Publication.objects.bulk_create(
         [Publication(definition=tool.latest, person=person) for tool in tools], AT_ONCE
@@ -55,7 +55,7 @@ def note_published(
 
 
 def _keep(seen: Sequence[Sighting[Tool]]) -> None:
-    """Rows for what is new, and in each tool's row what it claims to be now."""
+    """Creates rows of new definitions, and stores the latest hints in each tool's row."""
     Tool.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
     contents = {}
     for one, definition in zip(seen, kept(Definition, "tool", seen), strict=True):

@@ -13,15 +13,15 @@ from registry.models import Server, Tag, Tool
 
 # The other hints are what the risk is made of, and found by it.
 HINTS = [
-    ("open", gettext_lazy("reaches outside")),
-    ("repeats", gettext_lazy("same when repeated")),
+    ("open", gettext_lazy("open-world")),
+    ("repeats", gettext_lazy("idempotent")),
 ]
 STATES = [
-    ("unpublished", gettext_lazy("Waits to be published")),
+    ("unpublished", gettext_lazy("Unpublished")),
     (Tool.State.PUBLISHED, gettext_lazy("Published")),
     (Tool.State.NEW, gettext_lazy("New")),
     (Tool.State.CHANGED, gettext_lazy("Changed")),
-    (Tool.State.RETIRED, gettext_lazy("Gone from its server")),
+    (Tool.State.RETIRED, gettext_lazy("Removed upstream")),
 ]
 USED = [("yes", gettext_lazy("Used")), ("no", gettext_lazy("Not used"))]
 # The names of all facets, as they stand in the address.

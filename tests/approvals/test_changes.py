@@ -98,7 +98,7 @@ def test_a_quorum_that_a_return_meets_decides_without_another_vote(
     moved = Entry.objects.get(action="call.approved")
     assert (moved.actor_kind, moved.actor_id) == (SYSTEM.kind, SYSTEM.id)
     assert moved.reason == (
-        "carol and dora said yes. Counted again, since others may decide by now."
+        "Approved by carol and dora. Counted again, since others may decide by now."
     )
     assert claim(held, owner="here") is not None
 
@@ -115,7 +115,7 @@ def test_a_no_that_counts_again_refuses(scout: Agent, send_mail: Tool) -> None:
 
     call = Call.objects.get(pk=held)
     assert call.state == State.DENIED
-    assert call.outcome.startswith("carol and dora said no.")
+    assert call.outcome.startswith("Denied by carol and dora.")
 
 
 def test_nothing_that_others_do_approves_during_an_emergency_stop(
@@ -138,7 +138,7 @@ def test_nothing_that_others_do_approves_during_an_emergency_stop(
     look()
 
     assert state_of(held) == State.QUEUED
-    assert Entry.objects.get(action="call.approved").reason.startswith("dora and erik said yes.")
+    assert Entry.objects.get(action="call.approved").reason.startswith("Approved by dora and erik.")
 
 
 def test_whose_vote_does_not_count_is_not_named(scout: Agent, send_mail: Tool) -> None:
@@ -150,7 +150,7 @@ def test_whose_vote_does_not_count_is_not_named(scout: Agent, send_mail: Tool) -
     say(held, approver("erik", "payments"))
 
     moved = Entry.objects.get(action="call.approved")
-    assert moved.reason == "dora and erik said yes."
+    assert moved.reason == "Approved by dora and erik."
 
 
 def test_a_no_that_comes_first_after_a_return_does_not_fail(scout: Agent, send_mail: Tool) -> None:

@@ -410,7 +410,7 @@ def test_a_call_that_nobody_approved_is_not_claimed(approved: Call, alice: User)
     assert obstacle(queued, ASKED) == "Nobody approved the call."
     use(grant, queued.pk)
     assert obstacle(queued, ASKED) == ""
-    assert "Policy now asks others" in obstacle(
+    assert "Policy now requires others" in obstacle(
         queued, Decision(Effect.ASK, 1, "r", "", thresholds=(Threshold(approve=2),))
     )
     revoke(grant, by=alice)

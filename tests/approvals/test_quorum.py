@@ -62,7 +62,7 @@ def test_it_waits_until_enough_said_yes(scout: Agent, send_mail: Tool, alice: Us
     approval = Approval.objects.get(pk=held)
     assert approval.decided_by == carol
     moved = Entry.objects.get(action="call.approved")
-    assert moved.reason == "alice and carol said yes. Looks right. Agreed."
+    assert moved.reason == "Approved by alice and carol. Looks right. Agreed."
     assert Entry.objects.filter(action="approval.voted").count() == 2
 
 
@@ -72,7 +72,7 @@ def test_one_no_is_a_veto(scout: Agent, send_mail: Tool, alice: User) -> None:
 
     assert say(held, approver("carol"), approve=False, reason="No.") == State.DENIED
 
-    assert Call.objects.get(pk=held).outcome == "carol said no. No."
+    assert Call.objects.get(pk=held).outcome == "Denied by carol. No."
 
 
 def test_so_many_noes_as_the_rule_says(scout: Agent, send_mail: Tool, alice: User) -> None:
@@ -132,7 +132,7 @@ def test_a_vote_may_be_taken_back_and_given_again(
 ) -> None:
     held = hold(scout, send_mail, TWO)
     say(held, alice)
-    with pytest.raises(DecisionRefused, match="said yes already"):
+    with pytest.raises(DecisionRefused, match="approved it already"):
         say(held, alice)
 
     back(held, alice)

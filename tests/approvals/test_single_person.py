@@ -68,7 +68,7 @@ def test_who_is_alone_decides_and_it_is_said_everywhere(as_admin: Client, held: 
     assert Vote.objects.get().single_person
     assert Entry.objects.get(action="approval.voted").details["single_person"] is True
     moved = Entry.objects.get(action="call.approved")
-    assert moved.reason == "admin said yes. Single-person mode: nobody else may decide."
+    assert moved.reason == "Approved by admin. Single-person mode: nobody else may decide."
     assert "single-person mode" in seen(as_admin, "approvals:detail", held)
     assert "Single-person mode" in seen(as_admin, "calls:detail", held)
     report = as_admin.get(reverse("audit:report"), {"agent": "demo"}).text

@@ -95,14 +95,14 @@ def refuse(page: "Page") -> None:
     card = page.locator("[data-card]").first
     card.locator(".refusal > summary").click()
     card.get_by_text("Not now").first.click()
-    card.get_by_label("In your own words").fill("Ana is away until Thursday.")
+    card.get_by_label("Details").fill("Ana is away until Thursday.")
 
 
 def refused(page: "Page") -> None:
     refuse(page)
     card = page.locator("[data-card]").first
-    card.get_by_role("button", name="Refuse", exact=True).click()
-    page.get_by_text("Refused by").first.wait_for()
+    card.get_by_role("button", name="Deny", exact=True).click()
+    page.get_by_text("Denied by").first.wait_for()
 
 
 def failed(template: str) -> Callable[["Page"], None]:

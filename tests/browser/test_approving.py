@@ -118,7 +118,7 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
     other.goto("/catalogue/")
     other.locator("#frozen").get_by_role("link", name="By alice").click()
     other.get_by_label("Why it may go on").fill("It was told not to.")
-    other.get_by_role("button", name="Let it go on").focus()
+    other.get_by_role("button", name="Resume").focus()
     other.keyboard.press("Enter")
 
     expect(other.locator("#frozen")).not_to_contain_text("scout")
@@ -149,7 +149,7 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
     for subject in ("One", "Two", "Three"):
         granted(office, subject)
     alice.goto("/settings/")
-    alice.get_by_role("main").get_by_role("link", name="Grants").click()
+    alice.get_by_role("main").get_by_role("link", name="Standing approvals").click()
     first = Grant.objects.order_by("pk").first()
     assert first
 
@@ -157,7 +157,7 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
     alice.keyboard.press("Enter")
     expect(alice.locator(".grants > li")).to_have_count(2)
     alice.get_by_role("button", name="Revoke all of mine (2)").click()
-    expect(alice.get_by_text("Nobody has granted anything")).to_be_visible()
+    expect(alice.get_by_text("No standing approvals")).to_be_visible()
 
     alice.get_by_role("link", name="Ended").click()
     expect(alice.locator(".grants > li")).to_have_count(3)
@@ -165,7 +165,7 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
     expect(alice.get_by_role("heading", name="mailer.send_mail")).to_be_visible()
     alice.go_back()
     alice.get_by_role("link", name="Standing", exact=True).click()
-    expect(alice.get_by_text("Nobody has granted anything")).to_be_visible()
+    expect(alice.get_by_text("No standing approvals")).to_be_visible()
 
 
 def test_an_administrator_revokes_everybodys(opened: Opened, office: Office) -> None:
@@ -175,5 +175,5 @@ def test_an_administrator_revokes_everybodys(opened: Opened, office: Office) -> 
 
     page.get_by_role("button", name="Revoke everybody's (1)").click()
 
-    expect(page.get_by_text("Nobody has granted anything")).to_be_visible()
+    expect(page.get_by_text("No standing approvals")).to_be_visible()
     assert not Grant.objects.not_ended().exists()

@@ -29,7 +29,7 @@ def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
     expect(page.get_by_role("table", name="Entries, newest first")).to_be_visible()
     page.go_back()
     expect(page).to_have_url(re.compile(r"\?agent=scout$"))
-    page.get_by_role("link", name="take away").click()
+    page.get_by_role("link", name="Remove").click()
     expect(page).to_have_url(re.compile(r"/audit/\?$"))
 
 
@@ -61,7 +61,7 @@ def test_new_entries_come_to_the_top_and_wait_when_paused(opened: Opened, office
 def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Office) -> None:
     page = opened(office.alice)
     page.goto("/audit/?agent=scout")
-    page.get_by_label("Keep this filter as").fill("What scout did")
+    page.get_by_label("Save filter as").fill("What scout did")
     page.get_by_label("for everybody").check()
     page.get_by_role("button", name="Keep").click()
     expect(page.get_by_text("Saved as “What scout did”.")).to_be_visible()
@@ -69,7 +69,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     page.get_by_role("link", name="What scout did").click()
     expect(page.get_by_label("Agent", exact=True)).to_have_value("scout")
 
-    choose(page.get_by_label("Export what fits"), "jsonl")
+    choose(page.get_by_label("Export results"), "jsonl")
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
@@ -104,5 +104,5 @@ def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_role("cell", name="scout").first).to_be_visible()
     page.get_by_role("link", name="Who ran what").click()
-    expect(page.get_by_role("heading", name="In short")).to_be_visible()
+    expect(page.get_by_role("heading", name="Summary")).to_be_visible()
     expect(page.get_by_text("3 calls of 3 tools")).to_be_visible()

@@ -58,7 +58,7 @@ def test_a_late_reply_is_taken_as_what_happened(alice: Page, office: Office) -> 
 
     alice.get_by_text("What it sent").press("Enter")
     expect(alice.get_by_text("Sent to ana@example.org.")).to_be_visible()
-    alice.get_by_role("button", name="Take this as what happened").press("Enter")
+    alice.get_by_role("button", name="Use this as the outcome").press("Enter")
 
     expect(alice.locator("#call-state")).to_contain_text("Resolved")
     assert Call.objects.get(pk=office.lost).executed == "yes"

@@ -114,7 +114,7 @@ def test_an_unknown_outcome_is_written_down(alice: Page, office: Office) -> None
     alice.goto(f"/calls/{office.lost}/")
     alice.get_by_label("It happened").check()
     alice.get_by_label("How you know").fill("The mail is in the outbox.")
-    alice.get_by_role("button", name="Write it down").focus()
+    alice.get_by_role("button", name="Record outcome").focus()
     alice.keyboard.press("Enter")
 
     expect(alice.get_by_text("Resolved").first).to_be_visible()
@@ -162,7 +162,7 @@ def test_a_cards_folds_tell_claims_and_what_was_before(alice: Page, office: Offi
 
     alice.get_by_text("bytes that would be sent").press("Enter")
     expect(alice.locator("pre", has_text='"subject"').first).to_be_visible()
-    alice.get_by_text("Claims of others, not ours").click()
+    alice.get_by_text("Unverified context").click()
     expect(alice.get_by_text("Sends one mail from the office's address.")).to_be_visible()
     alice.get_by_text("The 2 calls of scout before this one").focus()
     alice.keyboard.press("Enter")

@@ -41,7 +41,7 @@ def test_a_rule_with_everything_that_a_rule_can_say(
 
     form.get_by_role("button", name="Save the rule").press("Enter")
 
-    expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
+    expect(page.get_by_text("is saved.")).to_be_visible()
     made = Rule.objects.get(name="Mails of scout")
     assert [agent.name for agent in made.agents.all()] == ["scout"]
     assert (made.effect, made.tool, made.reason) == ("ask", "send_*", "Two people read it.")
@@ -94,7 +94,7 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
     subject = alice.get_by_role("group", name="$.subject")
     choose(subject.get_by_role("combobox"), "set")
     subject.get_by_label("One value a line").fill("Minutes of Tuesday\nMinutes of Friday")
-    alice.get_by_label("So many times").fill("3")
+    alice.get_by_label("Maximum uses").fill("3")
     alice.get_by_label("Days").fill("5")
     type_time(alice.get_by_label("Each day from"), "09:00")
     type_time(alice.get_by_label("until", exact=True), "17:00")
@@ -104,7 +104,7 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
 
     alice.get_by_role("button", name="Grant it").press("Enter")
 
-    expect(alice.get_by_text("holds from now on")).to_be_visible()
+    expect(alice.get_by_text("is active")).to_be_visible()
     made = Grant.objects.get()
     assert (made.max_uses, made.days, made.start_minute, made.end_minute) == (3, [0], 540, 1020)
     said = {tuple(bound["path"]): bound for bound in made.bounds}
@@ -262,7 +262,7 @@ def test_what_somebody_found_out_is_written_down(
     alice.goto(f"/calls/{office.lost}/")
     alice.get_by_label(said).press("Space")
     alice.get_by_label("How you know").fill("I looked into the outbox.")
-    alice.get_by_role("button", name="Write it down").press("Enter")
+    alice.get_by_role("button", name="Record outcome").press("Enter")
 
     expect(alice.get_by_text("Resolved").first).to_be_visible()
     assert Call.objects.get(pk=office.lost).executed == executed

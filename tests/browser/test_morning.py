@@ -76,11 +76,11 @@ class Morning:
 
     def refuse(self, call_id: UUID, why: str) -> None:
         card = self.card(call_id)
-        self.enter(card.locator("summary", has_text="Refuse …"))
-        self.to(card.get_by_label("In your own words"))
+        self.enter(card.locator("summary", has_text="Deny …"))
+        self.to(card.get_by_label("Details"))
         self.page.keyboard.type(why)
-        self.enter(card.get_by_role("button", name="Refuse", exact=True))
-        expect(card).to_contain_text("Refused by")
+        self.enter(card.get_by_role("button", name="Deny", exact=True))
+        expect(card).to_contain_text("Denied by")
 
     def replace(self, target: Locator, text: str) -> None:
         self.to(target)
@@ -134,9 +134,9 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
         alice.approve(call_id)
     alice.picture("2-approved", waiting=9)
     # Minutes come every week: granted in advance.
-    alice.follow(alice.card(minutes).get_by_role("link", name="Grant calls like this in advance"))
+    alice.follow(alice.card(minutes).get_by_role("link", name="Create a standing approval"))
     grant_minutes(alice)
-    expect(page.get_by_text("holds from now on")).to_be_visible()
+    expect(page.get_by_text("is active")).to_be_visible()
     alice.arrive()
     alice.picture("4-grants")
     alice.follow(page.get_by_role("link", name="Queue").first)
@@ -178,7 +178,7 @@ def grant_minutes(alice: Morning) -> None:
         alice.to(line.get_by_role("combobox"))
         page.keyboard.type("begins")
         alice.replace(line.get_by_label("It begins with"), begins.strip())
-    alice.replace(page.get_by_label("So many times"), "5")
+    alice.replace(page.get_by_label("Maximum uses"), "5")
     alice.enter(page.get_by_role("button", name="What would it have covered?"))
     expect(page.get_by_role("button", name="Grant it")).to_be_visible()
     alice.arrive()

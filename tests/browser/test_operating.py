@@ -22,7 +22,7 @@ def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, offi
     offering.tools = [ADD]
     alice.goto("/servers/")
     alice.get_by_role("link", name="calculator").click()
-    alice.get_by_role("button", name="Ask again now").press("Enter")
+    alice.get_by_role("button", name="Refresh now").press("Enter")
     expect(alice.get_by_text("The server is being asked.")).to_be_visible()
 
     alice.get_by_role("link", name="Edit", exact=True).click()
@@ -42,7 +42,7 @@ def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, offi
     alice.goto("/servers/calculator/edit/")
     alice.get_by_role("button", name="Switch on").click()
     alice.wait_for_url("**/servers/calculator/")
-    expect(alice.get_by_role("button", name="Ask again now")).to_be_visible()
+    expect(alice.get_by_role("button", name="Refresh now")).to_be_visible()
 
 
 def test_what_waits_at_a_server_is_reviewed_and_published_together(
@@ -80,7 +80,7 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
     expect(template).to_have_count(0)
     alice.get_by_role("button", name="Publish all of it").click()
 
-    expect(alice.get_by_text("Nothing waits here")).to_be_visible()
+    expect(alice.get_by_text("Nothing to review")).to_be_visible()
     states = Item.objects.filter(server=office.sly.server).values_list("state", flat=True)
     assert set(states) == {Item.State.PUBLISHED}
 
@@ -165,12 +165,12 @@ def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) 
 
 def test_rules_are_asked_what_would_happen(alice: Page, office: Office) -> None:
     alice.goto("/policies/")
-    alice.get_by_role("link", name=re.compile("Explain")).click()
+    alice.get_by_role("link", name=re.compile("Policy simulator")).click()
 
     choose(alice.get_by_label("Tool", exact=True), "mailer.send_mail")
     choose(alice.get_by_label("Agent", exact=True), "scout")
     alice.get_by_label("Arguments").fill("{}")
-    alice.get_by_role("button", name="Ask the rules").press("Enter")
+    alice.get_by_role("button", name="Evaluate").press("Enter")
 
     expect(alice.get_by_text("Nothing leaves the house").first).to_be_visible()
 
@@ -180,7 +180,7 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     alice.get_by_text("Change how its calls are handled").press("Enter")
     choose(alice.get_by_label("Runs"), "background")
     alice.get_by_label("Time limit in seconds").fill("90")
-    alice.get_by_label("Safe to repeat").press("Space")
+    alice.get_by_label("Retry-safe").press("Space")
     alice.get_by_label("Read-only, confirmed").press("Space")
     choose(alice.get_by_label("The same call again within ten minutes"), "guard")
     alice.get_by_role("button", name="Save the handling").click()

@@ -39,10 +39,10 @@ def another(office: Office, subject: str = "Another") -> None:
 
 
 def refuse(held: Locator, *because: str) -> None:
-    held.get_by_text("Refuse …").click()
+    held.get_by_text("Deny …").click()
     for reason in because:
         held.get_by_label(reason).check(force=True)
-    held.get_by_role("button", name="Refuse").click()
+    held.get_by_role("button", name="Deny").click()
 
 
 def live(page: Page) -> None:
@@ -76,13 +76,13 @@ def test_refusing_with_reasons_by_keyboard(alice: Page, office: Office) -> None:
     alice.keyboard.press("r")
     expect(held.get_by_label("wrong target")).to_be_focused()
     alice.keyboard.press("Space")
-    held.get_by_label("In your own words").focus()
+    held.get_by_label("Details").focus()
     alice.keyboard.type("Ana has left.")
     alice.keyboard.press("Tab")
-    expect(held.get_by_role("button", name="Refuse")).to_be_focused()
+    expect(held.get_by_role("button", name="Deny")).to_be_focused()
     alice.keyboard.press("Enter")
 
-    expect(held).to_contain_text("Refused by alice")
+    expect(held).to_contain_text("Denied by alice")
     expect(held).to_contain_text("It is aimed at the wrong target. Ana has left.")
     expect(held).to_be_focused()
     assert state(office) == State.DENIED
@@ -97,7 +97,7 @@ def test_enter_on_a_reason_to_refuse_never_approves(alice: Page, office: Office)
 
     alice.keyboard.press("Enter")
 
-    expect(held).to_contain_text("Refused by alice")
+    expect(held).to_contain_text("Denied by alice")
     assert state(office) == State.DENIED
 
 
@@ -156,16 +156,16 @@ def test_what_stands_behind_a_phones_tabs_was_not_in_view(opened: Opened, office
 def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
 
-    said = re.compile("^scout, for bob, wants to use mailer.send_mail on mailer. It wait(s|ed) ")
+    said = re.compile("^scout, for bob, requests mailer.send_mail on mailer. It wait(s|ed) ")
     item = alice.get_by_role("listitem", name=said)
     expect(item).to_have_count(1)
-    expect(item.get_by_role("heading", level=2)).to_contain_text("wants to use")
+    expect(item.get_by_role("heading", level=2)).to_contain_text("requests")
     expect(item.get_by_role("timer")).to_contain_text("to be decided in")
     expect(item.get_by_role("term").first).to_contain_text("to array of string")
     expect(item.get_by_role("textbox", name="Reason (the agent reads it)")).to_be_visible()
     expect(item.get_by_role("button", name="Approve")).to_be_visible()
     refuse(item)
-    expect(item).to_contain_text("Refused by alice")
+    expect(item).to_contain_text("Denied by alice")
 
     expect(alice.locator(".news")).to_have_role("status")
     expect(alice.locator("#messages")).to_have_role("status")
@@ -270,14 +270,14 @@ def test_an_empty_queue_fills_by_itself(alice: Page, office: Office) -> None:
         refuse(waiting.first)
         expect(waiting).to_have_count(left)
     alice.goto("/queue/")
-    expect(alice.get_by_text("Nothing waits")).to_be_visible()
+    expect(alice.get_by_text("No pending approvals")).to_be_visible()
     live(alice)
 
     another(office)
     alice.get_by_role("link", name="1 new").click()
 
     expect(alice.locator("[data-card]")).to_have_count(1)
-    expect(alice.get_by_text("Nothing waits")).to_be_hidden()
+    expect(alice.get_by_text("No pending approvals")).to_be_hidden()
 
 
 def test_two_windows_see_who_was_first(opened: Opened, alice: Page, office: Office) -> None:
@@ -289,7 +289,7 @@ def test_two_windows_see_who_was_first(opened: Opened, alice: Page, office: Offi
     refuse(card(alice, office))
 
     # Told by itself, without a reload.
-    expect(card(carol, office)).to_contain_text("Refused by alice")
+    expect(card(carol, office)).to_contain_text("Denied by alice")
     expect(card(carol, office).get_by_role("button")).to_have_count(0)
 
 
@@ -300,7 +300,7 @@ def test_the_slower_of_two_is_told(opened: Opened, alice: Page, office: Office) 
     carol.goto("/queue/")
     alice.goto("/queue/")
     refuse(card(alice, office))
-    expect(card(alice, office)).to_contain_text("Refused by alice")
+    expect(card(alice, office)).to_contain_text("Denied by alice")
 
     card(carol, office).get_by_role("button", name="Approve").click()
 
@@ -319,7 +319,7 @@ def test_without_javascript_one_reads_approves_and_refuses(opened: Opened, offic
 
     refuse(page.locator("[data-card]"), "not now")
     expect(page.get_by_text("You refused files.write_file for ledger-clerk.")).to_be_visible()
-    expect(page.get_by_text("Nothing waits")).to_be_visible()
+    expect(page.get_by_text("No pending approvals")).to_be_visible()
 
 
 def test_a_session_that_ended_leads_to_sign_in_and_back(alice: Page, office: Office) -> None:

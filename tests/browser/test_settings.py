@@ -211,7 +211,7 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
     expect(page.locator("#covers")).to_have_text("Covers no published tool today.")
     choose(page.get_by_label("Effect"), "deny")
     page.get_by_role("button", name="Save the rule").click()
-    expect(page.get_by_text("is saved and holds from now on")).to_be_visible()
+    expect(page.get_by_text("is saved.")).to_be_visible()
 
     page.get_by_role("link", name="No files").click()
     page.get_by_role("link", name="Remove").click()
@@ -222,10 +222,10 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
 def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: User) -> None:
     page = opened(ada)
     page.goto("/people/")
-    page.get_by_role("link", name="Invite somebody").click()
+    page.get_by_role("link", name="Invite user").click()
     page.get_by_label("Name", exact=True).fill("carol")
     page.get_by_label("Approver").check()
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.locator("#link").inner_text()
 
     theirs = opened()

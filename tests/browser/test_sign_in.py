@@ -60,7 +60,7 @@ def test_the_theme_is_chosen_before_one_is_known(opened: Opened, office: Office)
 
     page.goto("/" + services.sign_in_link(office.bob).split("/", 3)[3])
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    page.get_by_role("button", name="As the system").press("Space")
+    page.get_by_role("button", name="System").press("Space")
     page.get_by_role("button", name="Light", exact=True).click()
     page.get_by_role("button", name="Dark").click()
     page.get_by_role("button", name="Sign in").press("Enter")
@@ -106,7 +106,7 @@ def test_the_theme_is_chosen_at_once_and_kept(alice: Page) -> None:
     assert alice.evaluate(background) == at_once
     alice.get_by_role("button", name="Light", exact=True).click()
     assert alice.evaluate(background) != at_once
-    alice.get_by_role("button", name="As the system").press("Enter")
+    alice.get_by_role("button", name="System").press("Enter")
     expect(alice.locator("html")).to_have_attribute("data-theme", "system")
 
 

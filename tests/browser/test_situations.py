@@ -154,7 +154,7 @@ def test_the_catalogues_rows_need_no_line_and_follow_another_window(
     alice.goto("/catalogue/?server=words")
     expect(alice.locator("[data-connection]")).to_have_text("Reconnecting")
     row = alice.locator("#found .rows li").filter(has_text="words.translate")
-    expect(row).to_contain_text("Waiting to be published")
+    expect(row).to_contain_text("Unpublished")
     other = opened(office.alice)
     other.goto(f"/tools/{office.sly.exposed_name}/")
     other.get_by_role("button", name="Publish version 1").click()
@@ -164,10 +164,10 @@ def test_the_catalogues_rows_need_no_line_and_follow_another_window(
 
     expect(alice).to_have_url(re.compile("q=translate"))
     expect(row).to_have_count(1)
-    expect(row).not_to_contain_text("Waiting to be published")
+    expect(row).not_to_contain_text("Unpublished")
     alice.go_back()
     alice.reload()
-    expect(row).not_to_contain_text("Waiting to be published")
+    expect(row).not_to_contain_text("Unpublished")
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_back_and_reload_keep_ones_place_in_the_record_and_the_calls(
     alice.get_by_role("link", name=re.compile("^[0-9a-f]{8}-")).first.press("Enter")
     alice.wait_for_url("**/calls/*/")
     alice.reload()
-    expect(alice.locator("#call-state")).to_contain_text("Waiting")
+    expect(alice.locator("#call-state")).to_contain_text("Pending")
     alice.go_back()
     alice.go_back()
     expect(alice.locator("#entries tbody tr")).to_have_count(2)
@@ -276,14 +276,14 @@ def test_without_javascript_a_call_is_read_and_withdrawn_and_a_tool_found(
 
     page.get_by_role("link", name="Catalogue", exact=True).first.click()
     narrow = page.get_by_role("navigation", name="Narrow by")
-    if not narrow.get_by_role("link", name="May destroy", exact=True).is_visible():
+    if not narrow.get_by_role("link", name="Destructive", exact=True).is_visible():
         narrow.locator("summary").first.click()
-    narrow.get_by_role("link", name="May destroy", exact=True).click()
+    narrow.get_by_role("link", name="Destructive", exact=True).click()
     page.get_by_role("link", name="mailer.send_mail").click()
     page.get_by_role("link", name="Policy", exact=True).click()
     page.get_by_role("link", name="Ask what would happen to a call").click()
     choose(page.get_by_label("Agent", exact=True), "scout")
-    page.get_by_role("button", name="Ask the rules").click()
+    page.get_by_role("button", name="Evaluate").click()
     expect(page.get_by_text("Nothing leaves the house").first).to_be_visible()
 
 
@@ -292,9 +292,9 @@ def test_without_javascript_one_refuses_on_a_calls_own_page(opened: Opened, offi
     page.goto(f"/calls/{office.held}/")
     page.get_by_role("link", name="Read and decide").click()
     held = page.locator("[data-card]")
-    held.get_by_text("Refuse …").click()
-    held.get_by_label("In your own words").fill("Ana has left.")
-    held.get_by_role("button", name="Refuse").click()
+    held.get_by_text("Deny …").click()
+    held.get_by_label("Details").fill("Ana has left.")
+    held.get_by_role("button", name="Deny").click()
 
     expect(page.get_by_text("You refused mailer.send_mail for scout.")).to_be_visible()
     assert Call.objects.get(pk=office.held).state == State.DENIED

@@ -33,17 +33,17 @@ def test_a_first_visitor_finds_the_three_answers(alice: Page) -> None:
 
     tour.what_waits(alice)
     expect(alice.locator("[data-card]")).to_have_count(2)
-    expect(alice.locator("[data-card]").first).to_contain_text("scout, for bob, wants to use")
+    expect(alice.locator("[data-card]").first).to_contain_text("scout, for bob, requests")
 
     tour.what_scout_did(alice)
     expect(alice.locator("main")).to_contain_text("6 calls of 4 tools")
-    told = alice.get_by_role("region", name="One by one").get_by_role("listitem")
+    told = alice.get_by_role("region", name="Calls").get_by_role("listitem")
     for asked, allowed in [
         ("asked 2 times for code.search", "Allowed by the rule “Everyday work”."),
         ("asked once for weather.forecast", "Allowed by the rule “Everyday work”."),
-        ("asked once for mailer.send_mail", "alice allowed it."),
-        ("asked once for files.write_file", "alice refused it."),
-        ("asked once for files.write_file", "Refused by the rule “No writing above the folder”."),
+        ("asked once for mailer.send_mail", "Approved by alice."),
+        ("asked once for files.write_file", "Denied by alice."),
+        ("asked once for files.write_file", "Blocked by the rule “No writing above the folder”."),
     ]:
         line = told.filter(has_text=asked).filter(has_text=allowed)
         expect(line).to_have_count(1)

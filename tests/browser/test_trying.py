@@ -70,7 +70,7 @@ def sent() -> dict[str, object]:
 
 def call_it(page: Page) -> None:
     page.get_by_role("button", name="Call the tool").click()
-    expect(page.locator("#call-state")).to_contain_text("Waiting for approval")
+    expect(page.locator("#call-state")).to_contain_text("Pending approval")
 
 
 def test_items_come_and_go(alice: Page, odd: Tool) -> None:
@@ -172,5 +172,5 @@ def test_without_javascript_a_schema_is_chosen_by_its_button(
     page.get_by_label(re.compile("^metres")).fill("12")
     page.get_by_role("button", name="Call the tool").click()
 
-    expect(page.locator("#call-state")).to_contain_text("Waiting for approval")
+    expect(page.locator("#call-state")).to_contain_text("Pending approval")
     assert sent() == {"where": {"metres": 12}}

@@ -30,7 +30,7 @@ def test_who_created_the_agent_finds_no_button(opened: Opened, office: Office) -
     page.goto("/new/agent/")
     page.get_by_label("Name").fill("courier")
     page.get_by_label("Owner").select_option(label="bob")
-    page.get_by_role("button", name="Make the agent").click()
+    page.get_by_role("button", name="Create agent").click()
     page.get_by_role("button", name="Issue a token").click()
     expect(page.locator("#token")).to_contain_text("csa_")
     agent = Agent.objects.get(name="courier")
@@ -111,7 +111,7 @@ def refused(tried: Attempt) -> None:
         card = tried.page.locator(f"#card-{tried.held}")
         expect(card).to_contain_text(tried.said)
         expect(card.get_by_role("button", name="Approve")).to_have_count(0)
-        expect(card.locator("summary", has_text="Refuse …")).to_have_count(0)
+        expect(card.locator("summary", has_text="Deny …")).to_have_count(0)
     for verb in ("approve", "refuse"):
         assert tried.said in sent(tried, verb)
     undecided(tried)

@@ -45,7 +45,7 @@ def test_who_ran_what_is_asked_with_every_filter(alice: Page, office: Office) ->
     type_time(form.locator("[name=since]"), "2026-01-01T00:00")
     type_time(form.locator("[name=until]"), "2036-01-01T12:30")
     form.get_by_role("button", name="Filter").click()
-    expect(alice.get_by_role("heading", name="In short")).to_be_visible()
+    expect(alice.get_by_role("heading", name="Summary")).to_be_visible()
     alice.get_by_role("main").get_by_role("link", name="scout", exact=True).first.press("Enter")
     alice.wait_for_url("**/audit/?agent=scout")
     alice.go_back()
@@ -93,7 +93,7 @@ def test_how_a_server_is_reached_is_changed_and_it_is_switched_off(
         assert offering.asked[-1]["X-Office"] == "north"
         assert offering.asked[-1]["Authorization"] == "Bearer s3cret"
         alice.goto("/servers/mailer/")
-        alice.get_by_role("button", name="Ask again now").press("Enter")
+        alice.get_by_role("button", name="Refresh now").press("Enter")
         expect(alice.get_by_role("main")).to_contain_text("mailer")
 
     alice.goto("/servers/mailer/edit/")
@@ -135,7 +135,7 @@ def test_a_long_argument_unfolds_where_one_decides_and_where_one_looks(
 
 def test_the_picture_of_the_record_is_skipped(alice: Page, office: Office) -> None:
     alice.goto("/audit/")
-    alice.get_by_role("link", name="Skip the picture").press("Enter")
+    alice.get_by_role("link", name="Skip the chart").press("Enter")
     expect(alice.locator("#entries")).to_be_focused()
 
 
@@ -147,7 +147,7 @@ def test_what_stands_on_a_servers_page_leads_on(alice: Page, office: Office) -> 
     alice.goto(f"/servers/{report.slug}/")
     errors = alice.get_by_role("region", name="Recent errors").get_by_role("link")
     # Until they have come, a link stands there that leads to all of them.
-    errors.filter(has_not_text="Show its calls").first.press("Enter")
+    errors.filter(has_not_text="Show its failed calls").first.press("Enter")
     alice.wait_for_url(f"**/calls/{office.running}/")
     alice.go_back()
     alice.get_by_role("main").get_by_role("link", name="office").click()

@@ -21,9 +21,9 @@ def what_can_delete(page: "Page") -> None:
     """From the catalogue: one press on what the tools say of their risk."""
     page.get_by_role("link", name="Catalogue").click()
     narrow = page.get_by_role("navigation", name="Narrow by")
-    if not narrow.get_by_role("link", name="May destroy", exact=True).is_visible():
+    if not narrow.get_by_role("link", name="Destructive", exact=True).is_visible():
         narrow.get_by_text("Narrow by").click()
-    narrow.get_by_role("link", name="May destroy", exact=True).click()
+    narrow.get_by_role("link", name="Destructive", exact=True).click()
     page.wait_for_url("**risk=destroys**")
 
 

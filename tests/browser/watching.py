@@ -137,7 +137,7 @@ def watch(page: Page, desk: Desk, stack: Stack, look: Look, *, seconds: int, kil
     look("3-unknown")
 
     page.reload()
-    expect(page.get_by_role("heading", name="Nobody knows how this ended")).to_be_visible()
+    expect(page.get_by_role("heading", name="Unresolved")).to_be_visible()
     look("4-to-find-out")
 
 

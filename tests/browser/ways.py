@@ -107,7 +107,7 @@ class Stage:
         page.goto("/new/agent/")
         page.get_by_label("Name").fill(name)
         page.get_by_label("Owner").select_option(label=owner)
-        page.get_by_role("button", name="Make the agent").click()
+        page.get_by_role("button", name="Create agent").click()
         expect(page.get_by_role("heading", name=name)).to_be_visible()
         made = Agent.objects.get(name=name)
         scenery.offered(made, self.office.send)
@@ -126,7 +126,7 @@ class Stage:
         page.get_by_label("Name", exact=True).fill(name)
         for role in roles:
             page.get_by_label(role, exact=True).check()
-        page.get_by_role("button", name="Make the link").click()
+        page.get_by_role("button", name="Create link").click()
         page.locator("summary", has_text="Rename").click()
         return self.followed(page.locator("#link").inner_text())
 
@@ -232,13 +232,13 @@ def grants(on: Stage) -> Attempt:
     on.page.set_viewport_size({"width": 1280, "height": 2400})
     on.page.goto(f"/queue/{first}/")
     on.page.get_by_role("button", name="Approve").click()
-    on.page.get_by_role("link", name="Grant calls like this in advance").click()
+    on.page.get_by_role("link", name="Create a standing approval").click()
     subject = on.page.get_by_role("group", name="$.subject")
     choose(subject.get_by_role("combobox"), "prefix")
     subject.get_by_label("It begins with").fill("Minutes")
     on.page.get_by_role("button", name="What would it have covered?").click()
     on.page.get_by_role("button", name="Grant it").click()
-    expect(on.page.get_by_text("holds from now on")).to_be_visible()
+    expect(on.page.get_by_text("is active")).to_be_visible()
     return Attempt(on.page, on.ask(on.token(on.scout)), "You issued the token")
 
 
@@ -345,7 +345,7 @@ def makes_herself_approver(on: Stage) -> Attempt:
     on.give(ada, Role.APPROVER, page=page)
     said = "Another administrator has to confirm: Approver"
     expect(page.get_by_text(said)).to_be_visible()
-    return Attempt(page, on.ask(on.token_of_others()), "This page is not for your role")
+    return Attempt(page, on.ask(on.token_of_others()), "Access denied")
 
 
 def makes_her_other_account_approver(on: Stage) -> Attempt:
@@ -354,7 +354,7 @@ def makes_her_other_account_approver(on: Stage) -> Attempt:
     page = on.give(vera, Role.APPROVER, page=on.opened(ada))
     expect(page.get_by_text("Another administrator has to confirm: Approver")).to_be_visible()
     theirs = on.opened(vera, will_complain_of=("403",))
-    return Attempt(theirs, on.ask(on.token_of_others()), "This page is not for your role")
+    return Attempt(theirs, on.ask(on.token_of_others()), "Access denied")
 
 
 def removes_the_other_administrator(on: Stage) -> Attempt:
@@ -366,7 +366,7 @@ def removes_the_other_administrator(on: Stage) -> Attempt:
     expect(page.get_by_text("“eve” is off and signed out everywhere.")).to_be_visible()
     on.give(ada, Role.APPROVER, page=page)
     expect(page.get_by_text("Another administrator has to confirm: Approver")).to_be_visible()
-    return Attempt(page, on.ask(on.token_of_others()), "This page is not for your role")
+    return Attempt(page, on.ask(on.token_of_others()), "Access denied")
 
 
 def goes_by_djangos_admin(on: Stage) -> Attempt:
@@ -385,7 +385,7 @@ def goes_by_djangos_admin(on: Stage) -> Attempt:
     page.get_by_role("button", name="Save", exact=True).click()
     on.give(ada, "mine", page=page)
     expect(page.get_by_text("The groups of “ada” are as chosen.")).to_be_visible()
-    return Attempt(page, on.ask(on.token_of_others()), "This page is not for your role")
+    return Attempt(page, on.ask(on.token_of_others()), "Access denied")
 
 
 def only_administrator_gives_the_role(on: Stage) -> Attempt:

@@ -376,11 +376,11 @@ def test_the_report_says_who_ran_what_and_who_allowed_it(
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
 
     assert "3 calls of 1 tool" in plain
-    assert "alice allowed it." in plain
-    assert "alice refused it." in plain
-    assert "Refused by the rule “Nothing leaves”." in plain
+    assert "Approved by alice." in plain
+    assert "Denied by alice." in plain
+    assert "Blocked by the rule “Nothing leaves”." in plain
     assert "It is fine." in plain
-    assert "People allowed 1." in plain
+    assert "People approved 1." in plain
     empty = as_ines.get(reverse("audit:report"), {"agent": "scout", "range": "yesterday"})
     assert "Nobody ran anything" in empty.text
     person = as_ines.get(reverse("audit:report"), {"person": "alice"}).text

@@ -309,7 +309,7 @@ def test_a_tool_is_found_by_its_tag_until_it_is_taken_away(
 def test_operators_say_how_a_tools_calls_are_handled(as_olga: Client, mailer: Server) -> None:
     page = reverse("registry:tool", args=["mailer.send_mail"])
     address = reverse("registry:set_handling", args=["mailer.send_mail"])
-    assert "Held back while in doubt" in as_olga.get(page).text
+    assert "Block until resolved" in as_olga.get(page).text
 
     given = {"mode": "background", "timeout_s": "30", "repeats": "guard"}
     said = as_olga.post(address, given, follow=True).text
@@ -317,7 +317,7 @@ def test_operators_say_how_a_tools_calls_are_handled(as_olga: Client, mailer: Se
     tool = mailer.tools.get()
     assert (tool.mode, tool.timeout_s, tool.repeats) == ("background", 30, "guard")
     assert tool.safe_to_repeat is False
-    assert "<dd>Held back</dd>" in said
+    assert "<dd>Block</dd>" in said
     entry = Entry.objects.get(action="tool.handling_set")
     assert (entry.actor, entry.details["repeats"]) == ("olga", "guard")
 

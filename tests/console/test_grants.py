@@ -99,7 +99,7 @@ def test_the_maker_revokes(as_alice: Client, grant: Grant) -> None:
 
     grant.refresh_from_db()
     assert grant.revoked_by is not None
-    assert "Nobody has granted anything" in text(as_alice.get("/grants/"))
+    assert "No standing approvals" in text(as_alice.get("/grants/"))
     assert "Revoked" in text(as_alice.get("/grants/?ended=1"))
 
 

@@ -34,7 +34,7 @@ def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fie
 def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: UUID) -> None:
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
-    assert "scout , for bob , wants to use mailer.send_mail on mailer ." in page
+    assert "scout , for bob , requests mailer.send_mail on mailer ." in page
     assert "It waits for a person: No rule covers this tool." in page
 
 
@@ -240,7 +240,7 @@ def test_news_are_counted_and_decided_cards_change_where_they_stand(
     assert 'id="queue-count" hx-swap-oob="true"' in page
     assert f'id="card-{held}"' in page
     assert 'hx-swap-oob="true"' in page
-    assert "Refused by <strong>carol</strong>" in page
+    assert "Denied by <strong>carol</strong>" in page
 
 
 def test_more_cards_come_below_those_that_are_shown(
@@ -284,7 +284,7 @@ def test_a_card_says_who_wants_what_for_whom_and_why_it_waits(
 
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
-    assert "scout , for bob , wants to use mailer.send_mail on mailer ." in page
+    assert "scout , for bob , requests mailer.send_mail on mailer ." in page
     assert "The rule “Mails first” asks a person: A person reads." in page
 
 
@@ -297,7 +297,7 @@ def test_a_card_gives_the_risk_with_its_reasons(
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
     assert "High risk" in page
-    assert "may destroy or overwrite" in page
+    assert "may delete or overwrite" in page
     assert "1 character that does not show itself" in page
     assert "1 character that passes for another" in page
     assert "⟦а U+0430⟧" in page
@@ -331,7 +331,7 @@ def test_a_claim_of_the_agent_is_marked_as_one(
 
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
-    assert "Claims of others, not ours The agent says it runs in nice-agent 1.0" in page
+    assert "Unverified context The agent says it runs in nice-agent 1.0" in page
 
 
 def test_what_was_written_is_kept_when_the_word_was_not_taken(as_alice: Client, held: UUID) -> None:

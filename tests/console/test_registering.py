@@ -285,7 +285,7 @@ def test_tools_are_published_one_by_one_or_together(as_olga: Client, olga: User)
 
     assert published.count() == 3
     assert "Published: 2." in page.text
-    assert "Nothing waits here" in page.text
+    assert "Nothing to review" in page.text
 
 
 def test_what_moved_since_it_was_read_is_not_published(as_olga: Client, olga: User) -> None:

@@ -1,6 +1,7 @@
 """One name for one thing, and states worded in one table."""
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -24,6 +25,8 @@ BARE = re.compile(
     trying|turned|turns|unheard|used|usual|waiting|way|ways|wording|written
     )$"""
 )
+
+RAISES = re.compile(r"\b[Rr]aises? ((?:[A-Z]\w+(?:, | and | or )?)+)")
 
 
 def sources() -> list[Path]:
@@ -66,3 +69,21 @@ def test_states_are_worded_in_one_table_only() -> None:
     assert [
         word for page in pages for word in quoted.findall(page.read_text()) if word in labels
     ] == []
+
+
+def test_exceptions_that_docstrings_name_exist() -> None:
+    known = set(dir(builtins))
+    named: list[tuple[str, str]] = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                known.add(node.name)
+            elif isinstance(node, ast.ImportFrom):
+                known |= {alias.asname or alias.name for alias in node.names}
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                told = RAISES.search(ast.get_docstring(node) or "")
+                names = re.findall(r"[A-Z]\w+", told[1]) if told else []
+                named += [(path.relative_to(ROOT).as_posix(), name) for name in names]
+
+    assert len(named) > 50
+    assert [one for one in named if one[1] not in known] == []

@@ -251,7 +251,7 @@ def test_it_hears_who_said_no_and_why(client: str, told: Told) -> None:
     story = story_of(told, client, "refused")
 
     assert story.result["isError"]
-    assert "alice said no. Not on a Friday." in text_of(story.result)
+    assert "Denied by alice. Not on a Friday." in text_of(story.result)
     assert story.sent == 0
     assert story.state == State.DENIED
 
@@ -351,6 +351,6 @@ def test_it_waits_for_a_person_longer_than_its_own_patience(
 def test_a_late_no_is_a_no(client: str, told_late: Told) -> None:
     story = story_of(told_late, client, "refused late")
 
-    assert "alice said no." in text_of(story.result)
+    assert "Denied by alice." in text_of(story.result)
     assert story.sent == 0
     assert story.state == State.DENIED

@@ -109,7 +109,7 @@ async def test_a_persons_no(agent: Agent, rule: AddRule, alice: User) -> None:
 
     assert (told["kind"], told["try_again"]) == ("denied", "changed")
     assert (told["rule"], told["allowed"]) == ("the echo rule", ALLOWED)
-    assert told["reason"] == "alice said no. Not today."
+    assert told["reason"] == "Denied by alice. Not today."
 
 
 async def test_time_that_ran_out(agent: Agent, rule: AddRule, stack: Stack) -> None:

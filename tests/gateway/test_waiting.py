@@ -89,7 +89,7 @@ async def test_a_refusal_is_a_result_with_its_reason(
 
     await deciding
     assert reply.result["isError"] is True
-    assert "alice said no. Not today." in reply.text
+    assert "Denied by alice. Not today." in reply.text
     assert reply.result["_meta"]["countersign/executed"] == "no"
     assert upstream.calls == []
 

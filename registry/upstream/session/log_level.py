@@ -1,5 +1,5 @@
-"""From which importance on a server of an earlier revision logs: it is told once for a session, and
-many calls share one.
+"""The minimum log level of a session with a server of an earlier revision, which many calls
+share.
 
 Source: MCP 2025-11-25, server/utilities/logging.
 """
@@ -20,13 +20,13 @@ Tell = Callable[[str], Awaitable[object]]
 
 
 def logs(opening: Mapping[str, Any]) -> bool:
-    """Does the server say that it can be told?"""
+    """Whether the server declares that its log level can be set."""
     declared = opening.get("capabilities")
     return isinstance(declared, dict) and isinstance(declared.get("logging"), dict)
 
 
 class Loudness:
-    """One session's: as much as any call that is out now wants to hear."""
+    """One session's log level: the most detailed that any running call wants."""
 
     def __init__(self) -> None:
         self._level = ""
@@ -35,7 +35,8 @@ class Loudness:
 
     @contextlib.asynccontextmanager
     async def enough(self, level: str, tell: Tell) -> AsyncIterator[None]:
-        """For a call that hears its server from this level on; "": whatever it says."""
+        """While entered, the session logs at least from this level on; "" keeps the server's
+        default."""
         self._out[level] += 1
         try:
             await self._agree(tell)
