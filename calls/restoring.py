@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from audit.services import Actor
 from calls.models import Call
-from calls.record.states import LIVE, NOT_SENT, Executed, State
+from calls.record.states import NOT_SENT, Executed, State
 from calls.record.transitions import Move, move_now
 
 OPEN = (State.APPROVED, State.QUEUED, State.RUNNING)
@@ -38,10 +38,6 @@ class Fate:
 
 def fates(ids: Iterable[UUID]) -> dict[UUID, Fate]:
     return {call.pk: Fate.of(call) for call in Call.objects.filter(pk__in=list(ids))}
-
-
-def open_calls() -> list[UUID]:
-    return list(Call.objects.filter(state__in=LIVE).order_by("pk").values_list("pk", flat=True))
 
 
 def close_open(known: Mapping[UUID, Fate], *, said: str, by: Actor) -> int:

@@ -21,7 +21,7 @@ from policies.unsatisfiable import why_never
 from registry.models import Definition, Tool
 from registry.schemas import definitions
 
-# What `shadowed()` understands. A rule that says more than this covers less than it seems.
+# What is understood of a rule. One that says more than this covers less than it seems.
 _WHERE = {"id", "position", "name", "effect", "server", "tool", "hint", "when"}
 _WHAT = {"reason", "instead", "unnamed"}
 _WHO = {"thresholds", "decide_within", "start_within", "confirm_grants"}
@@ -35,8 +35,12 @@ def covered(rules: Iterable[Rule]) -> list[int]:
     return [len(tools) for tools in _tools(list(rules))]
 
 
+def covered_tools(rules: Sequence[Rule]) -> dict[int, set[int]]:
+    """By rule: which of the published tools its patterns and hint cover."""
+    return dict(zip((rule.pk for rule in rules), _tools(rules), strict=True))
+
+
 def _tools(rules: Sequence[Rule]) -> list[set[int]]:
-    """For each rule, which of the published tools its patterns and hint cover."""
     hinted = any(rule.hint for rule in rules)
     tools = list(_published(hinted))
     return [set(_covered(rule, tools)) for rule in rules]
@@ -98,9 +102,8 @@ class Shadows:
         return [] if self.whole else self.over
 
 
-def shadows(rules: Sequence[Rule]) -> list[Shadows]:
-    """For each rule, by their patterns and by the tools that are published now."""
-    tools = dict(zip((rule.pk for rule in rules), _tools(rules), strict=True))
+def shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> list[Shadows]:
+    """For each rule, by their patterns and by the tools that they cover now."""
     over: dict[int, list[Shadow]] = defaultdict(list)
     cast: dict[int, list[Shadow]] = defaultdict(list)
     for shadow in _shadows(rules, tools):
@@ -123,16 +126,6 @@ def _shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> Iterator[S
                 yield shadow
 
 
-def shadowed(rules: Iterable[Rule]) -> dict[int, Rule]:
-    """By rule: another that decides wherever it would, so that it never matters.
-
-    Only what is certain is said: two patterns that happen to cover the same are not compared.
-    """
-    speaking = [rule for rule in rules if rule.mode != Rule.Mode.OFF]
-    found = ((rule, _shadow(rule, speaking)) for rule in speaking)
-    return {rule.pk: other for rule, other in found if other}
-
-
 def nevers(rules: Iterable[Rule]) -> dict[int, str]:
     """By rule: why its condition can never hold."""
     asked = [rule for rule in rules if rule.mode != Rule.Mode.OFF and rule.when]
@@ -145,13 +138,14 @@ def nevers(rules: Iterable[Rule]) -> dict[int, str]:
     return {pk: why for pk, why in found if why}
 
 
-def unmet(rules: Sequence[Rule], able: Sequence[Decider]) -> dict[int, str]:
+def unmet(
+    rules: Sequence[Rule], able: Sequence[Decider], tools: Mapping[int, set[int]]
+) -> dict[int, str]:
     """By rule: why nobody can ever approve what it asks for, by itself or with another that asks
     wherever both cover a tool."""
     asking = [one for one in rules if one.mode == Rule.Mode.ENFORCE and one.effect == Effect.ASK]
     asked = {rule.pk: parse(rule.thresholds) or DEFAULT for rule in asking}
     found = {pk: why_unmeetable(thresholds, able) for pk, thresholds in asked.items()}
-    tools = dict(zip((rule.pk for rule in asking), _tools(asking), strict=True))
     for rule, other in permutations(asking, 2):
         if found[rule.pk] or found[other.pk] or not tools[rule.pk] & tools[other.pk]:
             continue
@@ -173,17 +167,6 @@ def _schemas(rules: list[Rule]) -> dict[tuple[str, str], dict[str, Any]]:
         for tool in named
         if tool.latest
     }
-
-
-def _shadow(rule: Rule, rules: list[Rule]) -> Rule | None:
-    return next(
-        (
-            other
-            for other in rules
-            if other.pk != rule.pk and _goes_first(other, rule) and _covers_all(other, rule)
-        ),
-        None,
-    )
 
 
 def _goes_first(other: Rule, rule: Rule) -> bool:
@@ -213,10 +196,6 @@ def _asks_no_less(other: Rule, rule: Rule) -> bool:
 
 def _is_sooner(other: int | None, rule: int | None) -> bool:
     return rule is None or (other is not None and other <= rule)
-
-
-def _covers_all(other: Rule, rule: Rule) -> bool:
-    return _speaks_for(other, rule) and _is_wider(other, rule)
 
 
 def _speaks_for(other: Rule, rule: Rule) -> bool:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import services
-from policies.coverage import covered, nevers, shadows, unmet
+from policies.coverage import covered, covered_tools, nevers, shadows, unmet
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
 from policies.models import Rule
@@ -25,13 +25,13 @@ COVERING = ("server", "tool", "hint")
 @page("policies.view_rule")
 def rules(request: HttpRequest) -> HttpResponse:
     shown = list(Rule.objects.in_order().prefetch_related("agents", "owner_groups"))
-    never, able = nevers(shown), deciders()
-    unmeetable = unmet(shown, able)
+    never, able, tools = nevers(shown), deciders(), covered_tools(shown)
+    unmeetable = unmet(shown, able, tools)
     context = {
         "section": "rules",
         "rules": [
             (rule, overlap, never.get(rule.pk, ""), unmeetable.get(rule.pk, ""))
-            for rule, overlap in zip(shown, shadows(shown), strict=True)
+            for rule, overlap in zip(shown, shadows(shown, tools), strict=True)
         ],
         "nobody": why_unmeetable(DEFAULT, able),
         "moved": request.GET.get("moved", ""),

@@ -11,12 +11,13 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
 from audit.services import SYSTEM
-from policies.coverage import covered, shadowed, shadows
+from policies.coverage import covered, covered_tools, shadows
 from policies.models import Rule
 from policies.services import save_rule
 from policies.thresholds import deciders
 from registry.models import Server
 from tests.console import scenery
+from tests.policies.shadowing import shadowed
 
 LIST = "/policies/"
 
@@ -282,7 +283,8 @@ def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) 
     mails = rule("mails", "allow", server="mailer")
     every = rule("every", "allow")
 
-    of_writing, of_mails, of_every = shadows([writing, mails, every])
+    known = [writing, mails, every]
+    of_writing, of_mails, of_every = shadows(known, covered_tools(known))
 
     assert [(one.rule, one.is_whole) for one in of_writing.cast] == [(mails, True), (every, False)]
     assert of_mails.whole

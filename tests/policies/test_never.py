@@ -7,10 +7,10 @@ from django.test import Client
 
 from accounts.models import User
 from accounts.roles import Role
-from policies.coverage import shadowed
 from policies.models import Effect, Rule
 from policies.unsatisfiable import why_never
 from tests.console import scenery
+from tests.policies.shadowing import shadowed
 
 OPTIONS: Any = scenery.SEND["inputSchema"]
 
