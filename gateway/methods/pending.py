@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +14,11 @@ from django.utils.translation import gettext as _
 
 from calls.content.answers import Answer
 from calls.record.states import State
+from calls.running.input_relay import InputQuestion
 from calls.running.listeners import EarlyReply
 from calls.running.progress import ProgressStep
 from gateway.methods import input_requests, log_messages, tasks
-from gateway.process.call_watcher import InputRequested
+from gateway.methods.call_end import wait_for_end
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.submit import lookups, messages, wait
@@ -89,28 +91,28 @@ async def _is_asked(rpc: RpcRequest, call_id: UUID) -> bool:
 async def _look(
     rpc: RpcRequest, state: handles.RequestState, seconds: float, *, for_people: bool = False
 ) -> Answer | bytes | None:
-    """The call's answer, what its client is to be told instead, or None within `seconds`. A
-    client that is asked on its stream is asked there."""
-    until = time.monotonic() + seconds
-    # Whose client cannot be asked anything waits for nothing else than the end.
-    after = 0 if rpc.client.abilities else None
-    while True:
-        seen = await rpc.runtime.watch.wait(
-            state.call_id,
-            seconds=max(0.0, until - time.monotonic()),
-            on_step=rpc.on_step,
-            for_people=for_people,
-            lines=rpc.lines,
-            after=None if after is None else max(after, rpc.asked_last),
-            until_blind=not for_people,
-        )
-        if not isinstance(seen, InputRequested):
-            return seen
-        new_from, rpc.asked_last = rpc.asked_last, seen.last
-        asked = await input_requests.of(rpc, state.call_id)
-        if rpc.client.modern and asked:
-            return input_requests.shown(rpc, state, asked)
-        input_requests.push(rpc, state.call_id, [one for one in asked if one.id > new_from])
+    """Who is not waiting for people is told soon where the record cannot be read."""
+    return await wait_for_end(
+        rpc,
+        state.call_id,
+        seconds,
+        partial(_present, rpc, state),
+        for_people=for_people,
+        until_blind=not for_people,
+    )
+
+
+def _present(
+    rpc: RpcRequest,
+    state: handles.RequestState,
+    asked: list[InputQuestion],
+    new: list[InputQuestion],
+) -> bytes | None:
+    """A client of today is asked by the result; others are asked on their stream."""
+    if rpc.client.modern and asked:
+        return input_requests.shown(rpc, state, asked)
+    input_requests.push(rpc, state.call_id, new)
+    return None
 
 
 async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:

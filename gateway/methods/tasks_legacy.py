@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +22,13 @@ from calls.content.answers import Answer
 from calls.models import ListedTask
 from calls.record.listed_tasks import KEPT_S
 from calls.record.states import LIVE, State
+from calls.running.input_relay import InputQuestion
 from core import seal
 from core.errors import RecordUnavailable
 from gateway.call_request import SubmitResult
 from gateway.methods import input_requests
+from gateway.methods.call_end import wait_for_end
 from gateway.methods.tasks import ENDED, POLL_HELD_MS, POLL_MS, just_made, time_of
-from gateway.process.call_watcher import InputRequested
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
@@ -134,28 +136,22 @@ async def _asked_for(rpc: RpcRequest) -> Task:
 
 
 async def _ended(rpc: RpcRequest, call_id: UUID) -> Answer:
-    watch, task_id = rpc.runtime.watch, _id(rpc, call_id)
+    present = partial(_present, rpc, call_id)
     while True:
-        seen = await watch.wait(
-            call_id,
-            seconds=_LOOK_S,
-            on_step=rpc.on_step,
-            for_people=True,
-            after=rpc.asked_last if rpc.client.abilities else None,
-            until_blind=True,
-        )
+        seen = await wait_for_end(rpc, call_id, _LOOK_S, present, for_people=True, until_blind=True)
         if isinstance(seen, Answer):
             return seen
-        if isinstance(seen, InputRequested):
-            new_from, rpc.asked_last = rpc.asked_last, seen.last
-            asked = await input_requests.of(rpc, call_id)
-            new = [one for one in asked if one.id > new_from]
-            input_requests.push(rpc, call_id, new, task=task_id)
-        elif watch.is_blind:
+        if rpc.runtime.watch.is_blind:
             raise RecordUnavailable(messages.NOT_KNOWN, call_id=call_id)
-        elif watch.until is not None:
+        if rpc.runtime.watch.until is not None:
             said = "This process makes way for another one: ask for the result again."
             raise RpcError(503, said, code=INTERNAL_ERROR)
+
+
+def _present(
+    rpc: RpcRequest, call_id: UUID, _asked: list[InputQuestion], new: list[InputQuestion]
+) -> None:
+    input_requests.push(rpc, call_id, new, task=_id(rpc, call_id))
 
 
 async def _status(rpc: RpcRequest, task: Task) -> str:

@@ -114,13 +114,10 @@ class ReplyStream:
         self.begin()
 
     async def finish(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
-        if not (self._streaming or self._watcher):
-            # As nearly always: only the timer was set.
-            if self._timer is not None:
-                self._timer.cancel()
-            await respond(self._send, status, body, headers)
-            return
-        await self._settle()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watcher is not None:
+            await self._stop_watching(self._watcher)
         if not self._streaming:
             await respond(self._send, status, body, headers)
             return

@@ -16,16 +16,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.tokens import Bearer
-from approvals import services as approvals
 from calls.models import Call
 from calls.record.states import TERMINAL
 from core.connections import each_within
-from core.errors import RecordUnavailable
 from core.outage import Recorded, note, recording
 from gateway.call_request import SubmitResult
 from gateway.rest import problems
 from gateway.rest.formats import Renderer, StrictParser
-from gateway.submit import idempotency, sync
+from gateway.submit import idempotency, sync, wait
 from gateway.submit.description import described
 from gateway.submit.sync import SyncCallRequest
 from registry.models import Toolset
@@ -72,7 +70,7 @@ class Cancel(AgentView):
     def post(self, request: Request, call_id: UUID) -> Response:
         with recording(request._request):
             call = _own(request, call_id)
-            cancelled = _cancelled(call)
+            cancelled = wait.cancel_now(call.pk, by=call.agent.actor)
         if not cancelled:
             return problems.problem(409, _("The call has ended."), call=str(call.pk))
         return Response(described(_own(request, call_id)), 202)
@@ -104,13 +102,6 @@ class Tools(AgentView):
         if wanted is not None and not slugs:
             raise sync.NoSuchToolset("There is no such toolset for this agent.")
         return Response({"toolsets": [_toolset(slug) for slug in slugs]})
-
-
-def _cancelled(call: Call) -> bool:
-    try:
-        return approvals.cancel(call.pk, by=call.agent.actor)
-    except approvals.Undeclared as error:
-        raise RecordUnavailable(str(error), call_id=call.pk) from error
 
 
 def _bearer(request: Request) -> Bearer:

@@ -53,7 +53,7 @@ async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:
     database that nobody has declared."""
     try:
         # First the record: a quick server's end of it must not hide who asked.
-        return await asyncio.to_thread(_cancel, call_id, by)
+        return await asyncio.to_thread(_cancel_and_close, call_id, by)
     finally:
         flight = runtime.call_runtime.engine.flights.get(call_id)
         if flight is not None:
@@ -108,10 +108,16 @@ def _unheard(call_id: UUID) -> None:
         connection.close()
 
 
-def _cancel(call_id: UUID, by: Actor) -> bool:
+def cancel_now(call_id: UUID, *, by: Actor) -> bool:
+    """`cancel` for where there is no event loop, in the caller's connection."""
     try:
         return approvals.cancel(call_id, by=by)
     except approvals.Undeclared as error:
         raise RecordUnavailable(str(error), call_id=call_id) from error
+
+
+def _cancel_and_close(call_id: UUID, by: Actor) -> bool:
+    try:
+        return cancel_now(call_id, by=by)
     finally:
         connection.close()
