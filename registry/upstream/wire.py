@@ -196,6 +196,11 @@ def answer(question: WireMessage, given: InputAnswer) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": question.id, name: given.value})
 
 
+def supported(data: Any) -> Any:
+    """The revisions that the data of an error names, if they are such a thing."""
+    return data.get("supported") if isinstance(data, dict) else None
+
+
 def best_legacy(offered: Any) -> str:
     """Which revision to greet an older server with, from what it says it supports."""
     known = [revision for revision in LEGACY if isinstance(offered, list) and revision in offered]

@@ -306,7 +306,7 @@ class HttpServer:
         except SessionInvalid as invalid:
             offered = invalid.supported
         except UpstreamError as error:
-            offered = _supported(error)
+            offered = wire.supported(error.data) if isinstance(error, RpcErrorReply) else None
         else:
             offered = opening.get("supportedVersions")
             if isinstance(offered, list) and MODERN in offered:
@@ -492,11 +492,6 @@ class HttpServer:
             await deliver(self._links, order)
         except UpstreamError as error:
             log.info("%s was not told: %s", self._url.host, error)
-
-
-def _supported(error: UpstreamError) -> Any:
-    said = error.data if isinstance(error, RpcErrorReply) else None
-    return said.get("supported") if isinstance(said, dict) else None
 
 
 def _turned_away(error: UpstreamError) -> UpstreamError:

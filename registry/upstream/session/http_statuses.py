@@ -64,8 +64,7 @@ def _supported(bad: BadStatus, id_: int) -> list[Any] | None:
         return None
     if bad.message is None or bad.message.id not in (id_, None):
         return None
-    data = error.get("data")
-    supported = data.get("supported") if isinstance(data, dict) else None
+    supported = wire.supported(error.get("data"))
     return supported if isinstance(supported, list) else None
 
 

@@ -242,8 +242,7 @@ class StdioServer:
         try:
             opening = await self._ask(child, "server/discover", b"", limits, modern=True)
         except RpcErrorReply as error:
-            said = error.data if isinstance(error.data, dict) else {}
-            return wire.best_legacy(said.get("supported"))
+            return wire.best_legacy(wire.supported(error.data))
         except (Lost, TimedOut, ProtocolError, ProcessClosed):
             return LEGACY[0]
         offered = opening.get("supportedVersions")
