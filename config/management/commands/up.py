@@ -15,7 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Command(BaseCommand):
-    help = "Start console, agents' endpoint, worker and beat, and a database if none is given."
+    help = (
+        "Start console, agents' endpoint, worker, beat and sealer, a database and a broker where "
+        "none is given, and `maintain` once an hour."
+    )
     # Settings can only be read once the services they name run: this command starts those.
     requires_system_checks = []
 
