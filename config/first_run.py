@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from accounts import services as accounts
 from accounts.models import Agent, User
 from audit.services import SYSTEM
-from config.embedded.service import write_private
+from core.private_files import write_private
 from examples.servers import ExampleServer, example_servers
 from policies.models import Effect, Rule
 from policies.services import save_rule

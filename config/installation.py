@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from config import children, fingerprint
 from config.embedded.postgres import Postgres
-from config.embedded.service import CannotStart, Service, write_private
+from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
 from config.greeting import greeting
 from config.ports import listen
@@ -27,6 +27,7 @@ from config.rolling_restart import RENEW, RollingRestart
 from config.secret_check import check_secret, check_signing_key, secret_of
 from config.supervisor import SupervisedProcess, Supervisor
 from core import logs
+from core.private_files import write_private
 
 ROOT = Path(__file__).resolve().parent.parent
 # Set for commands that work as the owner: where the application itself connects.

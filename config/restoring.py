@@ -39,9 +39,9 @@ from calls.models import Call, Pause
 from calls.record.states import State
 from calls.restoring import Fate, close_open, fates
 from config import archive, backups, pgtools
-from config.embedded.service import write_private
 from config.host import app_environment
 from core import seal
+from core.private_files import write_private
 
 # What the replaced record had come to, until the restore is declared.
 NOTE = "restoring.json"

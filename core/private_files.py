@@ -1,16 +1,13 @@
-"""Files with a secret in them."""
+"""Files with a secret in them: for this user alone, and nobody ever reads half of one."""
 
 import os
 from pathlib import Path
 
 
 def create_once(path: Path, text: str) -> None:
-    """For this user alone. Of processes that start together one writes it, and nobody ever reads
-    half of it."""
+    """Of processes that start together one writes it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(text)
+    draft = _draft(path, text)
     try:
         # Written beside it and linked into place.
         os.link(draft, path)
@@ -18,3 +15,17 @@ def create_once(path: Path, text: str) -> None:
         pass
     finally:
         draft.unlink()
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces `path` at one stroke."""
+    _draft(path, text).rename(path)
+
+
+def _draft(path: Path, text: str) -> Path:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    # Of a process that was killed, and had this number.
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(text)
+    return draft

@@ -25,8 +25,8 @@ from config.embedded.service import (
     password,
     private_directory,
     works_in,
-    write_private,
 )
+from core.private_files import write_private
 
 SUPERUSER, OWNER, APP = "postgres", "countersign", "countersign_app"
 SEAL = "countersign_seal"

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from core.private_files import write_private
+
 
 class CannotStart(Exception):
     """Said to the person at the terminal as it is."""
@@ -99,15 +101,6 @@ def password(data: Path, name: str) -> str:
         kept[name] = secrets.token_hex(24)
         write_private(path, json.dumps(kept))
     return kept[name]
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replaces `path` at one stroke; only this user may read it at any moment."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(text)
-    draft.rename(path)
 
 
 def end_leftover(pid: int, *, home: Path, signals: list[signal.Signals]) -> None:

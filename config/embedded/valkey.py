@@ -17,8 +17,8 @@ from config.embedded.service import (
     package_directory,
     password,
     private_directory,
-    write_private,
 )
+from core.private_files import write_private
 
 
 class Valkey:
