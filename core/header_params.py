@@ -9,20 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core.schema_keywords import MANY, NAMED, ONE
+
 ANNOTATION = "x-mcp-header"
 PREFIX = "Mcp-Param-"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 # As others may write a whole number that we write without a fraction.
 _WHOLE = re.compile(r"(-?[0-9]{1,16})\.0{1,16}")
-# Keywords with schemas inside; only `properties` keeps a value's place known.
-_ONE = {
-    *("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames"),
-    *("unevaluatedProperties", "not", "if", "then", "else", "contentSchema"),
-}
-_MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
-_NAMED = {"patternProperties", "dependentSchemas", "$defs", "definitions"}
-
 Path = tuple[str, ...]
 
 
@@ -94,12 +88,11 @@ def _positions(schema: Any) -> Iterator[tuple[Path | None, Mapping[str, Any]]]:
 
 
 def _inside(path: Path | None, keyword: str, value: Any) -> list[tuple[Path | None, Any]]:
+    """Only `properties` keeps a value's place known."""
     if keyword == "properties" and isinstance(value, Mapping):
         return [(None if path is None else (*path, name), sub) for name, sub in value.items()]
-    if keyword in _ONE:
-        return [(None, value)]
-    if keyword in _MANY and isinstance(value, list):
-        return [(None, sub) for sub in value]
-    if keyword in _NAMED and isinstance(value, Mapping):
+    if keyword in NAMED and isinstance(value, Mapping):
         return [(None, sub) for sub in value.values()]
-    return []
+    if keyword in MANY and isinstance(value, list):
+        return [(None, sub) for sub in value]
+    return [(None, value)] if keyword in ONE else []

@@ -168,6 +168,19 @@ def spans(text: str, start: int = 0) -> dict[str, Span]:
     return found
 
 
+def items(text: str, start: int = 0) -> list[str]:
+    """Each item of the array at `start`, in its very characters. For text that parsed before."""
+    found = []
+    at = _SPACE(text, text.index("[", start) + 1).end()  # type: ignore[union-attr]
+    while text[at] != "]":
+        _, end = _lenient(text, at)
+        found.append(text[at:end])
+        at = _SPACE(text, end).end()  # type: ignore[union-attr]
+        if text[at] == ",":
+            at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
+    return found
+
+
 def one_line(raw: str) -> bytes:
     """The same tokens on one line, as newline-framed transports need.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from typing import Any
 from uuid import UUID
@@ -21,8 +20,6 @@ LEAST = 1024
 WORTH_A_LINK = 1024
 
 _URI = re.compile(r"countersign://calls/([0-9a-f-]{36})/result(?:/(0|[1-9]\d{0,5}))?")
-_value_at = json.JSONDecoder().raw_decode
-_skip_space = json.decoder.WHITESPACE.match  # type: ignore[attr-defined]
 
 
 def uri_of(call_id: UUID, number: int | None = None) -> str:
@@ -62,7 +59,7 @@ def fitted(body: bytes, call_id: UUID, *, most: int, links: bool) -> bytes:
     start, end = strict_json.spans(text).get("content", (0, 0))
     if text[start : start + 1] != "[":
         return body
-    items = _items(text, start)
+    items = strict_json.items(text, start)
     left = len(body) - most
     for number in sorted(range(len(items)), key=lambda n: -len(items[n])):
         size = len(items[number].encode())
@@ -72,18 +69,6 @@ def fitted(body: bytes, call_id: UUID, *, most: int, links: bool) -> bytes:
         items[number] = link.decode()
         left -= size - len(link)
     return f"{text[: start + 1]}{','.join(items)}{text[end - 1 :]}".encode()
-
-
-def _items(text: str, start: int) -> list[str]:
-    """Each item of the array, as it was written."""
-    items, at = [], _skip_space(text, start + 1).end()
-    while text[at] != "]":
-        _value, end = _value_at(text, at)
-        items.append(text[at:end])
-        at = _skip_space(text, end).end()
-        if text[at] == ",":
-            at = _skip_space(text, at + 1).end()
-    return items
 
 
 def _link(item: Any, call_id: UUID, number: int, size: int, *, links: bool) -> dict[str, Any]:

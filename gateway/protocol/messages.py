@@ -97,19 +97,9 @@ def _posted_answer(value: dict[str, Any], request_id: bytes, text: str) -> RpcMe
 def batch(values: list[Any], text: str) -> list[RpcMessage]:
     if not 1 <= len(values) <= MAX_BATCH:
         raise invalid_request(f"A batch holds 1 to {MAX_BATCH} messages.")
-    return [message(value, part) for value, part in zip(values, _items(text), strict=True)]
-
-
-def _items(text: str) -> list[str]:
-    items = []
-    at = _skip_space(text, text.index("[") + 1).end()
-    while text[at] != "]":
-        _, end = _value_at(text, at)
-        items.append(text[at:end])
-        at = _skip_space(text, end).end()
-        if text[at] == ",":
-            at = _skip_space(text, at + 1).end()
-    return items
+    return [
+        message(value, part) for value, part in zip(values, strict_json.items(text), strict=True)
+    ]
 
 
 def raw_arguments(message: RpcMessage) -> bytes:

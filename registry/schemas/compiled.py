@@ -14,6 +14,7 @@ import jsonschema_rs
 import orjson
 from django.utils.translation import gettext as _
 
+from core.schema_keywords import MANY, NAMED, ONE
 from registry.schemas import patterns
 
 Schema = dict[str, Any]
@@ -35,29 +36,6 @@ DIALECTS = {
 }
 # References that are resolved while validating: their unfolding cannot be measured before.
 _DYNAMIC = ("$dynamicRef", "$recursiveRef")
-_ONE = (
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-)
-_MANY = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
-_NAMED = (
-    "$defs",
-    "definitions",
-    "dependencies",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-)
 _LINEAR = jsonschema_rs.RegexOptions(size_limit=4 << 20, dfa_size_limit=1 << 20)
 
 
@@ -229,15 +207,15 @@ def _resolve(root: Any, reference: str) -> Any:
 
 
 def _children(node: Schema, at: str) -> Iterator[Where]:
-    for keyword in _ONE:
+    for keyword in ONE:
         if isinstance(child := node.get(keyword), dict):
             yield child, f"{at}/{keyword}"
-    for keyword in _MANY:
+    for keyword in MANY:
         if isinstance(children := node.get(keyword), list):
             for index, child in enumerate(children):
                 if isinstance(child, dict):
                     yield child, f"{at}/{keyword}/{index}"
-    for keyword in _NAMED:
+    for keyword in NAMED:
         if isinstance(children := node.get(keyword), dict):
             for name, child in children.items():
                 if isinstance(child, dict):
@@ -309,9 +287,9 @@ def _copy(node: Any, own: Callable[[Schema], Schema]) -> Any:
         return node
     made = own(node)
     for keyword, value in made.items():
-        if keyword in _NAMED and isinstance(value, dict):
+        if keyword in NAMED and isinstance(value, dict):
             made = made | {keyword: {name: _copy(child, own) for name, child in value.items()}}
-        elif keyword in _ONE or keyword in _MANY:
+        elif keyword in ONE or keyword in MANY:
             made = made | {keyword: _copy(value, own)}
     return made
 

@@ -161,6 +161,9 @@ def test_parameters_that_are_not_there_are_left_out() -> None:
         {"properties": {"a": {"type": "string", "x-mcp-header": "A\r\nB: c"}}},
         {"properties": {"a": {"type": "string", "x-mcp-header": 1}}},
         {"properties": {"a": {"items": {"type": "string", "x-mcp-header": "A"}}}},
+        {"properties": {"a": {"items": [{"type": "string", "x-mcp-header": "A"}]}}},
+        {"additionalItems": {"type": "string", "x-mcp-header": "A"}},
+        {"dependencies": {"b": {"type": "string", "x-mcp-header": "A"}}},
         {"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]},
         {"$defs": {"d": {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}}},
         {
