@@ -54,8 +54,9 @@ def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) ->
     resumed = manage("resume", DATABASE_OWNER_URL="")
 
     assert (paused.stdout, paused.stderr) == ("Paused.\n", "")
-    # As in that process, it is not the owner.
-    assert resumed.returncode != 0
+    assert resumed.returncode == 1
+    assert "Only the database's owner ends a pause" in resumed.stderr
+    assert "Traceback" not in resumed.stderr
 
 
 def test_a_backup_is_put_back_and_declared(
