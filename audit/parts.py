@@ -126,6 +126,9 @@ def _compare(
         return
     if not is_same:
         found.say(f"Entry {pk} was changed: it is not what leaf {index} says.")
+    for number in row.numbers():
+        if number not in row.names:
+            found.say(f"Entry {pk} bears name {number}, which is not there.")
     newest = order.newest
     if order.late(index, pk, row.at) and is_same:
         found.say(put_in(pk, row.at, index, newest))

@@ -443,6 +443,30 @@ def test_a_name_with_a_commitment_made_anew_is_found_by_the_leaves(
     assert outsider(tmp_path).returncode == 1
 
 
+@pytest.mark.parametrize("role", ["DATABASE_URL", "DATABASE_OWNER_URL"])
+def test_an_entry_of_a_name_that_nobody_has_is_named(sealed: list[int], role: str) -> None:
+    with psycopg.connect(os.environ[role]) as link:
+        link.execute("INSERT INTO audit_entryrow (action, actor) VALUES (1, 123456)")
+    seal()
+
+    (said,) = check_live().wrong
+
+    assert "bears name 123456, which is not there" in said
+
+
+def test_a_name_with_a_commitment_to_something_else_is_named(sealed: list[int]) -> None:
+    """What the application's role may do: it adds names."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as link:
+        link.execute(
+            "INSERT INTO audit_name (kind, text, salt, commitment)"
+            " VALUES ('person', 'alice', 'salt', sha256('something else'))"
+        )
+
+    (said,) = check_live().wrong
+
+    assert "was changed: it is not what entries that bear it" in said
+
+
 def test_a_forgotten_name_leaves_every_proof_as_it_was(
     sealed: list[int], forger: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
