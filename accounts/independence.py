@@ -18,10 +18,10 @@ from accounts.models import User
 from audit.services import record
 
 # By id: of each account that nobody else has confirmed, who let it in.
-Guests = dict[int, set[int]]
+Inviters = dict[int, set[int]]
 
 
-def guests(*, however_old: bool = False) -> Guests:
+def unconfirmed_inviters(*, however_old: bool = False) -> Inviters:
     """Of the accounts that count as their inviter's; with `however_old`, of all that nobody
     confirmed."""
     since = {} if however_old else {"unconfirmed_until__gt": timezone.now()}
@@ -30,7 +30,7 @@ def guests(*, however_old: bool = False) -> Guests:
     return {pk: {one for one in by if one is not None} for pk, *by in rows}
 
 
-def behind(people: Iterable[int], known: Guests) -> set[int]:
+def inviters_behind(people: Iterable[int], known: Inviters) -> set[int]:
     """By id: who may still be behind these accounts, directly or by way of another one."""
     found: set[int] = set()
     todo = list(people)
@@ -41,14 +41,14 @@ def behind(people: Iterable[int], known: Guests) -> set[int]:
     return found
 
 
-def hands(people: Collection[int], known: Guests) -> set[int]:
+def holders(people: Collection[int], known: Inviters) -> set[int]:
     """By id: these accounts, and who may still be behind them."""
-    return {*people, *behind(people, known)}
+    return {*people, *inviters_behind(people, known)}
 
 
-def are_independent(one: User, other: User, known: Guests) -> bool:
+def are_independent(one: User, other: User, known: Inviters) -> bool:
     """Can these two only be two people?"""
-    return hands([one.pk], known).isdisjoint(hands([other.pk], known))
+    return holders([one.pk], known).isdisjoint(holders([other.pk], known))
 
 
 def why_not_confirm(person: User, by: User | None) -> str:
@@ -59,7 +59,7 @@ def why_not_confirm(person: User, by: User | None) -> str:
         return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
             person.username
         )
-    if by is not None and not are_independent(person, by, guests(however_old=True)):
+    if by is not None and not are_independent(person, by, unconfirmed_inviters(however_old=True)):
         return _("Somebody other than who invited “%s” has to confirm the account.") % (
             person.username
         )

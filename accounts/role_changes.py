@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.actors import COMMAND_LINE, AccountRefused, acting
-from accounts.independence import Guests, are_independent, guests
+from accounts.independence import Inviters, are_independent, unconfirmed_inviters
 from accounts.models import RoleChange, User
 from accounts.roles import Role
 from audit.services import record
@@ -22,13 +22,13 @@ from audit.services import record
 # So long a change is shown to those who decide.
 SHOWN = timedelta(days=7)
 # Whose groups decide, and whose say who does.
-_WEIGHTY = ("decide_approval", "change_user")
+DECIDING_PERMISSIONS = ("decide_approval", "change_user")
 
 
-def weighty(groups: Iterable[Group]) -> list[Group]:
+def deciding_groups(groups: Iterable[Group]) -> list[Group]:
     """Those that two administrators give: they make somebody an approver or an administrator."""
     ids = [group.pk for group in groups]
-    found = Group.objects.filter(pk__in=ids, permissions__codename__in=_WEIGHTY)
+    found = Group.objects.filter(pk__in=ids, permissions__codename__in=DECIDING_PERMISSIONS)
     return list(found.distinct().order_by("name"))
 
 
@@ -40,7 +40,7 @@ def needs_second(by: User | None) -> bool:
     """Is there another administrator to confirm, or was there until `by` removed them?"""
     if by is None or not settings.TWO_ADMINISTRATORS:
         return False
-    known = guests()
+    known = unconfirmed_inviters()
     if any(are_independent(one, by, known) for one in administrators()):
         return True
     removed = RoleChange.objects.filter(
@@ -56,30 +56,30 @@ def needs_second(by: User | None) -> bool:
 def give(person: User, groups: Collection[Group], *, by: User | None) -> list[Group]:
     """Puts the person into these groups, or asks for a second administrator's word where one is
     needed: returns those that wait for it."""
-    heavy = weighty(groups)
+    heavy = deciding_groups(groups)
     waiting = heavy if needs_second(by) else []
     person.groups.add(*(group for group in groups if group not in waiting))
     for group in heavy:
         if group in waiting:
             _request(person, group, by)
         else:
-            regained(person, group.name, by=by)
+            note_granted(person, group.name, by=by)
     return waiting
 
 
 def take(person: User, groups: Collection[Group], *, by: User | None) -> None:
     person.groups.remove(*groups)
-    for group in weighty(groups):
-        lost(person, group.name, by=by)
+    for group in deciding_groups(groups):
+        note_removed(person, group.name, by=by)
 
 
-def regained(person: User, role: str, *, by: User | None) -> None:
+def note_granted(person: User, role: str, *, by: User | None) -> None:
     """Given at once, or in effect again because the person may sign in again."""
     _note(person, role, RoleChange.State.GIVEN, by)
     _record("role.given", person, role, by)
 
 
-def lost(person: User, role: str, *, by: User | None) -> None:
+def note_removed(person: User, role: str, *, by: User | None) -> None:
     """Taken away, or without effect because the person was disabled."""
     _note(person, role, RoleChange.State.TAKEN, by)
     _record("role.taken", person, role, by)
@@ -88,11 +88,11 @@ def lost(person: User, role: str, *, by: User | None) -> None:
 def note_of_host(person: User, state: RoleChange.State) -> None:
     """What the host's command line did to an account that decides: cards show it like a new role.
     Its entry is its own."""
-    for group in weighty(person.groups.all()):
+    for group in deciding_groups(person.groups.all()):
         _note(person, group.name, state, None)
 
 
-def why_not_confirm(change: RoleChange, by: User | None, known: Guests) -> str:
+def why_not_confirm(change: RoleChange, by: User | None, known: Inviters) -> str:
     """Why `by` may not confirm the request, as a sentence; empty if they may. Nobody: the host."""
     if by is None:
         return ""
@@ -106,7 +106,7 @@ def why_not_confirm(change: RoleChange, by: User | None, known: Guests) -> str:
 @transaction.atomic
 def confirm(change: RoleChange, *, by: User | None) -> None:
     """Raises AccountRefused."""
-    if why := why_not_confirm(change, by, guests()):
+    if why := why_not_confirm(change, by, unconfirmed_inviters()):
         raise AccountRefused(why)
     _decide(change, RoleChange.State.GIVEN, by)
     person = User.objects.select_for_update(of=("self",)).get(pk=change.person_id)

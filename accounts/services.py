@@ -213,8 +213,9 @@ def set_active(person: User, active: bool, *, by: User) -> None:
     if not active:
         unused = SignInLink.objects.filter(person=person, used_at=None)
         unused.filter(expires_at__gt=timezone.now()).update(expires_at=timezone.now())
-    for group in role_changes.weighty(person.groups.all()):
-        (role_changes.regained if active else role_changes.lost)(person, group.name, by=by)
+    note = role_changes.note_granted if active else role_changes.note_removed
+    for group in role_changes.deciding_groups(person.groups.all()):
+        note(person, group.name, by=by)
     action = "person.enabled" if active else "person.disabled"
     record(action, actor=by.actor, person=person.username)
 

@@ -16,7 +16,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 from zlib import crc32
 
-from accounts.independence import Guests, behind, guests
+from accounts.independence import Inviters, inviters_behind, unconfirmed_inviters
 from accounts.models import Agent, AgentToken, AgentTokenQuerySet
 from core import seal
 
@@ -103,11 +103,11 @@ def look_up(token: str) -> Bearer | None:
 
 def _lines(tokens: AgentTokenQuerySet) -> Iterable[tuple[Parts, Bearer]]:
     found = tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
-    known = guests()
+    known = unconfirmed_inviters()
     return ((Parts(token.public_id, bytes(token.digest)), _bearer(token, known)) for token in found)
 
 
-def _bearer(token: AgentToken, known: Guests) -> Bearer:
+def _bearer(token: AgentToken, known: Inviters) -> Bearer:
     owner = token.agent.owner
     party = parties(token.agent, token.created_by_id)
     return Bearer(
@@ -119,7 +119,7 @@ def _bearer(token: AgentToken, known: Guests) -> Bearer:
         groups=frozenset(group.name for group in owner.groups.all()),
         expires_at=token.expires_at.timestamp(),
         parties=party,
-        inviters=frozenset(behind(party, known)),
+        inviters=frozenset(inviters_behind(party, known)),
     )
 
 

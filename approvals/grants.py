@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from accounts.independence import Guests, guests, hands
+from accounts.independence import Inviters, holders, unconfirmed_inviters
 from approvals import bounds
 from approvals.bounds import Path, Pattern
 from approvals.models import Grant
@@ -157,18 +157,18 @@ class GrantBook:
 
 def load() -> GrantBook:
     by_key: dict[tuple[int, int], list[StandingGrant]] = defaultdict(list)
-    known = guests()
+    known = unconfirmed_inviters()
     for grant in Grant.objects.in_force().select_related("owner").order_by("pk"):
         by_key[grant.agent_id, grant.definition_id].append(_standing(grant, known))
     return GrantBook({key: tuple(grants) for key, grants in by_key.items()})
 
 
-def _standing(grant: Grant, known: Guests) -> StandingGrant:
+def _standing(grant: Grant, known: Inviters) -> StandingGrant:
     return StandingGrant(
         id=grant.pk,
         owner=grant.owner.username,
         owner_id=grant.owner_id,
-        voices=frozenset(hands([grant.owner_id], known)),
+        voices=frozenset(holders([grant.owner_id], known)),
         pattern=pattern(bytes(grant.arguments), bounds.parse(grant.bounds)),
         window=Window(frozenset(grant.days), grant.start_minute, grant.end_minute, grant.time_zone),
         thresholds=stored(grant.thresholds),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from accounts.independence import Guests, guests, hands
+from accounts.independence import Inviters, holders, unconfirmed_inviters
 from accounts.models import User
 from approvals.eligibility import EligibilityFacts
 from policies.thresholds import people
@@ -19,17 +19,17 @@ def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[s
     """By call: whose word counts and who may be one person with somebody who has a part in it."""
     if not any(of_call.has_guests for of_call in facts.values()):
         return {}
-    known = guests(however_old=True)
+    known = unconfirmed_inviters(however_old=True)
     deciding = User.objects.filter(pk__in=people("")).order_by("username")
     names = dict(deciding.values_list("pk", "username"))
     return {call_id: _names(names, of_call, known) for call_id, of_call in facts.items()}
 
 
-def _names(deciding: Mapping[int, str], of_call: EligibilityFacts, known: Guests) -> list[str]:
-    theirs = hands(of_call.parties, known)
+def _names(deciding: Mapping[int, str], of_call: EligibilityFacts, known: Inviters) -> list[str]:
+    theirs = holders(of_call.parties, known)
     apart = of_call.parties | set(of_call.excluded)
     return [
         name
         for pk, name in deciding.items()
-        if pk not in apart and not theirs.isdisjoint(hands([pk], known))
+        if pk not in apart and not theirs.isdisjoint(holders([pk], known))
     ]

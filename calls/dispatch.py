@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 # To find out takes seconds: nobody is rung for at a broker that was just away.
 AWAY_S = 5.0
 # So many may wait to be rung for; of the others the sweep takes care.
-MOST = 1000
+QUEUE_MAX = 1000
 # A process that ends lets what it asked for be rung.
 LAST_S = 1.0
 
 
-class Ringer:
+class WorkerNotifier:
     def __init__(self) -> None:
-        self._waiting: queue.Queue[UUID | None] = queue.Queue(MOST)
+        self._waiting: queue.Queue[UUID | None] = queue.Queue(QUEUE_MAX)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._away_until = 0.0
@@ -71,11 +71,11 @@ class Ringer:
             log.exception("call %s: not rung for, the sweep will find it", call_id)
 
 
-_ringer = Ringer()
+_notifier = WorkerNotifier()
 
 
 def notify(call_id: UUID) -> None:
-    _ringer.notify(call_id)
+    _notifier.notify(call_id)
 
 
 def notify_on_commit(call_id: UUID) -> None:

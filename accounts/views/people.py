@@ -26,7 +26,7 @@ from core.paging import paged
 @page("accounts.view_user")
 def people(request: ConsoleRequest) -> HttpResponse:
     shown = User.objects.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
-    known = independence.guests()
+    known = independence.unconfirmed_inviters()
     context = {
         "section": "people",
         "page": paged(shown, "username", request.GET),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.independence import behind, guests
+from accounts.independence import inviters_behind, unconfirmed_inviters
 from accounts.models import Agent
 from accounts.tokens import Bearer, parties
 
@@ -21,5 +21,5 @@ def speaking_for(agent: Agent) -> Bearer | None:
         groups=frozenset(agent.owner.groups.values_list("name", flat=True)),
         expires_at=float("inf"),
         parties=party,
-        inviters=frozenset(behind(party, guests())),
+        inviters=frozenset(inviters_behind(party, unconfirmed_inviters())),
     )

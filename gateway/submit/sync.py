@@ -14,6 +14,7 @@ from calls.record.call_options import CallOptions
 from calls.record.states import State
 from core import loop
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
+from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult, with_fixed_arguments
 from gateway.process.current import here
 from gateway.process.runtime import Runtime
@@ -86,7 +87,7 @@ async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
     runtime = await here()
     asked = _asked(question, await _toolset(runtime, question))
     began = asyncio.get_running_loop().time()
-    task = asyncio.create_task(submit(runtime, asked))
+    task = asyncio.create_task(_submit(runtime, asked))
     _going_on.add(task)
     task.add_done_callback(_going_on.discard)
     done, _ = await asyncio.wait([task], timeout=max(seconds, OPENED_S))
@@ -99,6 +100,11 @@ async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
         answer = await wait.wait(runtime, submitted.call_id, seconds=left)
         submitted = replace(submitted, answer=answer)
     return submitted
+
+
+async def _submit(runtime: Runtime, asked: CallRequest) -> SubmitResult:
+    with CallContext(asked.call_id):
+        return await submit(runtime, asked)
 
 
 async def _check_recorded(runtime: Runtime, asked: CallRequest) -> None:

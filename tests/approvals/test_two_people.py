@@ -579,7 +579,7 @@ def test_no_yes_in_advance_for_what_one_has_a_part_in(scene: Scene, alice: User)
     call = Call.objects.for_page().get(pk=held)
     grant = standing_approvals.make(call, Terms(), by=scene.pat)
     token = scene.token(scout)
-    bearer = tokens._bearer(token, independence.guests())
+    bearer = tokens._bearer(token, independence.unconfirmed_inviters())
     body = bytes(call.arguments)
 
     book = grants.load()
