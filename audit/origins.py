@@ -36,6 +36,11 @@ def current() -> int:
     return Origin.objects.values_list("number", flat=True).first() or 1
 
 
+def name() -> str:
+    """What this installation's checkpoints are signed as, before any restore."""
+    return Origin.objects.values_list("name", flat=True).first() or "countersign"
+
+
 def begin(number: int, *, index: int, kept: int) -> None:
     """As the database's owner, who alone may."""
     with connection.cursor() as cursor:

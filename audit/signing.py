@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.db import transaction
 
+from audit import origins
 from audit.models import Checkpoint, Secret, Signer
-from audit.verify import ORIGIN, Key, Trusted
+from audit.verify import Key, Trusted
 from core import seal
 from core.private_files import create_once
 
@@ -29,10 +30,13 @@ class CannotSign(Exception):
 @dataclass(frozen=True, slots=True)
 class SigningKey:
     private: Ed25519PrivateKey
+    name: str
 
     @property
     def key(self) -> Key:
-        return Key(ORIGIN, self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+        return Key(
+            self.name, self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        )
 
     def sign(self, text: str, *, origin: int = 1) -> str:
         """As a line of a signed note."""
@@ -46,10 +50,11 @@ def keys() -> list[Trusted]:
 
     After a restore another key may begin below the size at which one before it began."""
     found: dict[bytes, Trusted] = {}
+    name = origins.name()
     until: int | None = None
     for signer in Signer.objects.order_by("-id"):
         public = bytes(signer.public)
-        found.setdefault(public, Trusted(Key(ORIGIN, public), until))
+        found.setdefault(public, Trusted(Key(name, public), until))
         until = signer.first_size if until is None else min(until, signer.first_size)
     return list(found.values())[::-1]
 
@@ -85,7 +90,9 @@ def public_key() -> Key:
 
 def key_from_secret() -> SigningKey:
     """What signed while workers sealed: derived from the installation's secret."""
-    return SigningKey(Ed25519PrivateKey.from_private_bytes(seal.key("audit checkpoints")))
+    return SigningKey(
+        Ed25519PrivateKey.from_private_bytes(seal.key("audit checkpoints")), origins.name()
+    )
 
 
 def adopt_old_key() -> None:
@@ -98,13 +105,17 @@ def adopt_old_key() -> None:
 
 def any_key() -> SigningKey:
     """Signs nothing that anybody knows: stands in until a rotation has made one."""
-    return SigningKey(Ed25519PrivateKey.generate())
+    return SigningKey(Ed25519PrivateKey.generate(), origins.name())
 
 
 def note_secret() -> None:
     """As the database's owner, the first time that this database meets a secret."""
     if not Secret.objects.exists():
         Secret.objects.using("owner").create(fingerprint=seal.fingerprint())
+
+
+def _key_of(signer: Signer) -> Key:
+    return Key(origins.name(), bytes(signer.public))
 
 
 def open_key(size: int, *, replace: bool = False) -> SigningKey:
@@ -118,7 +129,7 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
     if not path.exists():
         if newest is not None and not newest.from_secret and not replace:
             raise CannotSign(
-                f"The key that signs the record, {Key(ORIGIN, bytes(newest.public))}, is not in "
+                f"The key that signs the record, {_key_of(newest)}, is not in "
                 f"{path}: put it back, or let another sign from now on: audit_rotate_key."
             )
         write_key(path)
@@ -130,7 +141,7 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
         return signing
     if newest is not None and not newest.from_secret and not replace:
         raise CannotSign(
-            f"The record is signed by {Key(ORIGIN, bytes(newest.public))}, and {path} holds "
+            f"The record is signed by {_key_of(newest)}, and {path} holds "
             f"{signing.key}: put the right file there, or let this one sign from now on: "
             "audit_rotate_key."
         )
@@ -186,6 +197,6 @@ def write_key(path: Path) -> None:
 def read_key(path: Path) -> SigningKey:
     try:
         raw = b64decode(path.read_text().strip(), validate=True)
-        return SigningKey(Ed25519PrivateKey.from_private_bytes(raw))
+        return SigningKey(Ed25519PrivateKey.from_private_bytes(raw), origins.name())
     except (OSError, ValueError) as error:
         raise CannotSign(f"{path} cannot be read as a key: {error}") from error

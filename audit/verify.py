@@ -15,7 +15,7 @@ committed to. The form of format 1 is a salt and the entry as JSON with sorted k
 in ASCII. Leaves make an RFC 6962 Merkle tree in the order of sealing. A checkpoint is a signed note
 (c2sp.org/tlog-checkpoint): name, size, root, Ed25519 signature.
 
-After a restore the record goes on under another name, `countersign/2`, from the leaves of the
+After a restore the record goes on under another name, with `/2` at its end, from the leaves of the
 backup. Its first entry of its own, `record.restored`, holds the last checkpoint under each earlier
 name: what those speak of beyond the leaves that were kept is dropped, and beyond them cut off.
 """
@@ -38,7 +38,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 ED25519 = b"\x01"
-ORIGIN = "countersign"
 RESTORED = "record.restored"
 # Bytes of a hash, and hashes of a whole tile (c2sp.org/tlog-tiles).
 HASH, TILE = 32, 256
@@ -488,9 +487,10 @@ class Check:
         current = max((restore.origin for restore in self.restores), default=1)
         for what, read in sorted(self.signed, key=lambda one: one[1].size):
             if read.origin > current:
+                name = self.keys[0].key.under(read.origin).name
                 self.found.say(
-                    f"Cut off: {what} of {read.time} is of {ORIGIN}/{read.origin}, "
-                    "which the record does not declare."
+                    f"Cut off: {what} of {read.time} is of {name}, which the record does not "
+                    "declare."
                 )
             elif read.origin < current and read.size > self._kept(read.origin):
                 self._compare_dropped(what, read)

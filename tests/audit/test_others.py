@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from audit import origins
 from audit.leaves import places
 from audit.models import Checkpoint, Entry
 from audit.services import SYSTEM, record
@@ -67,7 +68,9 @@ def test_go_opens_a_checkpoint_and_finds_the_leaf_in_it(program: Path) -> None:
             "Path": [sibling.hex() for sibling in tree.path(index)],
         }
         # Both keys signed the first checkpoint after the rotation.
-        assert ask(program, **given).stdout == "countersign 2\n"
-        assert ask(program, **{**given, "Keys": given["Keys"][:1]}).stdout == "countersign 1\n"
+        assert ask(program, **given).stdout == f"{origins.name()} 2\n"
+        assert (
+            ask(program, **{**given, "Keys": given["Keys"][:1]}).stdout == f"{origins.name()} 1\n"
+        )
         wrong = ask(program, **{**given, "Leaf": tree.leaf(7).hex()})
         assert (wrong.returncode, "invalid" in wrong.stderr) == (1, True)

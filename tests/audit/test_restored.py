@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from django.db import transaction
 
-from audit import verify
+from audit import origins, verify
 from audit.exporting import whole_record
 from audit.leaves import sealed_size
 from audit.live import check_live
@@ -104,7 +104,7 @@ def test_what_was_dropped_is_said_by_whom_and_when(
     (said,) = found.restored
     assert said.startswith("Restored: entries 6 to 10 dropped, by root on db1, at 20")
     assert found.entries == 10
-    assert Checkpoint.objects.latest("pk").note.startswith("countersign/2\n10\n")
+    assert Checkpoint.objects.latest("pk").note.startswith(f"{origins.name()}/2\n10\n")
     done = outsider(tmp_path, *anchors)
     assert (done.returncode, done.stderr) == (3, f"{said}\n")
     assert done.stdout == "10 entries hold, by 3 checkpoints and 3 anchors.\n"
@@ -175,7 +175,7 @@ def test_an_older_backup_over_a_restored_record_declares_both(
     go_back(superuser, 8)
     declare(*anchors)
     anchors.append(sealed(3))
-    assert anchors[-1].startswith("countersign/2\n12\n")
+    assert anchors[-1].startswith(f"{origins.name()}/2\n12\n")
     # As the note that a restore makes before it begins.
     before = known_ends()
     go_back(superuser, 4)
@@ -188,12 +188,12 @@ def test_an_older_backup_over_a_restored_record_declares_both(
     assert [said.partition(",")[0] for said in found.restored] == [
         "Restored: entries 4 to 11 dropped"
     ]
-    assert later.startswith("countersign/3\n6\n")
+    assert later.startswith(f"{origins.name()}/3\n6\n")
     assert outsider(tmp_path, *anchors, later).returncode == 3
 
     # And then somebody cuts that off once more.
     go_back(superuser, 4)
-    assert "is of countersign/3, which the record does not declare" in " ".join(
+    assert f"is of {origins.name()}/3, which the record does not declare" in " ".join(
         check_live([*anchors, later]).wrong
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from audit import tree, verify
+from audit import origins, tree, verify
 from audit.anchors import keep
 from audit.bodies import leaf, read
 from audit.exporting import whole_record
@@ -295,7 +296,7 @@ def test_a_tail_cut_with_its_checkpoints_is_found_by_an_anchor(
 
 
 def test_another_key_signs_nothing(sealed: list[int], tmp_path: Path) -> None:
-    other = verify.Key("countersign", bytes(32))
+    other = verify.Key(origins.name(), bytes(32))
     with pytest.raises(verify.Broken):
         verify.read_note(Checkpoint.objects.latest("pk").note, other)
 
@@ -311,7 +312,7 @@ def test_anchors_are_kept_in_a_file_and_said_in_the_log(
 
     read = list(verify.notes(settings.ANCHOR_FILE.read_text()))
     assert [verify.read_note(note, public_key()).size for note in read] == [4, 8, 10]
-    assert "anchor: countersign 10 " in caplog.text
+    assert f"anchor: {origins.name()} 10 " in caplog.text
     assert check_live(read).anchors == 3
 
 
@@ -566,3 +567,8 @@ def test_an_export_that_was_cut_short_goes_on_where_it_stopped(
         if end > len(b"".join(lines[:3])):
             assert cut.read_bytes() == content
         assert run(tmp_path / "verify.py", cut).returncode == 0
+
+
+def test_no_two_installations_sign_alike(sealed: list[int]) -> None:
+    assert re.fullmatch("countersign[.]invalid/[0-9a-f]{32}", origins.name())
+    assert Checkpoint.objects.latest("pk").note.startswith(f"{origins.name()}\n10\n")

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def upgraded(databases: Databases, tmp_path: Path) -> Iterator[dict[str, str]]:
 def seal_as_before(link: psycopg.Connection[Any], path: Path) -> None:
     link.execute(WRITTEN, [IDS])
     write_key(path)
-    key = read_key(path)
+    key = replace(read_key(path), name="countersign")
     link.execute(
         "INSERT INTO audit_signer (public, first_size, from_secret) VALUES (%s, 0, false)",
         [key.key.public],
@@ -117,6 +118,8 @@ def test_what_was_sealed_before_holds_and_goes_on(
     assert manage(["audit_seal"], env=upgraded | sealing) == f"{ENTRIES - SEALED} entries sealed.\n"
 
     assert "entries hold" in manage(["audit_verify"], env=upgraded)
+    # What was sealed before keeps the record's name.
+    assert manage(["audit_key"], env=upgraded).startswith("countersign+")
     with psycopg.connect(upgraded["DATABASE_URL"]) as app:
         (counts,) = app.execute("SELECT count(*), count(DISTINCT salt) FROM audit_entry")
     assert counts == (ENTRIES, ENTRIES)
