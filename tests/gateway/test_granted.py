@@ -54,7 +54,7 @@ async def test_what_it_covers_runs_at_once_and_says_who_granted_it(
     assert covered.result.get("resultType") == "complete"
     call = await Call.objects.aget(pk=covered.call_id)
     assert (call.state, call.effect) == (State.SUCCEEDED, "ask")
-    assert call.reason == f"Granted by alice in advance (grant {grant.pk})."
+    assert call.reason == f"Standing approval {grant.pk} of alice."
     entry = await Entry.objects.aget(call_id=call.pk, seq=1)
     assert (entry.details["grant"], entry.details["granted_by"]) == (grant.pk, "alice")
     assert other.result["resultType"] == "input_required"
