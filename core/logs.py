@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from types import TracebackType
@@ -102,6 +103,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
+class StandardError(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to standard error as it is at that moment: tests take it and give it back."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def configuration(*, style: str, level: str) -> dict[str, Any]:
     """For `logging.config.dictConfig`: everything goes to standard error."""
     formatter = JsonFormatter if style == "json" else TextFormatter
@@ -112,7 +121,7 @@ def configuration(*, style: str, level: str) -> dict[str, Any]:
         "formatters": {"line": {"()": formatter}},
         "handlers": {
             "stderr": {
-                "class": "logging.StreamHandler",
+                "()": StandardError,
                 "formatter": "line",
                 "filters": ["call_id"],
             }
