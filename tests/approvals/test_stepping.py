@@ -223,7 +223,7 @@ def test_who_came_by_anothers_link_decides_nothing(
     client.post("/" + link.split("/", 3)[3])
     call = hold(scout, send, StepUp.NONE)
 
-    assert "You came by a link that ada made." in approve(client, call).text
+    assert "You signed in by a link from ada." in approve(client, call).text
     assert state(call) == State.HELD
     accounts.set_password(User.objects.get(pk=carol.pk), scenery.PASSWORD)
     client.login(username="carol", password=scenery.PASSWORD)

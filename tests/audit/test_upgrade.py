@@ -110,6 +110,8 @@ def seal_as_before(link: psycopg.Connection[Any], path: Path) -> None:
 
 
 @pytest.mark.usefixtures("db")
+# Every migration from the first on.
+@pytest.mark.long
 def test_what_was_sealed_before_holds_and_goes_on(
     upgraded: dict[str, str], databases: Databases
 ) -> None:

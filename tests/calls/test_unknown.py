@@ -97,7 +97,7 @@ async def test_it_is_asked_for_again_as_a_call_that_people_decide_on(
     new = await Call.objects.aget(state=State.HELD)
     old = await Call.objects.aget(pk=lost)
     # Rules allow it; all the same a person decides.
-    assert "olga asks for it again" in (await Approval.objects.aget()).reason
+    assert "olga retries the call" in (await Approval.objects.aget()).reason
     assert (old.state, old.executed) == (State.RESOLVED, Executed.UNKNOWN)
     assert str(lost) in page, "the new call leads to the old one"
     async with as_olga.get(f"{stack.web_url}/calls/{lost}/") as response:
