@@ -202,7 +202,9 @@ def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> N
             link.execute("ANALYZE accounts_agent, registry_definition, registry_tool")
             link.execute(CALLS, given)
             link.execute("ANALYZE calls_call")
-            for statement in (NAMES, ENTRIES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
+            link.execute(NAMES)
+            link.execute("ANALYZE audit_name")
+            for statement in (ENTRIES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
                 link.execute(statement, given)
     link.execute("ANALYZE")
 
