@@ -54,9 +54,22 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if command == "up":
         run_up()
-    from django.core.management import execute_from_command_line
+    run_command()
 
-    execute_from_command_line(sys.argv)
+
+def run_command() -> None:
+    from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(
+            f"The database does not answer: {error}. Commands work while `python3 manage.py up` "
+            "runs; of another data directory than ./var, set COUNTERSIGN_DATA."
+        )
 
 
 def provide_packages(lock: str | None) -> None:

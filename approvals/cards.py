@@ -69,6 +69,12 @@ class Card:
         return self.approval.state == Approval.State.WAITING
 
     @property
+    def left_s(self) -> float | None:
+        """To decide, once the emergency stop that covers it has ended; None without one."""
+        stopped_at = self.call.clock_stopped_at
+        return (self.approval.decide_by - stopped_at).total_seconds() if stopped_at else None
+
+    @property
     def reasons(self) -> list[tuple[str, str]]:
         return [(name, str(short)) for name, short in SHORT.items()]
 

@@ -13,13 +13,23 @@ from django.db import connection
 # So many of each kind are named at most.
 MOST = 50
 
+# Where it was forgotten who said something of a call, the call's are counted together: 0 is nobody.
+UNNAMED = """(
+    SELECT true FROM audit_entryrow f JOIN audit_name n ON n.id = f.actor
+    WHERE f.call_id = {call} AND f.seq IS NULL AND n.kind = 'person' AND n.salt IS NULL LIMIT 1)"""
+PERSON = {
+    "person": f"CASE WHEN {UNNAMED.format(call='approval_id')} THEN 0 ELSE person_id END",
+    "actor": f"CASE WHEN {UNNAMED.format(call='audit_entry.call_id')} THEN 0 ELSE actor_id END",
+}
+
 # How often somebody said the same of the same: by rows, and by entries.
 VOTES = """
     SELECT call_id, person_id, rows, entries FROM (
-        SELECT approval_id AS call_id, person_id, approve, seen_digest, step_up, count(*) AS rows
+        SELECT approval_id AS call_id, {person} AS person_id, approve, seen_digest, step_up,
+            count(*) AS rows
         FROM approvals_vote GROUP BY 1, 2, 3, 4, 5
     ) v FULL JOIN (
-        SELECT call_id, actor_id AS person_id, (details ->> 'approve')::boolean AS approve,
+        SELECT call_id, {actor} AS person_id, (details ->> 'approve')::boolean AS approve,
                details ->> 'seen_digest' AS seen_digest, details ->> 'step_up' AS step_up,
                count(*) AS entries
         FROM audit_entry
@@ -27,17 +37,17 @@ VOTES = """
         GROUP BY 1, 2, 3, 4, 5
     ) e USING (call_id, person_id, approve, seen_digest, step_up)
     WHERE rows IS DISTINCT FROM entries ORDER BY call_id, person_id LIMIT %s
-"""
+""".format(**PERSON)
 TAKEN_BACK = """
     SELECT call_id, person_id, rows, entries FROM (
-        SELECT approval_id AS call_id, person_id, count(*) AS rows
+        SELECT approval_id AS call_id, {person} AS person_id, count(*) AS rows
         FROM approvals_vote WHERE fallen_why = 'taken_back' GROUP BY 1, 2
     ) v FULL JOIN (
-        SELECT call_id, actor_id AS person_id, count(*) AS entries FROM audit_entry
+        SELECT call_id, {actor} AS person_id, count(*) AS entries FROM audit_entry
         WHERE action = 'approval.taken_back' AND call_id IS NOT NULL AND seq IS NULL GROUP BY 1, 2
     ) e USING (call_id, person_id)
     WHERE rows IS DISTINCT FROM entries ORDER BY call_id, person_id LIMIT %s
-"""
+""".format(**PERSON)
 # By an edit, which is a move of the call that stays held.
 EDITED = """
     SELECT v.approval_id, v.person_id FROM approvals_vote v

@@ -45,13 +45,14 @@ WITH asked AS MATERIALIZED (
     INSERT INTO approvals_approval (
         call_id, state, reason, decide_by, thresholds, start_within_s)
     SELECT c.id, 'waiting', a.reason, c.decide_by, a.thresholds, a.start_within_s
-    FROM asked a JOIN calls_call c ON c.id = a.id AND c.state = 'held'
+    FROM asked a JOIN calls_call c ON c.id = a.id AND c.id BETWEEN %s AND %s AND c.state = 'held'
     ON CONFLICT DO NOTHING
     RETURNING call_id
 )
 SELECT call_id FROM made
 """,
     order=3,
+    bounded=True,
 )
 
 

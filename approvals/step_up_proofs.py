@@ -127,6 +127,8 @@ def _other_key(proof: Proof) -> str:
     added = Entry.objects.filter(
         action="passkey.added", details__passkey_id=proof.passkey.pk
     ).first()
-    if added is not None and added.details["public_key"] != key_digest(proof.passkey):
+    # The details may have been forgotten.
+    known = added.details.get("public_key") if added is not None else None
+    if known is not None and known != key_digest(proof.passkey):
         return _("the passkey is not the one that was added")
     return ""

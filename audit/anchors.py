@@ -13,8 +13,12 @@ from pathlib import Path
 from django.conf import settings
 
 from audit.models import Checkpoint
+from audit.verify import notes
 
 log = logging.getLogger(__name__)
+
+# More than the last signed note takes.
+TAIL = 4096
 
 
 def remember(newest: Checkpoint) -> None:
@@ -31,6 +35,16 @@ def remember(newest: Checkpoint) -> None:
 
 def remembered_in() -> Path:
     return Path(settings.DATA_DIR) / "last-checkpoint"
+
+
+def kept_in(path: Path) -> list[str]:
+    """The last notes of the file, the newest first."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL))
+            return list(notes(file.read().decode(errors="replace")))[::-1]
+    except FileNotFoundError:
+        return []
 
 
 def keep(newest: Checkpoint) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from audit.bodies import moment
-from audit.verify import Root
+from audit.verify import Root, moment
 
 # So long an entry may go without its leaf, or come after younger ones: the transaction_timeout of
 # the application's role (docs/install.md), and ten seconds.

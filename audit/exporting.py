@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from audit.bodies import COLUMNS, EntryReader, StoredEntry, body, opening
+from audit.bodies import EntryReader, StoredEntry, body, opening, readable
 from audit.filters import Filters
 from audit.finding import Containing, bounds, containing, every
 from audit.leaves import in_order, places
@@ -23,6 +23,7 @@ from audit.models import Checkpoint, Entry, Export
 from audit.names import changed
 from audit.services import Actor, record
 from audit.tree import Tree
+from audit.verify import COLUMNS
 from core.text import revealed
 
 # What a spreadsheet takes for a formula, also in the wide forms that some of them read alike.
@@ -101,11 +102,11 @@ class ExportWriter:
         rows = list(self.reader.rows([entry.pk for entry in entries]).values())
         match self.export.format:
             case Export.Format.CSV:
-                return _csv([defused(body(row)) for row in rows])
+                return _csv([defused(readable(row)) for row in rows])
             case Export.Format.PROOF:
                 return "".join(_line(proof) for proof in self._proofs(rows))
             case _:
-                return "".join(_line(body(row)) for row in rows)
+                return "".join(_line(readable(row)) for row in rows)
 
     def _proofs(self, rows: list[StoredEntry]) -> Iterator[dict[str, Any]]:
         leaves = places([row.id for row in rows])

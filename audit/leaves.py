@@ -20,6 +20,12 @@ PLACES = """
         FROM unnest(b.ids * int8multirange(int8range(NULL, e.id))) r)
     FROM unnest(%s::bigint[]) e (id) JOIN audit_batch b ON b.ids @> e.id
 """
+# The same of those from an id on: reads the batches that have one of these.
+SEALED_LATELY = """(
+    SELECT COALESCE(range_agg(ids), '{}') AS ids FROM audit_batch
+    WHERE ids && int8multirange(int8range(%(first)s, NULL))
+) sealed"""
+FIRST_ID = "SELECT min(lower(ids)) FROM audit_batch WHERE first_index >= %s"
 # Of the last batch alone, and by its key.
 SIZE = "SELECT first_index + leaves FROM audit_batch ORDER BY first_index DESC LIMIT 1"
 
@@ -30,6 +36,20 @@ def sealed_size() -> int:
         cursor.execute(SIZE)
         row = cursor.fetchone()
         return int(row[0]) if row else 0
+
+
+def first_batch(index: int) -> int:
+    """The first leaf of the batch that leaf `index` is in."""
+    before = Batch.objects.filter(first_index__lte=index).order_by("-first_index")
+    return before.values_list("first_index", flat=True).first() or 0
+
+
+def first_id(index: int) -> int:
+    """The smallest id of the entries of leaf `index` and the later ones, by batches; or of an entry
+    before, since a batch is looked at as a whole."""
+    with connection.cursor() as cursor:
+        cursor.execute(FIRST_ID, [first_batch(index)])
+        return int(cursor.fetchone()[0] or 0)
 
 
 def places(ids: Collection[int]) -> dict[int, int]:
@@ -55,9 +75,7 @@ def ids_of(batch: Batch) -> Iterator[int]:
 
 def in_order(first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
     """(index, id of the entry) of each leaf from `first` up to `last`, as batches tell it."""
-    before = Batch.objects.filter(first_index__lte=first).order_by("-first_index")
-    start = before.values_list("first_index", flat=True).first() or 0
-    found = Batch.objects.filter(first_index__gte=start)
+    found = Batch.objects.filter(first_index__gte=first_batch(first))
     if last is not None:
         found = found.filter(first_index__lt=last)
     for batch in found.order_by("first_index").iterator(chunk_size=100):

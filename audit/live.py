@@ -9,12 +9,12 @@ from django.db import connection
 
 from audit.bodies import EntryReader, body, leaf
 from audit.clock import clock_steps
-from audit.leaves import places, sealed_size
-from audit.models import Checkpoint, Entry
+from audit.leaves import first_batch, first_id, places, sealed_size
+from audit.models import Checkpoint, EntryRow, Name
 from audit.parts import Part, PartFindings, check_part
 from audit.processes import spread
 from audit.signing import keys
-from audit.structure import changed_names, overdue, unlikely_batches, wrong_tiles
+from audit.structure import changed_names, forgotten, overdue, unlikely_batches, wrong_tiles
 from audit.tree import Tree
 from audit.tree_above import TreeAbove
 from audit.verify import RESTORED, TILE, Check, Findings
@@ -28,7 +28,7 @@ FEW = 4
 PARTS = """
     SELECT DISTINCT n FROM audit_batch b
     CROSS JOIN generate_series(b.first_index / %s, (b.first_index + b.leaves - 1) / %s) n
-    WHERE n >= %s ORDER BY n
+    WHERE b.first_index >= %s AND n >= %s ORDER BY n
 """
 
 
@@ -42,16 +42,17 @@ def check_live(anchors: Sequence[str] = (), *, since: int = 0) -> Findings:
     With `since` those from about the checkpoint of that size on, which is trusted. Raises
     NotSigned."""
     check = Check(keys(), anchors)
-    for note in Checkpoint.objects.order_by("id").values_list("note", flat=True).iterator():
+    signed = Checkpoint.objects.filter(size__gte=since).order_by("id")
+    for note in signed.values_list("note", flat=True).iterator():
         check.checkpoint(note)
     steps, notes = clock_steps(read for what, read in check.signed if what == "a checkpoint")
     check.found.notes += notes
     if since:
         _trust(check, since)
     check.expect()
-    for sentence in unlikely_batches():
-        check.found.say(sentence)
     size, first = sealed_size(), _first_tile(since)
+    for sentence in unlikely_batches(first * TILE):
+        check.found.say(sentence)
     _declared_before(first * TILE, check)
     tree = TreeAbove(check, first, size)
     for found in _checked(list(_parts(first, size, check.wanted, steps))):
@@ -60,9 +61,23 @@ def check_live(anchors: Sequence[str] = (), *, since: int = 0) -> Findings:
     check.compare()
     if check.found.size and not check.signed:
         check.found.say("There are leaves, and no checkpoint that a known key signed.")
-    for sentence in [*wrong_tiles(size), *overdue(), *changed_names()]:
+    notes, undeclared = forgotten()
+    oldest = first_new_id(since)
+    for sentence in [
+        *wrong_tiles(size, first * TILE),
+        *overdue(oldest),
+        *changed_names(oldest),
+        *undeclared,
+    ]:
         check.found.say(sentence)
+    check.found.notes += notes
     return check.found
+
+
+def first_new_id(since: int) -> int:
+    """Where entries begin that are read after the checkpoint of `since`; 0 for all."""
+    first = _first_tile(since)
+    return first_id(first * TILE) if first else 0
 
 
 def _trust(check: Check, size: int) -> None:
@@ -83,7 +98,8 @@ def _first_tile(since: int) -> int:
 def _declared_before(index: int, check: Check) -> None:
     """Restores that the part of the record declares which is trusted."""
     if index:
-        ids = Entry.objects.filter(action=RESTORED).values_list("pk", flat=True)
+        actions = Name.objects.filter(kind="action", text=RESTORED).values_list("pk", flat=True)
+        ids = EntryRow.objects.filter(action__in=list(actions)).values_list("pk", flat=True)
         declared, tree = EntryReader().rows(ids), Tree(index)
         for pk, place in sorted(places(declared).items(), key=lambda one: one[1]):
             if place < index and leaf(declared[pk]) == tree.leaf(place):
@@ -105,7 +121,7 @@ def _parts(
         sizes.setdefault(max(0, one - 1) // (PART * TILE), []).append(one)
     last = -(-size // TILE)
     with connection.cursor() as cursor:
-        cursor.execute(PARTS, [PART * TILE, PART * TILE, first // PART])
+        cursor.execute(PARTS, [PART * TILE, PART * TILE, first_batch(first * TILE), first // PART])
         numbers = [int(n) for (n,) in cursor.fetchall()]
     for n in numbers:
         end = min(last, (n + 1) * PART)

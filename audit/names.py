@@ -17,8 +17,11 @@ CHANGED = """
     CROSS JOIN LATERAL unnest(
         ARRAY[r.action, r.actor, r.agent, r.person, r.tool, r.context, r.reason]) AS used (number)
     JOIN audit_name n ON n.id = used.number
-    WHERE r.id = ANY(%s) AND n.salt IS NOT NULL AND n.commitment <> audit_commitment(
-        n.salt, n.kind, n.subject, n.text, n.server, n.definition)
+    -- One that was forgotten says nothing.
+    WHERE r.id = ANY(%s) AND COALESCE(
+        n.commitment <> audit_commitment(
+            n.salt, n.kind, n.subject, n.text, n.server, n.definition),
+        n.subject IS NOT NULL OR n.text || n.server || n.definition <> '')
     ORDER BY r.id
 """
 

@@ -12,12 +12,12 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from audit import origins, position
-from audit.anchors import remembered_in
+from audit.anchors import kept_in, remembered_in
 from audit.leaves import sealed_size
 from audit.models import Rollback
 from audit.position import KnownPosition
 from audit.signing import keys
-from audit.verify import Broken, Root, notes, read_trusted
+from audit.verify import Broken, Root, read_trusted
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +25,6 @@ log = logging.getLogger(__name__)
 PLACE = "system_identifier || '/' || (SELECT max(number) FROM audit_origin)"
 NEXT = f"SELECT {PLACE}, pg_snapshot_xmax(pg_current_snapshot())::text FROM pg_control_system()"
 OWN = f"SELECT {PLACE}, pg_current_xact_id()::text FROM pg_control_system()"
-# More than the last signed note takes.
-TAIL = 4096
-
 _anchors_agree = threading.Event()
 
 
@@ -75,16 +72,7 @@ def _older_than_anchors() -> str:
 
 def _newest(path: Path) -> Root | None:
     trusted = keys()
-    for note in reversed(list(notes(_tail(path)))):
+    for note in kept_in(path):
         with suppress(Broken):
             return read_trusted(note, trusted)
     return None
-
-
-def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL))
-            return file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""

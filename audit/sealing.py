@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection, transaction
 
 from audit import origins
-from audit.bodies import EntryReader, leaf, moment
+from audit.bodies import EntryReader, leaf
 from audit.leaves import SEALED, as_ranges, sealed_size
 from audit.models import Checkpoint
-from audit.signing import SigningKey, any_key, held_key, open_key, public_key, rotate
+from audit.signing import SigningKey, any_key, held_key, keys, open_key, public_key, rotate
 from audit.tree import NewTile, RightEdge, Tree
-from audit.verify import TILE, checkpoint_text
+from audit.verify import TILE, Broken, checkpoint_text, moment, read_known, read_trusted
 
 BATCH = 2000
 # A checkpoint now and then also when nothing happens: silence is said, not left to be guessed.
@@ -132,11 +132,7 @@ def read_position(*, replace_key: bool = False, lost_key: bool = False) -> Seali
     """Looks at every batch: once, when a sealer begins. Raises Inconsistent and CannotSign."""
     tree = Tree(sealed_size()).right_edge()
     checkpoint = Checkpoint.objects.first()
-    is_signed = not checkpoint or (checkpoint.size, bytes(checkpoint.root)) == (
-        tree.size,
-        tree.root(),
-    )
-    if not (tree.is_whole and is_signed):
+    if not (tree.is_whole and _is_signed(tree, checkpoint, by_any=replace_key or lost_key)):
         raise Inconsistent(
             f"The newest checkpoint is of {checkpoint.size if checkpoint else 0} entries, and the "
             f"{tree.size} leaves "
@@ -150,6 +146,39 @@ def read_position(*, replace_key: bool = False, lost_key: bool = False) -> Seali
         (reached,) = cursor.fetchone()
     key = any_key() if lost_key else open_key(tree.size, replace=replace_key)
     return SealingPosition(tree, reached or 0, gaps, origins.current(), key)
+
+
+def _is_signed(tree: RightEdge, checkpoint: Checkpoint | None, *, by_any: bool) -> bool:
+    """Does the newest checkpoint say so, in its own words and not only in its row's?"""
+    if checkpoint is None:
+        return tree.size == 0 or by_any
+    if (checkpoint.size, bytes(checkpoint.root)) != (tree.size, tree.root()):
+        return False
+    try:
+        read = (read_known if by_any else read_trusted)(checkpoint.note, keys())
+    except Broken:
+        return False
+    return (read.size, read.root) == (tree.size, tree.root())
+
+
+def require(note: str) -> None:
+    """Raises Inconsistent unless the record goes on from this checkpoint, which was signed here:
+    what was cut off, or made anew, is not signed once more."""
+    trusted, origin = keys(), origins.current()
+    names = {known.key.under(origin).name for known in trusted}
+    names.add(origins.name() if origin == 1 else f"{origins.name()}/{origin}")
+    if note.partition("\n")[0] not in names:
+        return  # of what a restore ended, or of another record that this directory served
+    try:
+        read = read_known(note, trusted)
+    except Broken as error:
+        raise Inconsistent(f"The newest checkpoint that was kept here is {error}.") from error
+    size = sealed_size()
+    if read.size > size or Tree(read.size).right_edge().root() != read.root:
+        raise Inconsistent(
+            f"The sealer signed {read.size} entries at {read.time}, and the {size} leaves are not "
+            "these: nothing more is sealed. See audit_verify."
+        )
 
 
 class Sealing:
@@ -187,6 +216,8 @@ class Sealing:
             or known.key.key != public_key()
         ):
             # Another process went on meanwhile, a restore was declared, or the key was replaced.
+            if known is not None and known.origin == origin:
+                _demand_growth(known.tree)
             return read_position()
         if known.tree.size > size:
             raise Inconsistent(
@@ -194,6 +225,14 @@ class Sealing:
                 "sealed until this process starts anew. See audit_verify."
             )
         return known
+
+
+def _demand_growth(before: RightEdge) -> None:
+    if before.root() != Tree(before.size).right_edge().root():
+        raise Inconsistent(
+            f"The first {before.size} leaves are not those that this process sealed: nothing more "
+            "is sealed. See audit_verify."
+        )
 
 
 def seal(most: int = BATCH) -> int:

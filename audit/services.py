@@ -86,7 +86,7 @@ def name_number(
     return f"""COALESCE((
         SELECT n.id FROM audit_name n
         WHERE n.kind = {kind} AND left(n.text, 500) = left({text}, 500) AND n.text = {text}
-          AND n.subject IS NOT DISTINCT FROM {subject}
+          AND n.salt IS NOT NULL AND n.subject IS NOT DISTINCT FROM {subject}
           AND n.server = {server} AND n.definition = {version} LIMIT 1
     ), audit_name_number({kind}, {subject}, {text}, {server}, {version}))"""
 

@@ -49,12 +49,11 @@ def keys() -> list[Trusted]:
     """Every key that ever signed here, with the size up to which it did; the newest last.
 
     After a restore another key may begin below the size at which one before it began."""
-    found: dict[bytes, Trusted] = {}
-    name = origins.name()
+    found: dict[Key, Trusted] = {}
     until: int | None = None
     for signer in Signer.objects.order_by("-id"):
-        public = bytes(signer.public)
-        found.setdefault(public, Trusted(Key(name, public), until))
+        key = _key_of(signer)
+        found.setdefault(key, Trusted(key, until))
         until = signer.first_size if until is None else min(until, signer.first_size)
     return list(found.values())[::-1]
 
@@ -62,7 +61,13 @@ def keys() -> list[Trusted]:
 def known_signers() -> list[list[Any]]:
     """As plain values, for `carry_over`."""
     return [
-        [b64encode(bytes(one.public)).decode(), one.first_size, one.from_secret, one.at.isoformat()]
+        [
+            b64encode(bytes(one.public)).decode(),
+            one.first_size,
+            one.from_secret,
+            one.at.isoformat(),
+            one.name,
+        ]
         for one in Signer.objects.order_by("id")
     ]
 
@@ -70,12 +75,14 @@ def known_signers() -> list[list[Any]]:
 def carry_over(signers: Iterable[Sequence[Any]]) -> None:
     """Into a database that went back in time: keys that signed since then, as the owner."""
     present = {tuple(one[:2]) for one in known_signers()}
-    for public, first_size, from_secret, at in signers:
+    for public, first_size, from_secret, at, *name in signers:
         if (public, first_size) not in present:
             Signer.objects.create(
                 public=b64decode(public),
                 first_size=first_size,
                 from_secret=from_secret,
+                # Of backups from before the column.
+                name=name[0] if name else origins.name(),
                 at=datetime.fromisoformat(at),
             )
 
@@ -97,9 +104,13 @@ def key_from_secret() -> SigningKey:
 
 def adopt_old_key() -> None:
     """Of a record that workers sealed: the next to sign is the sealer, with a key of its own."""
-    if Checkpoint.objects.exists() and not Signer.objects.exists():
+    signed = Checkpoint.objects.order_by("id").first()
+    if signed and not Signer.objects.exists():
         Signer.objects.using("owner").create(
-            public=key_from_secret().key.public, first_size=0, from_secret=True
+            public=key_from_secret().key.public,
+            name=signed.note.partition("\n")[0],
+            first_size=0,
+            from_secret=True,
         )
 
 
@@ -115,7 +126,7 @@ def note_secret() -> None:
 
 
 def _key_of(signer: Signer) -> Key:
-    return Key(origins.name(), bytes(signer.public))
+    return Key(signer.name, bytes(signer.public))
 
 
 def open_key(size: int, *, replace: bool = False) -> SigningKey:
@@ -135,9 +146,11 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
         write_key(path)
     signing = read_key(path)
     if newest is not None and bytes(newest.public) == signing.key.public:
-        if replace and newest.first_size > size:
-            # It began to sign what a restore dropped; those before it sign nothing more.
-            Signer.objects.create(public=signing.key.public, first_size=size)
+        is_dropped = replace and newest.first_size > size
+        if is_dropped or newest.name != signing.name:
+            # It began to sign what a restore dropped; those before it sign nothing more. Or the
+            # record goes on under another name (audit/sql/record_format.sql).
+            _note(signing, size)
         return signing
     if newest is not None and not newest.from_secret and not replace:
         raise CannotSign(
@@ -145,8 +158,13 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
             f"{signing.key}: put the right file there, or let this one sign from now on: "
             "audit_rotate_key."
         )
-    Signer.objects.create(public=signing.key.public, first_size=size)
+    _note(signing, size)
     return signing
+
+
+def _note(signing: SigningKey, size: int) -> None:
+    """That it signs from `size` on."""
+    Signer.objects.create(public=signing.key.public, name=signing.name, first_size=size)
 
 
 def held_key() -> SigningKey | None:
@@ -172,7 +190,7 @@ def rotate(size: int) -> SigningKey:
     _next(path).unlink(missing_ok=True)
     write_key(_next(path))
     signing = read_key(_next(path))
-    Signer.objects.create(public=signing.key.public, first_size=size)
+    _note(signing, size)
     transaction.on_commit(partial(os.replace, _next(path), path))
     return signing
 

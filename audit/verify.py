@@ -39,8 +39,41 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 ED25519 = b"\x01"
 RESTORED = "record.restored"
+# Names in its details the commitments of what says nothing any more.
+FORGOTTEN = "record.forgotten"
+# What the details of an entry say then.
+DETAILS_FORGOTTEN = {"forgotten": True}
+# What an exported entry says: these, and nothing else.
+COLUMNS = (
+    "id",
+    "at",
+    "transaction",
+    "action",
+    "actor_kind",
+    "actor_id",
+    "actor",
+    "call_id",
+    "seq",
+    "from_state",
+    "to_state",
+    "agent_id",
+    "agent",
+    "person_id",
+    "person",
+    "server",
+    "tool",
+    "definition_digest",
+    "arguments_digest",
+    "result_digest",
+    "reason",
+    "details",
+)
 # Bytes of a hash, and hashes of a whole tile (c2sp.org/tlog-tiles).
 HASH, TILE = 32, 256
+SALT = 16
+# What a line of an export holds.
+CHECKPOINT = {"checkpoint"}
+LINE = {"index", "entry", "format", "salt", "salts", "names", "size", "path", "gone", "hash"}
 
 
 class Broken(Exception):
@@ -83,9 +116,14 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
-def commitment(salt: bytes, field: str, value: bytes) -> bytes:
-    """Says nothing of the value to whoever lacks the salt; each field has one of its own."""
-    return hashlib.sha256(hashlib.sha256(salt + field.encode()).digest() + value).digest()
+def salt_of(salt: bytes, field: str) -> bytes:
+    """Each field has one of its own, so that one can be forgotten and the others proved."""
+    return hashlib.sha256(salt + field.encode()).digest()
+
+
+def commitment_of(salt: bytes, value: bytes) -> bytes:
+    """Says nothing of the value to whoever lacks the field's salt."""
+    return hashlib.sha256(salt + value).digest()
 
 
 def commitment_of_name(
@@ -138,8 +176,11 @@ class Form2:
 
 
 def form_2(entry: Mapping[str, Any], opening: Mapping[str, Any]) -> bytes:
-    """Of an exported entry. `opening` has the salts of what the leaf commits to."""
-    salt, names, form = bytes.fromhex(opening["salt"]), opening["names"], Form2()
+    """Of an exported entry. `opening` has the salts of what the leaf commits to.
+
+    Raises ValueError when the entry says what no leaf could commit to."""
+    _check_spelling(entry)
+    names, form = opening["names"], Form2()
     form.add_integer("id", entry["id"])
     form.add_integer("at", microseconds(datetime.fromisoformat(entry["at"])))
     form.add_integer("transaction", int(entry["transaction"]))
@@ -148,21 +189,64 @@ def form_2(entry: Mapping[str, Any], opening: Mapping[str, Any]) -> bytes:
     form.add_text("from_state", entry["from_state"])
     form.add_text("to_state", entry["to_state"])
     context = json.loads(names["context"]["text"] or "{}") if "context" in names else {}
+    repeated = {key: value for key, value in entry["details"].items() if key in context}
+    if canonical(repeated) != canonical(context):
+        raise ValueError("the details say otherwise than the context that was sealed")
     for name, said in _said(entry, names).items():
-        form.add(name, _opened(names[name], said) if name in names else None)
+        form.add(name, _opened(names.get(name, {}), said))
     for name in ("arguments", "result"):
         digest = bytes.fromhex(entry[f"{name}_digest"])
-        form.add(name, commitment(salt, name, digest) if digest else None)
+        form.add(name, commitment_of(_salt(opening, name), digest) if digest else None)
     own = {key: value for key, value in entry["details"].items() if key not in context}
-    form.add("details", commitment(salt, "details", canonical(own)) if own else None)
+    form.add("details", _details(opening, own))
     return form.written
+
+
+def _check_spelling(entry: Mapping[str, Any]) -> None:
+    """The leaf has numbers and times, which could be written in more ways than one."""
+    for name in ("id", "seq", "actor_id", "agent_id", "person_id"):
+        if type(entry[name]) not in (int, type(None)):
+            raise ValueError(f"{name} is no whole number")
+    if entry["transaction"] != str(int(entry["transaction"])):
+        raise ValueError("transaction is no whole number as text")
+    if entry["at"] != moment(datetime.fromisoformat(entry["at"])):
+        raise ValueError("a time reads YYYY-MM-DDTHH:MM:SS.ffffffZ")
+
+
+def moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _alone(commitment: str) -> bytes:
+    """Of any other length it could stand for more fields than its own."""
+    if len(raw := bytes.fromhex(commitment)) != HASH:
+        raise ValueError(f"a commitment has {HASH} bytes")
+    return raw
+
+
+def _salt(opening: Mapping[str, Any], field: str) -> bytes:
+    if "salt" in opening:
+        return salt_of(bytes.fromhex(opening["salt"]), field)
+    salt = bytes.fromhex(opening["salts"][field])
+    if len(salt) != HASH:
+        raise ValueError(f"the salt of a field has {HASH} bytes")
+    return salt
+
+
+def _details(opening: Mapping[str, Any], own: Mapping[str, Any]) -> bytes | None:
+    """Of details that were forgotten there is the commitment alone, and no salt of the entry's."""
+    if "salt" in opening:
+        return commitment_of(_salt(opening, "details"), canonical(own)) if own else None
+    if own != DETAILS_FORGOTTEN:
+        raise ValueError("the details were forgotten, and say something")
+    return _alone(opening["salts"]["commitment"])
 
 
 def _said(entry: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """What each name of an entry is, as its commitment has it; in the order of the fields."""
     return {
         "action": ("action", None, entry["action"]),
-        "actor": (entry["actor_kind"], entry["actor_id"], entry["actor"]),
+        "actor": _actor(entry, names),
         "agent": ("agent", entry["agent_id"], entry["agent"]),
         "person": ("person", entry["person_id"], entry["person"]),
         "tool": ("tool", None, entry["tool"], entry["server"], entry["definition_digest"]),
@@ -171,11 +255,27 @@ def _said(entry: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, tuple
     }
 
 
-def _opened(opening: Mapping[str, str], said: tuple[Any, ...]) -> bytes:
-    """A name that was forgotten has its commitment alone."""
-    if "commitment" in opening:
-        return bytes.fromhex(opening["commitment"])
-    return commitment_of_name(bytes.fromhex(opening["salt"]), *said)
+def _actor(entry: Mapping[str, Any], names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """An entry without an actor of its own is what its agent did, which it says all the same."""
+    actor = entry["actor_kind"], entry["actor_id"], entry["actor"]
+    if "salt" in names.get("actor", {}):
+        return actor
+    kind = "agent" if "salt" in names.get("agent", {}) else ""
+    agent = kind, entry["agent_id"], entry["agent"]
+    if actor != (("", None, "") if names.get("actor") else agent):
+        raise ValueError("the actor is not who the leaf commits to")
+    return "", None, ""
+
+
+def _opened(opening: Mapping[str, str], said: tuple[Any, ...]) -> bytes | None:
+    """None of a name that the entry does not have; one that was forgotten has its commitment alone.
+    Neither says anything."""
+    if "salt" in opening:
+        return commitment_of_name(bytes.fromhex(opening["salt"]), *said)
+    kind, subject, *texts = said
+    if subject is not None or any(texts):
+        raise ValueError(f"the leaf commits to no such {kind}")
+    return _alone(opening["commitment"]) if opening else None
 
 
 def microseconds(at: datetime) -> int:
@@ -184,9 +284,14 @@ def microseconds(at: datetime) -> int:
 
 def leaf_of(line: Mapping[str, Any]) -> bytes:
     """Of a line of an export."""
+    if line["entry"].keys() != set(COLUMNS):
+        raise ValueError(f"an entry says {', '.join(COLUMNS)}, and nothing else")
     match line.get("format", 1):
         case 1:
-            return leaf_hash(bytes.fromhex(line["salt"]), canonical(line["entry"]))
+            # A longer one could be the beginning of a form 2, and the entry what stands in it.
+            if len(salt := bytes.fromhex(line["salt"])) != SALT:
+                raise ValueError(f"a salt has {SALT} bytes")
+            return leaf_hash(salt, canonical(line["entry"]))
         case 2:
             return leaf_hash(b"", form_2(line["entry"], line))
         case other:
@@ -437,6 +542,9 @@ class Check:
         self.late: list[tuple[str, Root, str]] = []
         self.proven: dict[int, bytes] = {}
         self.restores: list[Restore] = []
+        # Commitments that stand alone → an entry that has one; and those that an entry names.
+        self.forgotten: dict[str, Any] = {}
+        self.declared: set[str] = set()
         for note in anchors:
             self.found.anchors += self._read(note, "an anchor", "an anchor")
 
@@ -475,6 +583,35 @@ class Check:
             return
         self.restores.append(read)
 
+    def open_entry(self, line: Mapping[str, Any]) -> None:
+        """What it does not say any more, and what it says of that."""
+        entry = line["entry"]
+        for commitment in _forgotten(line):
+            self.forgotten.setdefault(commitment, entry.get("id"))
+        if entry.get("action") == FORGOTTEN:
+            self.declared.update(entry["details"].get("commitments", ()))
+
+    def note_alone(self) -> None:
+        """Of some entries nobody knows what the others declare."""
+        if self.forgotten:
+            self.found.notes.append(
+                f"{len(self.forgotten)} names or details are not said. Whether they were "
+                "forgotten, or left out of this file, the whole record knows."
+            )
+
+    def compare_forgotten(self) -> None:
+        for commitment, pk in self.forgotten.items():
+            if commitment not in self.declared:
+                self.found.say(
+                    f"Entry {pk} says less than was sealed, and no entry says that it was "
+                    "forgotten."
+                )
+        if self.forgotten:
+            self.found.notes.append(
+                f"{len(self.forgotten)} names or details were forgotten: the entries that had them "
+                "hold, and do not say them."
+            )
+
     def compare(self) -> None:
         good = 0
         self.found.size = self.tree.size
@@ -487,7 +624,7 @@ class Check:
         current = max((restore.origin for restore in self.restores), default=1)
         for what, read in sorted(self.signed, key=lambda one: one[1].size):
             if read.origin > current:
-                name = self.keys[0].key.under(read.origin).name
+                name = self.keys[-1].key.under(read.origin).name
                 self.found.say(
                     f"Cut off: {what} of {read.time} is of {name}, which the record does not "
                     "declare."
@@ -574,7 +711,9 @@ def check_export(
     expected = False
     for number, text in enumerate(lines, start=1):
         try:
-            line = json.loads(text)
+            line = json.loads(text, object_pairs_hook=_distinct)
+            if line.keys() != CHECKPOINT and not line.keys() <= LINE:
+                raise ValueError(f"a line has {', '.join(sorted(LINE))}, and nothing else")
             if "checkpoint" in line:
                 check.checkpoint(line["checkpoint"])
                 continue
@@ -589,9 +728,27 @@ def check_export(
         check.expect()
     if check.proven:
         check.say_late()
+        check.note_alone()
     else:
         check.compare()
+        check.compare_forgotten()
     return check.found
+
+
+def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two readers could take two members of one name for different things."""
+    made = dict(members)
+    if len(made) != len(members):
+        raise ValueError("a member stands there twice")
+    return made
+
+
+def _forgotten(line: Mapping[str, Any]) -> Iterator[str]:
+    for opening in line.get("names", {}).values():
+        if "commitment" in opening:
+            yield str(opening["commitment"])
+    if "salts" in line:
+        yield str(line["salts"]["commitment"])
 
 
 def _gone(check: Check, line: Mapping[str, Any]) -> None:
@@ -602,6 +759,9 @@ def _gone(check: Check, line: Mapping[str, Any]) -> None:
 
 
 def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
+    if check.proven if "path" not in line else check.tree.size:
+        # The tree is compared as a whole, or each entry by its path.
+        raise ValueError("entries with paths and a whole record are two files")
     if line["entry"] is None:
         _gone(check, line)
         return
@@ -609,6 +769,7 @@ def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
     leaf, index = leaf_of(line), int(line["index"])
     if "path" not in line:
         check.leaf(index, leaf)
+        check.open_entry(line)
         if line["entry"].get("action") == RESTORED:
             check.restore(index, line["entry"])
         return
@@ -618,6 +779,8 @@ def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
         sizes.setdefault(read.size, set()).add(read.root)
     size = int(line["size"])
     check.proven[index] = leaf
+    for commitment in _forgotten(line):
+        check.forgotten.setdefault(commitment, line["entry"].get("id"))
     if size not in sizes:
         check.found.say(f"Line {number}: no signed checkpoint of {size} entries is there.")
     elif root_by_path(index, size, leaf, path) not in sizes[size]:
@@ -650,6 +813,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = f" and {found.anchors} anchors" if found.anchors else ""
     for sentence in found.restored:
         _say(3, sentence)
+    for sentence in found.notes:
+        _say(0, sentence)
     said = f"{found.entries} entries hold, by {found.checkpoints} checkpoints{kept}."
     _say(0, said)
     return 3 if found.restored else 0

@@ -49,8 +49,10 @@ with tempfile.TemporaryDirectory(prefix="countersign-") as data:
         sys.stdin.read()
 """
 SIZES = """
-SELECT relname, pg_total_relation_size(oid) FROM pg_class
+SELECT COALESCE(i.inhparent, c.oid)::regclass::text, sum(pg_total_relation_size(c.oid))::bigint
+FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname ~ '^(audit|calls)_'
+GROUP BY 1
 """
 ECHO = {"name": "echo", "arguments": {"text": "hello"}}
 

@@ -24,13 +24,15 @@ from django.conf import settings  # noqa: E402
 
 from accounts.models import Agent  # noqa: E402
 from audit.services import SYSTEM  # noqa: E402
-from calls.record.new_call import NewCall, NewCallTemplate  # noqa: E402
+from calls.record.new_call import NewCall, OpenedCall  # noqa: E402
 from calls.record.states import Executed, State  # noqa: E402
-from calls.record.transitions import MOVE, OPEN, Outcome, ending  # noqa: E402
+from calls.record.transitions import Outcome, ending  # noqa: E402
+from calls.record.usual_calls import SUCCEED  # noqa: E402
 from config.front import Front  # noqa: E402
 from core.ids import uuid7  # noqa: E402
 from core.journal import GroupCommit  # noqa: E402
 from core.outbound import Guard  # noqa: E402
+from gateway.process.new_call_cache import NewCallTemplate  # noqa: E402
 from gateway.protocol.header_cache import BODY  # noqa: E402
 from registry.models import Tool  # noqa: E402
 from registry.upstream import wire  # noqa: E402
@@ -56,10 +58,12 @@ class Floor:
         body = scope.get(BODY) or (await receive())["body"]
         request = orjson.loads(body)
         call, arguments = uuid7(), orjson.dumps(request["params"]["arguments"])
-        await self._journal.write((OPEN, self._usual.written(call, arguments, "")))
+        (row,) = await self._journal.write(self._usual.written(call, arguments, ""))
+        if row and (names := OpenedCall(*row).names):
+            self._usual.learn(names)
         result = await self._sent(arguments)
         outcome = Outcome(State.SUCCEEDED, "", Executed.YES, result)
-        await self._journal.write((MOVE, ending(call, 1, outcome, SYSTEM)), within=None)
+        await self._journal.write((SUCCEED, ending(call, 1, outcome, SYSTEM)), within=None)
         answer = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (request["id"], result)
         if BODY in scope:
             send.whole(OK % len(answer), answer)

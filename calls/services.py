@@ -140,8 +140,9 @@ def _end_of_lost(call: Call, outcome: Outcome) -> Outcome:
     if not call.cancel_asked_at:
         return again(outcome, attempt=call.fence) if call.tool.safe_to_repeat else outcome
     known = published_catalogue.one(call.tool.pk)
-    is_harmless = call.tool.safe_to_repeat or (known is not None and known.is_harmless)
-    return replace(outcome, state=State.CANCELLED) if is_harmless else outcome
+    is_final = call.tool.safe_to_repeat or call.tool.cancel_is_final
+    is_final = is_final or (known is not None and known.is_harmless)
+    return replace(outcome, state=State.CANCELLED) if is_final else outcome
 
 
 def forget_keys() -> int:

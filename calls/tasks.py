@@ -1,3 +1,5 @@
+import logging
+
 from celery import shared_task
 
 from calls.content.large_results import expire, may_expire
@@ -5,6 +7,9 @@ from calls.measuring import measure
 from calls.queue.worker import work
 from calls.record.listed_tasks import KEPT_S, forget
 from calls.services import forget_keys
+from core import months
+
+log = logging.getLogger(__name__)
 
 
 @shared_task(name="calls.run")
@@ -29,3 +34,7 @@ def expire_results() -> None:
             pass
     while forget(older_s=KEPT_S):
         pass
+    if months.may_make():
+        months.make()
+    for sentence in months.overdue():
+        log.warning("%s", sentence)

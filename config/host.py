@@ -36,10 +36,16 @@ def add_data_argument(parser: CommandParser) -> None:
     )
 
 
-def enter(data: Path) -> None:
+def enter(data: Path, *, may_be_new: bool = False) -> None:
     """Replaces this process by one that works as the database's owner, and returns in that one."""
     if os.environ.get(APP_URL):
         return
+    is_installed = (data / "postgres").exists() or os.environ.get("DATABASE_URL")
+    if not (may_be_new or is_installed):
+        raise CommandError(
+            f"There is no installation in {data}. `python3 manage.py up` makes one; of another, "
+            "say --data or set COUNTERSIGN_DATA."
+        )
     _check_owner(data)
     try:
         with _database(data) as urls:

@@ -56,6 +56,12 @@ class Plan:
     examples: bool
     paused: bool = False
 
+    @property
+    def console_url(self) -> str:
+        """By name on one's own machine: browsers make passkeys for no number."""
+        is_local = self.host in (*ANY_ADDRESS, "127.0.0.1")
+        return f"http://localhost:{self.port}" if is_local else self.url(self.port)
+
     def url(self, port: int) -> str:
         host = "127.0.0.1" if self.host in ANY_ADDRESS else self.host
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -128,7 +134,9 @@ class Installation:
         async def ready(pid: int) -> bool:
             return service.is_ready(pid)
 
-        child = SupervisedProcess(service.name, service.command, ready, service.stop_signal, 30.0)
+        child = SupervisedProcess(
+            service.name, service.command, ready, service.stop_signal, 30.0, dull=service.dull
+        )
         if not await self.supervisor.start(child):
             raise CannotStart(f"{service.name} did not get ready in time: see what it says above.")
         return service.urls()
@@ -265,7 +273,7 @@ def one_at_a_time(plan: Plan) -> Iterator[None]:
                 f"Countersign is already running on {plan.data}, at {file.readline().strip()}"
             ) from None
         file.truncate(0)
-        file.write(f"{plan.url(plan.port)}\n{os.getpid()}\n")
+        file.write(f"{plan.console_url}\n{os.getpid()}\n")
         file.flush()
         yield
 
@@ -284,7 +292,7 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
     """What the children's settings read. What a person set in the environment counts first."""
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     defaults = {
-        "COUNTERSIGN_PUBLIC_URL": plan.url(plan.port),
+        "COUNTERSIGN_PUBLIC_URL": plan.console_url,
         "COUNTERSIGN_AGENT_URL": plan.url(plan.agent_port),
         "COUNTERSIGN_HOSTS": ",".join(hosts if plan.host in ANY_ADDRESS else [*hosts, plan.host]),
         # On a machine of one's own, one's own servers are on loopback.

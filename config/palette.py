@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 from accounts.http import ConsoleRequest
 from accounts.models import Agent, User
 from calls.models import Call
-from calls.record.states import State
 from core.http import is_htmx, page
 from registry.models import Server, Tool
 
@@ -131,11 +130,14 @@ def _calls(text: str, person: User) -> Iterator[PaletteEntry]:
     digits = text.replace("-", "")
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
     named = Call.objects.filter(pk__gte=first, pk__lte=last).order_by("-pk")
-    held = Call.objects.filter(state=State.HELD, call_digest__startswith=digits)
+    decided = Call.objects.exclude(call_digest="").filter(call_digest__startswith=digits)
     found = {
-        call.pk: call for rows in (held, named) for call in rows.select_related("agent")[:MOST]
+        call.pk: call
+        for rows in (decided.order_by("-pk"), named)
+        for call in rows.select_related("agent")[:MOST]
     }
     for call in list(found.values())[:MOST]:
-        note = f"{call.agent.name} · {call.get_state_display()} · {call.fingerprint}"
+        known = call.fingerprint or call.short_id
+        note = f"{call.agent.name} · {call.get_state_display()} · {known}"
         href = reverse("calls:detail", args=[call.pk])
         yield PaletteEntry(str(_("Call")), "calls", call.tool_name, href, note)

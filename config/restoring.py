@@ -58,6 +58,7 @@ DECLARE one record;
 BEGIN
     FOR one IN SELECT c.oid::regclass AS name FROM pg_class c
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+          AND NOT c.relispartition
           AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
     LOOP
         EXECUTE format('DROP TABLE IF EXISTS %s CASCADE', one.name);

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import django
 
@@ -21,9 +22,9 @@ django.setup()
 from django.conf import settings  # noqa: E402 once Django is ready
 from django.db import close_old_connections  # noqa: E402
 
-from audit.anchors import keep, remember  # noqa: E402
+from audit.anchors import keep, kept_in, remember, remembered_in  # noqa: E402
 from audit.models import Checkpoint  # noqa: E402
-from audit.sealing import BATCH, Inconsistent, Sealing  # noqa: E402
+from audit.sealing import BATCH, Inconsistent, Sealing, require  # noqa: E402
 from audit.signing import CannotSign  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
 
@@ -37,12 +38,14 @@ class Sealer:
         self.stopping = threading.Event()
         self._anchored_at, self._anchored = float("-inf"), 0
         self._sealing = Sealing()
+        # From what was signed here last: looked at once, since no leaf of a sealed record changes.
+        self._goes_on = False
 
     def run(self) -> None:
         """Until it is stopped. Raises CannotSign at once, since waiting makes no key right."""
         while not self.stopping.wait(settings.SEAL_EVERY_S):
             try:
-                self._once()
+                self.once()
             except CannotSign:
                 raise
             except Inconsistent as error:
@@ -52,13 +55,21 @@ class Sealer:
             finally:
                 close_old_connections()
 
-    def _once(self) -> None:
+    def once(self) -> None:
+        if not self._goes_on:
+            self._require_kept()
         while sealed := self._sealing.batch():
             if newest := Checkpoint.objects.first():
                 remember(newest)
             if sealed < BATCH or self.stopping.is_set():
                 break
         self.anchor()
+
+    def _require_kept(self) -> None:
+        for path in (remembered_in(), Path(settings.ANCHOR_FILE)):
+            for note in kept_in(path)[:1]:
+                require(note)
+        self._goes_on = True
 
     def anchor(self) -> None:
         if time.monotonic() < self._anchored_at + ANCHOR_EVERY_S:

@@ -17,14 +17,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from core.secrets import fingerprint_of
 
 NEWEST = "SELECT fingerprint FROM audit_secret ORDER BY id DESC LIMIT 1"
-
-
 SIGNER = "SELECT public FROM audit_signer WHERE NOT from_secret ORDER BY id DESC LIMIT 1"
 
 
 def check_signing_key(url: str, path: Path) -> str:
     """The same of the key that signs the record."""
-    row = _row(url, SIGNER)
+    row = _row(url, "audit_signer", SIGNER)
     # A rotation that broke off is finished by the sealer.
     files = [path, path.with_name(f"{path.name}.next")]
     if row is None or bytes(row[0]) in [_public(file) for file in files if file.exists()]:
@@ -44,18 +42,20 @@ def _public(path: Path) -> bytes:
     return private.public_key().public_bytes_raw()
 
 
-def _row(url: str, query: str) -> tuple[Any, ...] | None:
-    """None also where the database does not say: it is older, or does not answer."""
+def _row(url: str, table: str, query: str) -> tuple[Any, ...] | None:
+    """None also where the database does not say: it is new or older, or does not answer."""
     try:
         with psycopg.connect(url, connect_timeout=10) as link:
-            return link.execute(query.encode()).fetchone()
-    except (psycopg.OperationalError, psycopg.errors.UndefinedTable):
+            # Asked first: of a table that is not there the server's log says ERROR.
+            found = link.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchone()
+            return link.execute(query.encode()).fetchone() if found and found[0] else None
+    except psycopg.OperationalError:
         return None
 
 
 def check_secret(url: str, secret: str, *, where: str = "COUNTERSIGN_SECRET_KEY") -> str:
     """What is wrong, as a sentence; empty if nothing is, or if the database does not say."""
-    row = _row(url, NEWEST)
+    row = _row(url, "audit_secret", NEWEST)
     own = fingerprint_of(secret) if secret else "missing"
     if row is None or row[0] == own:
         return ""

@@ -34,6 +34,8 @@ class SupervisedProcess:
     tells: bool = False
     # Two of it may not run at a time.
     alone: bool = False
+    # Lines of its output with one of these are about nothing that matters here.
+    dull: tuple[str, ...] = ()
     process: asyncio.subprocess.Process | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     serves: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,7 +146,7 @@ class Supervisor:
         child.process = await self._begun(child)
         child.begun.set()
         assert child.process.stdout
-        showing = asyncio.create_task(self._show(child.name, child.process.stdout))
+        showing = asyncio.create_task(self._show(child.name, child.process.stdout, child.dull))
         code = await child.process.wait()
         # A grandchild may keep the pipe open for ever.
         await asyncio.wait([showing], timeout=0.5)
@@ -175,7 +177,9 @@ class Supervisor:
             if readiness:
                 readiness.begun()
 
-    async def _show(self, name: str, output: asyncio.StreamReader) -> None:
+    async def _show(
+        self, name: str, output: asyncio.StreamReader, dull: tuple[str, ...] = ()
+    ) -> None:
         while True:
             try:
                 line = await output.readline()
@@ -183,7 +187,9 @@ class Supervisor:
                 continue  # longer than LINE_MAX: dropped
             if not line:
                 return
-            self.output.relay(name, line.decode(errors="replace").rstrip())
+            text = line.decode(errors="replace").rstrip()
+            if not any(part in text for part in dull):
+                self.output.relay(name, text)
 
     async def _stop(self, child: SupervisedProcess) -> None:
         child.stopping.set()

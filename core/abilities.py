@@ -53,6 +53,11 @@ def capabilities(words: Collection[str]) -> dict[str, Any]:
     return made
 
 
+def of(families: Collection[str]) -> tuple[str, ...]:
+    """All words of these families."""
+    return tuple([word for word, family in _OF.items() if family in families])
+
+
 def relayed(words: Collection[str], families: Collection[str]) -> tuple[str, ...]:
     """Of these, what is passed on."""
     return tuple([word for word in words if _OF.get(word) in families]) if words else ()

@@ -51,11 +51,24 @@ WHERE pid = ANY(%s) AND usename = current_user AND application_name = '{NAME}'
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """`sql` has one `%s`, a JSON array of lines; `order` places it within a transaction."""
+    """`sql` has one `%s`, a JSON array of lines; `order` places it within a transaction.
+
+    One that is `bounded` has two more: the lowest and the highest id of its lines, so that
+    PostgreSQL leaves out months that have none of them before it begins.
+    """
 
     name: str
     sql: str
     order: int
+    bounded: bool = False
+
+    def of_one(self, line: Mapping[str, Any] | PreparedLine) -> list[str]:
+        """The parameters, for those who execute it by themselves."""
+        if isinstance(line, PreparedLine):
+            id_, json = line.id, line.json
+        else:
+            id_, json = str(line["id"]), orjson.dumps(line)
+        return [f"[{json.decode()}]", *([id_, id_] if self.bounded else ())]
 
 
 # Faster than a function of ours, at every commit.
@@ -273,12 +286,20 @@ class GroupCommit:
 
     async def _transaction(self, lane: _Lane, units: list[_Unit]) -> dict[Key, Row]:
         pipeline = await self._connected(lane)
-        lines: dict[Statement, list[bytes]] = {}
+        lines: dict[Statement, tuple[list[str], list[bytes]]] = {}
         for unit in units:
-            for (statement, _), json in zip(unit.keys, unit.json, strict=True):
-                lines.setdefault(statement, []).append(json)
+            for (statement, id_), json in zip(unit.keys, unit.json, strict=True):
+                ids, jsons = lines.setdefault(statement, ([], []))
+                ids.append(id_)
+                jsons.append(json)
         statements = sorted(lines, key=_order)
-        sheets = [(s.sql, b"[%b]" % b",".join(lines[s])) for s in statements]
+        sheets = []
+        for statement in statements:
+            ids, jsons = lines[statement]
+            given = [b"[%b]" % b",".join(jsons)]
+            if statement.bounded:
+                given += min(ids).encode(), max(ids).encode()
+            sheets.append((statement.sql, given))
         try:
             async with asyncio.timeout(ANSWER_S):
                 answers = await pipeline.transact(sheets)

@@ -26,6 +26,7 @@ LEVEL = "countersign_level"
 SUBSCRIBED = "countersign_subscribed"
 LISTS = "countersign_lists"
 PAGE = "countersign_page"
+TASK = "countersign_task"
 
 Handler = Callable[[str], None]
 

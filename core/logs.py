@@ -15,6 +15,8 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from django.core.exceptions import PermissionDenied
+
 from core.text import revealed
 
 ExcInfo: TypeAlias = (
@@ -59,6 +61,15 @@ class CallIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         current = _current.get()
         record.call_id = str((current and current.call_id) or "")
+        return True
+
+
+class RefusalFilter(logging.Filter):
+    """Somebody was refused, as they should be: a line, and no traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
+            record.exc_info = None
         return True
 
 
@@ -117,13 +128,13 @@ def configuration(*, style: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"call_id": {"()": CallIdFilter}},
+        "filters": {"call_id": {"()": CallIdFilter}, "refusals": {"()": RefusalFilter}},
         "formatters": {"line": {"()": formatter}},
         "handlers": {
             "stderr": {
                 "()": StandardError,
                 "formatter": "line",
-                "filters": ["call_id"],
+                "filters": ["call_id", "refusals"],
             }
         },
         "root": {"handlers": ["stderr"], "level": level},

@@ -19,7 +19,8 @@ from psycopg import errors, pq
 LOOK_S = 0.5
 
 Row = tuple[Any, ...]
-Prepared = Sequence[tuple[str, bytes]]
+# A statement, and its parameters.
+Prepared = Sequence[tuple[str, Sequence[bytes]]]
 
 # What our statements answer with, by type; everything else stays the text that it is.
 _LOADERS: dict[int, Callable[[bytes], Any]] = {
@@ -79,9 +80,9 @@ class Pipeline:
         for sql, _ in sheets:
             if sql not in self._names and sql not in unprepared:
                 unprepared[sql] = b"s%d" % (len(self._names) + len(unprepared))
-                link.send_prepare(unprepared[sql], sql.replace("%s", "$1").encode())
-        for sql, lines in sheets:
-            link.send_query_prepared(self._names.get(sql) or unprepared[sql], [lines])
+                link.send_prepare(unprepared[sql], numbered(sql).encode())
+        for sql, given in sheets:
+            link.send_query_prepared(self._names.get(sql) or unprepared[sql], given)
         link.pipeline_sync()
         self._write()
         return unprepared
@@ -146,6 +147,12 @@ class Pipeline:
     @property
     def is_over(self) -> bool:
         return self._socket < 0 or self._connection.closed
+
+
+def numbered(sql: str) -> str:
+    """With PostgreSQL's own names of parameters."""
+    first, *rest = sql.split("%s")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(rest, start=1))
 
 
 def _rows(result: pq.abc.PGresult) -> list[Row]:

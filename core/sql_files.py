@@ -24,3 +24,9 @@ def watched(*tables: str) -> list[migrations.RunSQL]:
     """Their changes count as changes of configuration: for tables that have no model of their own,
     such as many-to-many ones."""
     return [migrations.RunSQL(WATCH.format(table=table)) for table in tables]
+
+
+def in_months(table: str, key: str) -> migrations.RunSQL:
+    """From then on rows stand in a partition a month, by a UUIDv7 (core/sql/months.sql)."""
+    made = (ROOT / "core/sql/in_months.sql").read_text()
+    return migrations.RunSQL(made.replace("TABLE_NAME", table).replace("KEY_NAME", key))

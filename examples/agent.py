@@ -48,7 +48,7 @@ SETTINGS = ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"]
 SETTINGS += ["COUNTERSIGN_URL", "COUNTERSIGN_TOKEN"]
 
 # With this tool an agent asks what became of a call that a person has to decide.
-AWAIT_CALL = "countersign.await_call"
+AWAIT_CALL = "countersign_await_call"
 CALL_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 TRIES, LONGEST_PAUSE = 4, 30.0
 # A round of waiting for a person takes about 45 seconds.

@@ -10,9 +10,12 @@ from django.utils.translation import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
 
+# What clients and models' APIs accept. Longer ones are shortened (publishing/agent_names.py).
 MAX_NAME = 64
+# What MCP allows (server/tools, "Tool Names").
+MAX_OF_SERVER = 128
 MAX_SLUG = 32
-# Ours: `countersign.await_call` and its like.
+# Ours: `countersign_await_call` and its like.
 RESERVED = "countersign"
 _slug = re.compile(r"[a-z0-9][a-z0-9_-]*").fullmatch
 _plain = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
@@ -62,18 +65,16 @@ def check_slug(slug: str, taken: Names) -> None:
 
 
 def exposed(slug: str, name: str, taken: Names) -> str:
-    """What agents will call the tool; raises NameRefused."""
+    """What people and rules call the tool; raises NameRefused."""
     whole = f"{slug}.{name}"
     if not _plain(name):
         raise NameRefused(
             _("Its name has other characters than A–Z, a–z, 0–9, _ . and -: rename it there.")
         )
-    if len(whole) > MAX_NAME:
+    if len(name) > MAX_OF_SERVER:
         raise NameRefused(
-            _("“%(name)s” has %(length)d characters, of which clients accept %(max)d.")
-            % {"name": whole, "length": len(whole), "max": MAX_NAME}
-            + " "
-            + _("Register the server under a shorter name, or rename the tool there.")
+            _("Its name has %(length)d characters, of which MCP allows %(max)d: rename it there.")
+            % {"length": len(name), "max": MAX_OF_SERVER}
         )
     if name.casefold().startswith(f"{RESERVED}."):
         raise NameRefused(_("Names that begin with “%s.” are ours.") % RESERVED)

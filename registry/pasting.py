@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -41,6 +43,7 @@ def read(text: str) -> list[PastedServer]:
         raise PasteRefused(_("This is longer than any configuration: 256 KiB are read."))
     try:
         whole = orjson.loads(text)
+        json.loads(text, object_pairs_hook=_without_doubles)
     except orjson.JSONDecodeError as error:
         raise PasteRefused(
             _("This is not JSON (line %(line)d, column %(column)d: %(why)s). Comments must go.")
@@ -54,7 +57,36 @@ def read(text: str) -> list[PastedServer]:
                 "“servers” (VS Code), or a server.json with “remotes”."
             )
         )
+    return _told_apart(found)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two servers with one name JSON keeps the last, without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, n in Counter(pair[0] for pair in pairs).items() if n > 1)
+        raise PasteRefused(
+            _("The name “%s” is there twice in one object: one of the two would be lost.") % twice
+        )
     return found
+
+
+def _told_apart(found: list[PastedServer]) -> list[PastedServer]:
+    """With a problem where two would have one name here, or one would have none."""
+    count = Counter(one.slug for one in found)
+    return [_named(one, count[one.slug]) for one in found]
+
+
+def _named(one: PastedServer, count: int) -> PastedServer:
+    if one.problem or (one.slug and count == 1):
+        return one
+    if not one.slug:
+        why = _("Its name has none of a-z, 0-9, “-” and “_”, of which names here are made.")
+    else:
+        why = _("%(count)d of them would have this name here: give each its own.") % {
+            "count": count
+        }
+    return replace(one, problem=why)
 
 
 def _servers(whole: dict[str, Any]) -> Iterator[PastedServer]:
@@ -63,11 +95,10 @@ def _servers(whole: dict[str, Any]) -> Iterator[PastedServer]:
     if isinstance(whole.get("remotes"), list) or isinstance(whole.get("packages"), list):
         yield from _of_registry(whole)
         return
-    for place in _PLACES:
-        if isinstance(servers := _at(whole, place), dict):
-            yield from (_of_client(name, server) for name, server in servers.items())
-            return
-    if whole and all(isinstance(server, dict) for server in whole.values()):
+    places = [servers for place in _PLACES if isinstance(servers := _at(whole, place), dict)]
+    for servers in places:
+        yield from (_of_client(name, server) for name, server in servers.items())
+    if not places and whole and all(isinstance(server, dict) for server in whole.values()):
         # The inner object alone, as it stands on many a project's page.
         yield from (_of_client(name, server) for name, server in whole.items())
 

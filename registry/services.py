@@ -20,7 +20,18 @@ from core.errors import CountersignError
 from core.text import revealed
 from registry import extensions, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
-from registry.models import Definition, Item, OwnTool, Publication, Server, Tag, Tool, Toolset
+from registry.models import (
+    Definition,
+    Item,
+    OwnTool,
+    Publication,
+    Separator,
+    Server,
+    Tag,
+    Tool,
+    Toolset,
+)
+from registry.models.toolsets import MAX_HOLD_S
 from registry.models.versioned import elsewhere
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions
@@ -251,6 +262,7 @@ def set_handling(
     timeout_s: int,
     safe_to_repeat: bool,
     confirmed_read_only: bool = False,
+    cancel_is_final: bool = False,
     repeats: str = Tool.Repeats.AUTO,
 ) -> None:
     """How its calls are run: an operator's word, whatever the server claims."""
@@ -269,6 +281,7 @@ def set_handling(
         "timeout_s": timeout_s,
         "safe_to_repeat": safe_to_repeat,
         "confirmed_read_only": confirmed_read_only,
+        "cancel_is_final": cancel_is_final,
         "repeats": repeats,
     }
     if not Tool.objects.filter(pk=tool.pk).exclude(**asked).update(**asked):
@@ -332,6 +345,30 @@ def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
     toolset.title = title
     toolset.save(update_fields=["title"])
     record("toolset.renamed", actor=acting(by), toolset=toolset.slug, title=title)
+
+
+@transaction.atomic
+def set_separator(toolset: Toolset, separator: str, *, by: User | None) -> None:
+    """What stands in agents' names for dots. The names of before still find the same tools."""
+    if separator not in Separator.values:
+        raise RegistrationRefused(_("The separator is one of _ - and the dot."))
+    if separator == toolset.separator:
+        return
+    toolset.separator = separator
+    toolset.save(update_fields=["separator"])
+    record("toolset.separator_set", actor=acting(by), toolset=toolset.slug, separator=separator)
+
+
+@transaction.atomic
+def set_hold(toolset: Toolset, seconds: int | None, *, by: User | None) -> None:
+    """After how long a request that waits for people is answered; None: as everywhere."""
+    if seconds is not None and not 1 <= seconds <= MAX_HOLD_S:
+        raise RegistrationRefused(_("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
+    if seconds == toolset.hold_s:
+        return
+    toolset.hold_s = seconds
+    toolset.save(update_fields=["hold_s"])
+    record("toolset.hold_set", actor=acting(by), toolset=toolset.slug, seconds=seconds)
 
 
 @transaction.atomic

@@ -164,7 +164,8 @@ class Cleaner:
         self.connection = connection
         connection.execute("SET session_replication_role = replica")
         tables = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            " AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1"
         ).fetchall()
         self.tables = [name for (name,) in tables if name not in KEPT]
         self.filled = [name for name in self.tables if self._has_rows(sql.Identifier(name))]

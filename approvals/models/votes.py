@@ -76,7 +76,10 @@ class Approval(models.Model):
         WITHDRAWN = "withdrawn", _("Withdrawn")
         SUPERSEDED = "superseded", _("Superseded")
 
-    call = models.OneToOneField(Call, models.PROTECT, primary_key=True, related_name="approval")
+    # No constraint of the database, as nowhere of calls: they stand in months, which are detached.
+    call = models.OneToOneField(
+        Call, models.PROTECT, primary_key=True, related_name="approval", db_constraint=False
+    )
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     # Why policy asked. Shown to the approver, so it is written for people.
     reason = models.TextField()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+import pgtrigger
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
@@ -12,7 +13,7 @@ from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy as _
 
-from core.triggers import append_only
+from core.triggers import StrictTrigger, append_only
 
 # Names that everybody's record begins with, by their numbers (audit/sql/first_names.sql): the two
 # actions of an allowed call, and the actors that are nobody. Indexes leave them out.
@@ -46,6 +47,53 @@ class RandomBytes(models.Func):
     output_field = models.BinaryField()
 
 
+class OnlyForgotten(StrictTrigger):
+    """Rows are never changed, but for what is to be forgotten; the entry that says so, in the same
+    transaction, names the commitment that stays (audit/forgetting.py)."""
+
+    name = "only_forgotten"
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+
+    def __init__(self, *, forgotten: str, commitment: str) -> None:
+        """SQL over OLD and NEW: the one change that is legal, and what its entry has to name."""
+        super().__init__()
+        self.forgotten, self.commitment = forgotten, commitment
+
+    def get_func(self, model: models.Model) -> str:
+        return f"""
+        IF ({self.forgotten}) IS NOT TRUE THEN
+            RAISE EXCEPTION '{model._meta.db_table} rows are never changed, only forgotten';
+        END IF;
+        IF NOT EXISTS (
+            SELECT FROM audit_entryrow e JOIN audit_name a ON a.id = e.action
+            WHERE e.at >= transaction_timestamp() AND e.transaction = pg_current_xact_id()
+              AND a.kind = 'action' AND a.text = 'record.forgotten'
+              AND e.details -> 'commitments' ? {self.commitment})
+        THEN
+            RAISE EXCEPTION 'nothing is forgotten without an entry';
+        END IF;
+        RETURN NEW;
+        """
+
+
+# Only what somebody is called, and sentences: actions, tools and rules are no person's.
+NAME_FORGOTTEN = """
+    OLD.kind IN ('agent', 'person', 'reason') AND NEW.salt IS NULL
+    AND (NEW.id, NEW.kind, NEW.commitment, NEW.subject, NEW.text, NEW.server, NEW.definition)
+        IS NOT DISTINCT FROM (OLD.id, OLD.kind, OLD.commitment, NULL::bigint, '', '', '')
+"""
+# Its other commitments go on to be proved, by what was made of the salt for each.
+DETAILS_FORGOTTEN = """
+    OLD.format = 2 AND OLD.salt IS NOT NULL AND NEW.salt IS NULL
+    AND to_jsonb(NEW) - ARRAY['salt', 'details'] = to_jsonb(OLD) - ARRAY['salt', 'details']
+    AND NEW.details - 'commitment' = jsonb_build_object(
+        'arguments', encode(sha256(OLD.salt || 'arguments'), 'hex'),
+        'result', encode(sha256(OLD.salt || 'result'), 'hex'))
+"""
+
+
 class Name(models.Model):
     """What entries name: an agent, a person, a tool, a sentence. A renamed subject gets another
     row, so that entries keep saying what was true.
@@ -63,7 +111,7 @@ class Name(models.Model):
     # Of tools alone: where, and which version.
     server = models.CharField(max_length=64, blank=True, db_default="")
     definition = models.CharField(max_length=64, blank=True, db_default="")
-    # NULL: forgotten, and the text is empty.
+    # NULL: forgotten, and nothing is left but its kind.
     salt = models.BinaryField(null=True)
     commitment = models.BinaryField()
 
@@ -73,8 +121,12 @@ class Name(models.Model):
             models.Index("kind", Left("text", 500), name="audit_name_text"),
             models.Index("server", name="audit_name_server", condition=~Q(server="")),
             models.Index("kind", "subject", name="audit_name_subject", condition=~Q(subject=None)),
+            models.Index(fields=["id"], name="audit_name_forgotten", condition=Q(salt=None)),
         ]
-        triggers = append_only()
+        triggers = [
+            *(one for one in append_only() if one.name != "no_update"),
+            OnlyForgotten(forgotten=NAME_FORGOTTEN, commitment="encode(OLD.commitment, 'hex')"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.text}"
@@ -99,6 +151,7 @@ class EntryRow(models.Model):
     seq = models.SmallIntegerField(null=True)
     # How its leaf is computed (audit/bodies.py).
     format = models.SmallIntegerField(db_default=2)
+    # NULL: the details were forgotten, and say what is left to prove the rest.
     salt = models.BinaryField(null=True, db_default=RandomBytes())
     from_state = models.CharField(max_length=10, blank=True, db_default="")
     to_state = models.CharField(max_length=10, blank=True, db_default="")
@@ -124,6 +177,9 @@ class EntryRow(models.Model):
                 fields=["call_id"],
                 condition=Q(call_id__isnull=False, seq__isnull=True),
             ),
+            models.Index(
+                name="audit_entry_forgotten", fields=["id"], condition=Q(salt__isnull=True)
+            ),
             # What the audit page filters by, newest first.
             models.Index(
                 name="audit_entry_action", fields=["action", "id"], condition=Q(action__gt=2)
@@ -140,7 +196,10 @@ class EntryRow(models.Model):
                 for name in ("agent", "person", "tool", "context")
             ),
         ]
-        triggers = append_only()
+        triggers = [
+            *(one for one in append_only() if one.name != "no_update"),
+            OnlyForgotten(forgotten=DETAILS_FORGOTTEN, commitment="(NEW.details ->> 'commitment')"),
+        ]
 
     def __str__(self) -> str:
         return f"entry {self.pk}"

@@ -142,6 +142,8 @@ class Signer(models.Model):
     """A public key that signs checkpoints, from so many entries on until the next one does."""
 
     public = models.BinaryField()
+    # What it signs as: a record that was sealed before it had a name of its own has two.
+    name = models.CharField(max_length=60, db_default="countersign")
     first_size = models.BigIntegerField()
     # Derived from the installation's secret, as all were before the sealer had a key of its own.
     from_secret = models.BooleanField(default=False)

@@ -1,20 +1,29 @@
 -- Entries as people and programs read and write them: with names, digests in hex, and details in
--- one piece. The rows are `audit_entryrow`; the agents' path writes those (calls/record).
+-- one piece; what was forgotten says so and nothing else. The rows are `audit_entryrow`; the agents'
+-- path writes those (calls/record).
 
 CREATE OR REPLACE VIEW audit_entry WITH (security_invoker = true) AS
 SELECT
     r.id, r.at, r.transaction, r.format, r.salt, COALESCE(action.text, '') AS action,
     -- Where nobody else is named, the agent did it itself.
-    actor.kind AS actor_kind, actor.subject AS actor_id, COALESCE(actor.text, '') AS actor,
+    actor.kind AS actor_kind, actor.subject AS actor_id,
+    CASE WHEN actor.salt IS NULL AND actor.id IS NOT NULL THEN '(forgotten)'
+        ELSE COALESCE(actor.text, '') END AS actor,
     r.call_id, r.seq, r.from_state, r.to_state,
-    agent.subject AS agent_id, COALESCE(agent.text, '') AS agent,
-    person.subject AS person_id, COALESCE(person.text, '') AS person,
+    agent.subject AS agent_id,
+    CASE WHEN agent.salt IS NULL AND agent.id IS NOT NULL THEN '(forgotten)'
+        ELSE COALESCE(agent.text, '') END AS agent,
+    person.subject AS person_id,
+    CASE WHEN person.salt IS NULL AND person.id IS NOT NULL THEN '(forgotten)'
+        ELSE COALESCE(person.text, '') END AS person,
     COALESCE(tool.server, '') AS server, COALESCE(tool.text, '') AS tool,
     COALESCE(tool.definition, '') AS definition_digest,
     COALESCE(encode(r.arguments, 'hex'), '') AS arguments_digest,
     COALESCE(encode(r.result, 'hex'), '') AS result_digest,
-    COALESCE(reason.text, '') AS reason,
-    COALESCE(context.text::jsonb, '{}') || COALESCE(r.details, '{}') AS details
+    CASE WHEN reason.salt IS NULL AND reason.id IS NOT NULL THEN '(forgotten)'
+        ELSE COALESCE(reason.text, '') END AS reason,
+    COALESCE(context.text::jsonb, '{}') || CASE WHEN r.salt IS NULL
+        THEN '{"forgotten": true}' ELSE COALESCE(r.details, '{}') END AS details
 FROM audit_entryrow r
 LEFT JOIN audit_name action ON action.id = r.action
 LEFT JOIN audit_name actor ON actor.id = COALESCE(r.actor, r.agent)

@@ -26,6 +26,7 @@ DECLARE
 BEGIN
     SELECT n.id INTO number FROM audit_name n
     WHERE n.kind = wanted_kind AND left(n.text, 500) = left(wanted, 500) AND n.text = wanted
+      AND n.salt IS NOT NULL
       AND n.subject IS NOT DISTINCT FROM wanted_subject
       AND n.server = wanted_server AND n.definition = wanted_definition
     LIMIT 1;

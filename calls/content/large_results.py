@@ -27,7 +27,7 @@ WITH asked AS MATERIALIZED (
 ), running AS MATERIALIZED (
     SELECT c.id, decode(a.result, 'base64') AS body, a.part
     FROM asked a JOIN calls_call c ON c.id = a.id AND c.fence = a.fence
-    WHERE c.state = 'running' FOR UPDATE OF c
+    WHERE c.id BETWEEN %s AND %s AND c.state = 'running' FOR UPDATE OF c
 )
 INSERT INTO calls_resultpart (call_id, number, body)
 SELECT r.id, n, substring(r.body FROM n * r.part + 1 FOR r.part)
@@ -36,6 +36,7 @@ ON CONFLICT DO NOTHING
 RETURNING call_id
 """,
     order=1,
+    bounded=True,
 )
 
 # Parts and rows whose time is over; what the call's row says of them stays.

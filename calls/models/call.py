@@ -40,7 +40,8 @@ class CallQuerySet(models.QuerySet["Call"]):
 class Call(models.Model):
     """One use of a tool.
 
-    States, and the moves that the database allows, are in calls/record/states.py. Foreign keys
+    States, and the moves that the database allows, are in calls/record/states.py. Rows stand in
+    partitions, one a month by the time in their id (core/sql/months.sql). Foreign keys
     have no constraint in the database: what they point to is never removed, and the hot path saves
     the look-ups.
     """
@@ -133,6 +134,8 @@ class Call(models.Model):
 
     progress = models.FloatField(null=True)
     progress_total = models.FloatField(null=True)
+    # A second, over the last steps; null where there are too few to say.
+    progress_rate = models.FloatField(null=True)
     progress_message = models.TextField(blank=True, db_default="")
 
     # How anybody of us goes on with it: the task that its server made of it, where its result can
@@ -155,15 +158,14 @@ class Call(models.Model):
             ("view_payload", "Can see the arguments and results of every call"),
             ("cancel_call", "Can cancel every call"),
         ]
-        constraints = [
-            # The same agent asking the same of the same tool joins the call that waits.
-            models.UniqueConstraint(
-                name="calls_one_held_alike",
+        indexes = [
+            # The same agent asking the same of the same tool joins the call that waits
+            # (calls/sql/alike.sql).
+            models.Index(
+                name="calls_held",
                 fields=["agent", "tool", "arguments_digest"],
                 condition=Q(state="held"),
-            )
-        ]
-        indexes = [
+            ),
             # Queue, sweep, badges and lists of what went wrong look at nothing else. Most calls
             # succeed, and leave it when they do.
             models.Index(
@@ -178,6 +180,13 @@ class Call(models.Model):
                 name="calls_unheard",
                 fields=["tool", "agent", "arguments_digest"],
                 condition=Q(executed="unknown") | Q(unheard_at__isnull=False),
+            ),
+            # Of calls that people were to decide: found by their fingerprint.
+            models.Index(
+                name="calls_fingerprint",
+                fields=["call_digest"],
+                opclasses=["varchar_pattern_ops"],
+                condition=~Q(call_digest=""),
             ),
             models.Index(
                 name="calls_request", fields=["request_key"], condition=~Q(request_key="")
@@ -199,7 +208,13 @@ class Call(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        return (self.call_digest or self.arguments_digest)[:8]
+        """Of the whole call, as people decided on it; "" where nobody was to."""
+        return self.call_digest[:8]
+
+    @property
+    def short_id(self) -> str:
+        """As far as it is another one's hardly ever; found by its beginning."""
+        return str(self.pk)[:13]
 
     @property
     def to_send(self) -> bytes:

@@ -22,6 +22,8 @@ class CallOptions:
     log_level: str = ""
     # Where it may hear that a page is done with: the key of its session; "": nowhere.
     session: str = ""
+    # By which it wants to hear how far its task of 2025-11-25 is; None: not at all.
+    progress_token: str | int | None = None
     # The trace that it belongs to, in the members of W3C Trace Context.
     trace: Mapping[str, str] = field(default_factory=dict)
 
@@ -30,7 +32,10 @@ class CallOptions:
         members = {"answers": self.abilities, "tasks": self.takes_tasks, "trace": self.trace}
         if for_workers:
             members |= {"log_level": self.log_level, "session": self.session}
-        return {name: value for name, value in members.items() if value}
+        said: dict[str, Any] = {name: value for name, value in members.items() if value}
+        if for_workers and self.progress_token is not None:
+            said["progress_token"] = self.progress_token
+        return said
 
 
 NO_OPTIONS = CallOptions()
@@ -44,5 +49,6 @@ def options_of(call_id: UUID) -> CallOptions:
         takes_tasks=bool(said.get("tasks")),
         log_level=said.get("log_level", ""),
         session=said.get("session", ""),
+        progress_token=said.get("progress_token"),
         trace=said.get("trace", {}),
     )

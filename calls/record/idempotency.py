@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from calls.record.states import LIVE
+from core.ids import FIRST_ID
 from core.journal import Statement
 
 # So long after its call ended does an agent's own key stand for it.
@@ -73,11 +74,15 @@ FORGET = f"""
     DELETE FROM calls_once k WHERE k.at < clock_timestamp() - interval '1 day' AND {_FREE}
 """
 
-# SQL over a call `p` that may have run, and whose agent may not know what became of it.
+# SQL over a call `p` that may have run, and whose agent may not know what became of it. Of the last
+# two months alone, so that PostgreSQL opens few partitions: no call waits longer (KEPT_S in
+# calls/record/listed_tasks.py), and no clock of ours is a month ahead.
 UNHEARD = "(p.executed = 'unknown' OR p.unheard_at IS NOT NULL)"
 LATELY = f"""{UNHEARD} AND p.executed <> 'no' AND p.state <> 'held'
     AND COALESCE(p.finished_at, clock_timestamp())
-        > clock_timestamp() - make_interval(secs => {GUARD_S})"""
+        > clock_timestamp() - make_interval(secs => {GUARD_S})
+    AND p.id BETWEEN {FIRST_ID.format(moment="now() - interval '62 days'")}
+        AND {FIRST_ID.format(moment="now() + interval '31 days'")}"""
 ALIKE = f"""
     SELECT p.id, p.state, p.tool_name, p.arguments_digest FROM calls_call p
     WHERE p.agent_id = %s AND p.tool_id = %s AND p.arguments_digest = %s AND {LATELY}

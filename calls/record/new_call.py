@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 
 from calls.record.statements import call_digest
 from calls.record.states import State
-from core.journal import PreparedLine
 
 
 @dataclass(slots=True)
@@ -99,42 +97,6 @@ class OpenedCall(NamedTuple):
     generation: int
     # Of agent, person, tool, context and reason, unless the line said them (audit/sql/names.sql).
     names: list[int | None] | None
-
-
-class NewCallTemplate:
-    """What the lines of many openings have in common, written once: those of one agent and tool
-    differ in the call, in its arguments, and in the client's name for the request."""
-
-    __slots__ = ("_line", "_rest")
-
-    def __init__(self, line: dict[str, Any]) -> None:
-        varying = ("id", "arguments", "arguments_digest", "request_key")
-        self._line = {name: value for name, value in line.items() if name not in varying}
-        self._rest = orjson.dumps(self._line)[1:]
-
-    def learn(self, names: list[int | None]) -> None:
-        """From the first call on, the numbers of its names, instead of what only these say."""
-        told = ("agent", "person", "server", "definition_digest", "rule")
-        rest = {name: value for name, value in self._line.items() if name not in told}
-        self._rest = orjson.dumps({**rest, "names": names})[1:]
-
-    def written(self, call_id: UUID, arguments: bytes, request_key: str) -> TemplateLine:
-        id_ = str(call_id)
-        json = b'{"id":"%b","arguments":%b,"arguments_digest":"%b","request_key":%b,%b' % (
-            id_.encode(),
-            orjson.dumps(arguments.decode()),
-            digest(arguments).encode(),
-            orjson.dumps(request_key),
-            self._rest,
-        )
-        return TemplateLine(id_, json, self)
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateLine(PreparedLine):
-    """One that a template wrote, which may learn from what becomes of it."""
-
-    template: NewCallTemplate
 
 
 def digest(arguments: bytes) -> str:

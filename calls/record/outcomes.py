@@ -45,10 +45,10 @@ def of_error(
     *,
     safe_to_repeat: bool,
     doubtful: bool = False,
-    is_harmless: bool = False,
+    cancel_is_final: bool = False,
 ) -> Outcome:
-    """`doubtful`: an earlier attempt may have been executed. `is_harmless`: by an operator's word
-    nobody has to find out whether a cancelled call was."""
+    """`doubtful`: an earlier attempt may have been executed. `cancel_is_final`: by an operator's
+    word nobody has to find out whether a cancelled call was."""
     sentence = str(error)
     # What a server says of its last attempt, it does not say of those before.
     reported = Executed.UNKNOWN if doubtful else Executed.REPORTED
@@ -73,7 +73,7 @@ def of_error(
             return Outcome(State.FAILED, sentence, Executed.YES)
         case InputWanted() if error.acknowledged or safe_to_repeat:
             return Outcome(State.FAILED, sentence, Executed.UNKNOWN)
-        case CancelledUpstream() if error.acknowledged or safe_to_repeat or is_harmless:
+        case CancelledUpstream() if error.acknowledged or safe_to_repeat or cancel_is_final:
             return Outcome(State.CANCELLED, sentence, Executed.UNKNOWN)
         case TimedOut() if safe_to_repeat:
             return Outcome(State.TIMED_OUT, sentence, Executed.UNKNOWN)

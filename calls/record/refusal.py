@@ -27,8 +27,9 @@ AGAIN = "try_again"
 
 @dataclass(frozen=True, slots=True)
 class RefusalDetails:
-    """`kind`: "policy", "invalid", "unknown_tool", "frozen", "key", "limit", "unavailable", or the
-    state that the call ended in. `rule` and `allowed` as the rule's author lets agents read."""
+    """`kind`: "policy", "invalid", "unknown_tool", "frozen", "key", "limit", "unavailable",
+    "too_large", or the state that the call ended in. `rule` and `allowed` as the rule's author lets
+    agents read."""
 
     kind: str
     again: RetryAdvice
@@ -55,9 +56,14 @@ class RefusalDetails:
         }
 
 
+# Of a call that was executed and brought nothing that could be kept.
+TOO_LARGE = "too_large"
 # Kinds whose states say it already are not here (calls/content/answers.py, ADVICE).
 _AGAIN = {
     "policy": "Do not ask again unchanged: the same is refused each time.",
+    TOO_LARGE: (
+        "The tool was executed; its result was not kept. Do not repeat the call to get the result."
+    ),
     "frozen": "The same may be asked again once somebody has ended the stop or the pause.",
 }
 
@@ -80,6 +86,8 @@ _STATES = {
 
 def of_state(state: State, executed: str, *, rule: str = "", allowed: str = "") -> RefusalDetails:
     """Of a call that ended without a result."""
+    if state == State.FAILED and executed == Executed.YES:
+        return RefusalDetails(TOO_LARGE, RetryAdvice.NO, rule, allowed)
     if executed in (Executed.NO, Executed.REPORTED) and state not in _STATES:
         return RefusalDetails(state.value, RetryAdvice.LATER, rule, allowed)
     return RefusalDetails(state.value, _STATES.get(state, RetryAdvice.NO), rule, allowed)

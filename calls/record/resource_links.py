@@ -27,7 +27,8 @@ WITH asked AS MATERIALIZED (
     INSERT INTO calls_link (call_id, agent_id, server_id, uri_digest)
     SELECT c.id, c.agent_id, c.server_id, u.digest
     FROM asked a
-    JOIN calls_call c ON c.id = a.id AND c.result_digest = a.result_digest,
+    JOIN calls_call c ON c.id = a.id AND c.id BETWEEN %s AND %s
+            AND c.result_digest = a.result_digest,
         unnest(a.links) AS u(digest)
     WHERE c.server_id IS NOT NULL
     ON CONFLICT DO NOTHING
@@ -35,6 +36,7 @@ WITH asked AS MATERIALIZED (
 SELECT id FROM asked
 """,
     order=3,
+    bounded=True,
 )
 FIND = "SELECT server_id FROM calls_link WHERE agent_id = %s AND uri_digest = %s"
 

@@ -1,4 +1,5 @@
-"""The only place where calls come to be and move, each with its entry in the same statement.
+"""Where calls come to be and move, each with its entry in the same statement. What nearly all of
+them need has statements of its own (calls/record/usual_calls.py); nobody else writes.
 
 The same SQL serves the journal (many lines in one commit) and `move_now` (one line in the
 transaction that the caller holds). Every move is conditional: who finds the call in another
@@ -80,6 +81,8 @@ WITH asked AS MATERIALIZED (
           AND p.arguments_digest = a.arguments_digest AND """
     + LATELY
     + """ LIMIT 1) IS NOT TRUE)
+    -- The same agent asking the same of the same tool joins the call that waits.
+    AND (a.state <> 'held' OR calls_held_alike(a.agent_id, a.tool_id, a.arguments_digest) IS NULL)
     ON CONFLICT DO NOTHING
     RETURNING id
 ), entries AS (
@@ -119,7 +122,7 @@ WITH asked AS MATERIALIZED (
 SELECT
     a.id,
     -- A line may come twice when the first commit's fate was unknown.
-    o.id IS NOT NULL OR (SELECT true FROM calls_call c WHERE c.id = a.id) IS TRUE,
+    o.id IS NOT NULL OR calls_exists(a.id),
     ("""
     + GENERATION
     + """),
@@ -141,10 +144,12 @@ UPDATE calls_call c SET
     start_by = CASE WHEN c.state = 'queued'
         THEN c.asked_at + make_interval(secs => a.start_in_s) ELSE c.start_by END
 FROM json_to_recordset(%s::json) AS a(id uuid, start_in_s float)
-WHERE c.id = a.id AND c.fence = 0 AND c.state IN ('queued', 'held') AND c.start_after IS NOT NULL
+WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.fence = 0 AND c.state IN ('queued', 'held')
+  AND c.start_after IS NOT NULL
 RETURNING c.id
 """,
     order=3,
+    bounded=True,
 )
 
 MOVE = Statement(
@@ -179,7 +184,8 @@ WITH asked AS MATERIALIZED (
         result_size = COALESCE(a.result_size, c.result_size),
         result_digest = COALESCE(a.result_digest, c.result_digest)
     FROM asked a
-    WHERE c.id = a.id AND c.state = a.source AND (a.fence IS NULL OR c.fence = a.fence)
+    WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.state = a.source
+      AND (a.fence IS NULL OR c.fence = a.fence)
     RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
         a.reason, a.details, a.result, a.result_kind, a.result_digest, a.kept_s, c.amendment_id
 ), entries AS (
@@ -217,6 +223,7 @@ SELECT id, fence,
 FROM moved
 """,
     order=2,
+    bounded=True,
 )
 
 # A held call is to be sent with other arguments; only for who saw what it was until now.
@@ -269,10 +276,11 @@ NOTE_TASK = Statement(
     """
 UPDATE calls_call c SET upstream_task = a.upstream_task
 FROM json_to_recordset(%s::json) AS a(id uuid, fence int, upstream_task text)
-WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.fence = a.fence AND c.state = 'running'
 RETURNING c.id
 """,
     order=3,
+    bounded=True,
 )
 # The same attempt sends its request once more, because its server wants it so.
 RESEND = Statement(
@@ -306,10 +314,11 @@ LET_GO = Statement(
     """
 UPDATE calls_call c SET lease_until = clock_timestamp()
 FROM json_to_recordset(%s::json) AS a(id uuid, fence int)
-WHERE c.id = a.id AND c.fence = a.fence AND c.state = 'running'
+WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.fence = a.fence AND c.state = 'running'
 RETURNING c.id
 """,
     order=3,
+    bounded=True,
 )
 
 
@@ -410,7 +419,7 @@ def _usually(state: State, executed: Executed, actor: Actor) -> dict[str, Any]:
 def move_now(move: Move) -> bool:
     """Move one call in the caller's transaction; False when it was no longer there."""
     with connection.cursor() as cursor:
-        cursor.execute(MOVE.sql, [orjson.dumps([move.line()]).decode()])
+        cursor.execute(MOVE.sql, MOVE.of_one(move.line()))
         return cursor.fetchone() is not None
 
 

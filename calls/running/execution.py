@@ -419,11 +419,12 @@ def _outcome(
     if flight.stopping:
         safe = execution_request.tool.safe_to_repeat
         return cut_off(error, safe_to_repeat=safe, attempt=execution_request.fence)
+    tool = execution_request.tool
     history = {
-        "safe_to_repeat": execution_request.tool.safe_to_repeat,
+        "safe_to_repeat": tool.safe_to_repeat,
         "doubtful": execution_request.doubtful,
     }
-    outcome = of_error(error, **history, is_harmless=execution_request.tool.is_harmless)
+    outcome = of_error(error, **history, cancel_is_final=tool.cancel_is_final or tool.is_harmless)
     # An agent that waits for a short call hears of an unreachable server at once.
     waits = outcome.executed == Executed.NO and not execution_request.background
     if waits or flight.cancel.is_set() or not may_go_again(error, **history):

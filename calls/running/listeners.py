@@ -8,7 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from calls.running.log_book import LogBook
-from calls.running.progress import OnStep, ProgressThrottle
+from calls.running.progress import OnStep, ProgressStep, ProgressThrottle
 from core.journal import GroupCommit
 from core.live import Notifier
 
@@ -43,13 +43,15 @@ class CallEvents:
         self.wants_log = wants_log
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        step = self._throttle_of_call().step(progress, total, message)
-        if step is not None and self._listener.on_step is not None:
-            self._listener.on_step(step)
+        self._pass_on(self._throttle_of_call().step(progress, total, message))
 
     def say(self, message: str) -> None:
         """What it does, in words."""
-        self._throttle_of_call().say(message)
+        self._pass_on(self._throttle_of_call().say(message))
+
+    def _pass_on(self, step: ProgressStep | None) -> None:
+        if step is not None and self._listener.on_step is not None:
+            self._listener.on_step(step)
 
     def line(self, line: dict[str, Any]) -> None:
         if self._log_book is None:

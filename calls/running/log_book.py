@@ -28,21 +28,22 @@ KEEP = Statement(
     """
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS r(id uuid, fence int, lines json)
+), known AS MATERIALIZED (
+    SELECT a.*, c.mode FROM asked a
+    JOIN calls_call c ON c.id = a.id AND c.id BETWEEN %s AND %s AND c.fence = a.fence
 ), kept AS (
     INSERT INTO calls_logline (call_id, fence, number, level, logger, text, structured)
-    SELECT a.id, a.fence, l.number, l.level, l.logger, l.text, l.structured
-    FROM asked a JOIN calls_call c ON c.id = a.id AND c.fence = a.fence,
-        json_to_recordset(a.lines)
+    SELECT k.id, k.fence, l.number, l.level, l.logger, l.text, l.structured
+    FROM known k, json_to_recordset(k.lines)
         AS l(number int, level text, logger text, text text, structured boolean)
     ON CONFLICT DO NOTHING
     RETURNING call_id
-), told AS (
-    SELECT c.id, c.mode FROM calls_call c WHERE c.id IN (SELECT call_id FROM kept)
 )
 SELECT id, CASE WHEN mode = 'background' THEN pg_notify('countersign_call', id::text)::text END
-FROM told
+FROM known WHERE id IN (SELECT call_id FROM kept)
 """,
     order=0,
+    bounded=True,
 )
 
 # An attempt, and a line's number in it: whoever reads on says where.

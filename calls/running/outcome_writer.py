@@ -18,9 +18,12 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 
+from audit.services import SYSTEM
 from calls.content.large_results import LARGE, lines_of
 from calls.record import resource_links
+from calls.record.states import Executed, State
 from calls.record.transitions import MOVE
+from calls.record.usual_calls import SUCCEED
 from calls.running.late_replies import LATE, is_evidence
 from core.errors import RecordUnavailable
 from core.journal import GroupCommit, Line
@@ -33,6 +36,10 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 0.5
 # Who waits for an outcome that the record does not take is told so after so long.
 UNWRITTEN_S = 2.0
+# What SUCCEED takes of a line of MOVE besides the call and its fence; and what it writes of target,
+# execution and actor, where there is nothing else to say.
+RESULT = ("result", "result_kind", "result_size", "result_digest")
+PLAIN = State.SUCCEEDED, Executed.YES, SYSTEM.kind, SYSTEM.name
 # So often is looked whether another process left anything behind.
 EVERY_S = 2.0
 
@@ -195,6 +202,14 @@ class OutcomeWriter:
 
 def _lines_of(end: PendingOutcome) -> list[Line]:
     """The move comes last."""
-    if "links" not in end.line and (end.line.get("result_size") or 0) <= LARGE:
-        return [(MOVE, end.line)]
-    return [*resource_links.lines_of(end.line), *lines_of(MOVE, end.line)]
+    line, move = end.line, MOVE
+    facts = line["target"], line["executed"], line["actor_kind"], line["actor"]
+    if facts == PLAIN and not (line["reason"] or line["outcome"] or line["details"]):
+        move, line = SUCCEED, {"id": line["id"], "fence": line["fence"]}
+        # A loop and no comprehension, which is a call.
+        for name in RESULT:
+            if name in end.line:
+                line[name] = end.line[name]
+    if "links" not in end.line and (line.get("result_size") or 0) <= LARGE:
+        return [(move, line)]
+    return [*resource_links.lines_of(end.line), *lines_of(move, line)]

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from accounts.models import User
 from audit.models import Entry
-from calls.content import results
+from calls.content import progress_figures, results
 from calls.content.amendments import edited
 from calls.models import Call, LateReply, Rerun
 from calls.queue import stale_leases
 from calls.record.states import LIVE, State
+from calls.running.progress import is_cut
 from calls.views import duration_estimate
 
 _LONG = Call.Mode.BACKGROUND
@@ -118,21 +119,13 @@ def _seconds(call: Call) -> float | None:
 
 
 def _progress(call: Call) -> dict[str, Any]:
-    done, total = call.progress, call.progress_total
-    seconds = _seconds(call)
-    rate = done / seconds if done and seconds else None
-    known = done is not None and total is not None and total > 0
+    figures = progress_figures.of(call.progress, call.progress_total, call.progress_rate)
     return {
-        "done": done,
-        "total": total,
-        "percent": min(100, int(100 * done / total))
-        if done is not None and known and total
-        else None,
-        "rate": rate,
-        "left": round((total - done) / rate) if rate and known and total and done else None,
+        **figures._asdict(),
         "message": call.progress_message,
+        "is_cut": is_cut(call.progress_message),
         "silent_since": stale_leases.since(call),
-        **({} if rate and known else _as_usual(call)),
+        **({} if figures.left_s else _as_usual(call)),
     }
 
 

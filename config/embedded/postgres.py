@@ -54,6 +54,7 @@ SOCKET_PATH_MAX = 100
 
 class Postgres:
     name = "postgres"
+    dull: tuple[str, ...] = ()
     stop_signal = signal.SIGINT  # "fast": open transactions are rolled back
 
     def __init__(self, data: Path, *, settings: Mapping[str, str] | None = None) -> None:

@@ -25,6 +25,8 @@ class CannotStart(Exception):
 class Service(Protocol):
     name: str
     stop_signal: signal.Signals
+    # Lines of its output that say nothing that matters here hold one of these.
+    dull: tuple[str, ...]
 
     def prepare(self) -> None:
         """Make the data directory if there is none, and end what an earlier run left behind."""

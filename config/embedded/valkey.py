@@ -24,6 +24,8 @@ from core.private_files import write_private
 class Valkey:
     name = "valkey"
     stop_signal = signal.SIGTERM
+    # Said of most machines: it is about saving gigabytes, and a doorbell holds kilobytes.
+    dull: tuple[str, ...] = ("WARNING Memory overcommit must be enabled",)
 
     def __init__(self, data: Path) -> None:
         self.data = data

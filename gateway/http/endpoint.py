@@ -84,6 +84,9 @@ class Endpoint:
                 content = scope.get(BODY)
                 if content is None:
                     content = await body.read(receive, limit=request_checks.MAX_BODY)
+                    if await context.runtime.fresh() is not context.snapshot:
+                        # It may have come slowly, and the token may be revoked since.
+                        context = await self._admit(scope)
                 await dispatch.answer(context, content, receive, send)
             except RpcError as refusal:
                 await self._refuse(scope, receive, send, refusal)

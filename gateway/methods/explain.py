@@ -25,7 +25,7 @@ async def explain(rpc: RpcRequest) -> bytes:
     """
     given = rpc.message.params.get("arguments")
     given = given if isinstance(given, dict) else {}
-    tool = rpc.context.tools.get(str(given.get("tool")))
+    tool = rpc.context.tools.find(str(given.get("tool")))
     if tool is None:
         return rpc.sentence(_("There is no such tool here: name one as it is listed."))
     arguments = given.get("arguments", {})

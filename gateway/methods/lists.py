@@ -33,8 +33,8 @@ CAPABILITIES: dict[str, Any] = {
     "logging": {},
 }
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
-# As only 2025-11-25 has it. Whatever its server runs as a task or not, we run every call as one if
-# we are asked to, and people may have to decide on any.
+# As only 2025-11-25 has it. Where its server says nothing of it: we run every call as one if we
+# are asked to, and people may have to decide on any.
 _AS_TASK = {"taskSupport": "optional"}
 _TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 
@@ -143,14 +143,16 @@ def _items(context: RequestContext, revision: str) -> dict[str, bytes]:
     }
     if not context.server:
         for own in sorted(context.toolset.own_tools & DEFINITIONS.keys()):
-            items[DEFINITIONS[own]["name"]] = orjson.dumps(DEFINITIONS[own])
+            name = context.toolset.own_name(own)
+            items[name] = orjson.dumps(DEFINITIONS[own] | {"name": name})
     return items
 
 
 def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> bytes:
     content = {key: value for key, value in told.items() if key != "execution"}
     if revision == LAST_LEGACY:
-        content["execution"] = _AS_TASK
+        said = told.get("execution")
+        content["execution"] = _AS_TASK | said if isinstance(said, dict) else _AS_TASK
     if revision == MODERN and not tool.shape.param_headers:
         # What stands there all the same is wrong, and clients would have to drop the tool for it.
         content["inputSchema"] = compiled.without_keyword(content["inputSchema"], ANNOTATION)

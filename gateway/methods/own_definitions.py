@@ -1,4 +1,4 @@
-"""What agents read of the gateway's own tools."""
+"""What agents read of the gateway's own tools; their names come from the toolset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from registry.models import OwnTool
 
-PREFIX = "countersign."
 _READS = {"readOnlyHint": True, "openWorldHint": False}
 _SAYS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 _CANCELS = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
@@ -27,7 +26,7 @@ def _tool(
     if required := [one for one in properties if one != "arguments"]:
         schema["required"] = required
     return {
-        "name": f"{PREFIX}{name}",
+        "name": name,
         "title": title,
         "description": description,
         "inputSchema": schema | {"additionalProperties": False},

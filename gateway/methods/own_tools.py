@@ -7,11 +7,11 @@ foreign, an unknown and a malformed call id get the same answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection
 from django.utils.translation import gettext as _
 
@@ -21,13 +21,14 @@ from calls.record.states import State
 from calls.running.log_book import FIRST
 from gateway.methods import log_messages, pending, stream_resumption
 from gateway.methods.explain import explain
-from gateway.methods.own_definitions import PREFIX
-from gateway.protocol import replies
+from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
+from gateway.protocol.errors import RpcError
 from gateway.submit import lookups, wait
 from gateway.submit.description import described, in_short
 from gateway.submit.lookups import TaskRow
 from registry.models import OwnTool
+from registry.publishing import agent_names
 
 Handler = Callable[[RpcRequest], Awaitable[bytes]]
 LISTED = 50
@@ -36,7 +37,7 @@ NOT_YOURS = "No call of yours has this call_id. Give the one that the earlier an
 
 def handler(rpc: RpcRequest, name: str) -> Handler | None:
     """Returns the function that handles the gateway's own tool `name`, if this toolset has it."""
-    own = name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
+    own = agent_names.own_tool(name)
     return _HANDLERS.get(own) if own in rpc.context.toolset.own_tools else None
 
 
@@ -51,7 +52,7 @@ async def await_call(rpc: RpcRequest) -> bytes:
     answer = found.seen.answer or await wait.wait(
         rpc.runtime,
         found.call_id,
-        seconds=settings.HOLD_S,
+        seconds=rpc.hold_s,
         on_step=rpc.on_step,
         for_people=True,
         lines=rpc.lines,
@@ -137,17 +138,20 @@ def _say(rpc: RpcRequest, call_id: UUID, text: str) -> None:
 
 
 async def _own(rpc: RpcRequest) -> TaskRow | None:
-    call_id = _named(rpc.message.params.get("arguments"))
+    call_id = _named(rpc.message.params.get("arguments"), rpc.agent_id)
     if call_id is None:
         return None
     return await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
 
 
-def _named(arguments: Any) -> UUID | None:
-    try:
-        return UUID(arguments["call_id"])
-    except (KeyError, ValueError, TypeError, AttributeError):
-        return None
+def _named(arguments: Any, agent_id: int) -> UUID | None:
+    """Also by the id of the task that the call is."""
+    given = arguments.get("call_id") if isinstance(arguments, dict) else None
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        return UUID(given)
+    with contextlib.suppress(RpcError):
+        return handles.call_of_task(given, agent_id)
+    return None
 
 
 def _structured(rpc: RpcRequest, members: dict[str, Any]) -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.conf import settings
 from django.utils.translation import gettext as _
 
 from calls.content.answers import Answer
@@ -32,7 +31,6 @@ ROUNDS = 9
 SIGN_OF_LIFE_S = 5.0
 # What its server makes of answers is told at once if it comes within this.
 MOMENT_S = 1.0
-_TINY = 1e-6
 
 
 async def answer(
@@ -69,7 +67,7 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
             return await _soon_or_a_task(rpc, state)
         return await _until_done(rpc, state)
     rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, state.call_id, None))
-    seen = await _look(rpc, state, settings.HOLD_S, for_people=True)
+    seen = await _look_at_people(rpc, state)
     if isinstance(seen, bytes):
         return seen
     if isinstance(seen, Answer):
@@ -134,8 +132,13 @@ def _input_required(rpc: RpcRequest, state: handles.RequestState) -> bytes:
     members: dict[str, Any] = {
         "resultType": "input_required",
         "requestState": handles.seal_state(replace(state, logged=rpc.logged), rpc.agent_id),
-        "_meta": {replies.CALL: str(state.call_id)},
+        "_meta": {
+            replies.CALL: str(state.call_id),
+            # A requestState alone does not say what is waited for.
+            replies.WAITING: messages.asks_a_person(state.call_id),
+        },
     }
+    _say_that_people_decide(rpc)
     # Asked once: whoever opened the page, or would not, need not be asked again every round.
     if rpc.client.opens_urls and state.round == 1:
         members["inputRequests"] = {"approval": _page(rpc, state.call_id)}
@@ -161,22 +164,27 @@ def _asked_for(rpc: RpcRequest) -> str:
 
 async def _held(rpc: RpcRequest, state: handles.RequestState) -> bytes:
     rpc.reply.watch_disconnect()
-    until = time.monotonic() + settings.HOLD_S
-    beat = 0
+    seen = await _look_at_people(rpc, state)
+    return await not_yet(rpc, state.call_id) if seen is None else _said(rpc, seen)
+
+
+async def _look_at_people(rpc: RpcRequest, state: handles.RequestState) -> Answer | bytes | None:
+    """For as long as a client has patience, with signs of life where it wants to hear them."""
+    until = time.monotonic() + rpc.hold_s
     while (left := until - time.monotonic()) > 0:
-        if rpc.progress is not None:
-            # So small that whatever the server says later is more.
-            beat += 1
-            rpc.progress.step(
-                ProgressStep(beat * _TINY, None, _("Waiting for a person's approval."))
-            )
+        if _say_that_people_decide(rpc):
             left = min(left, SIGN_OF_LIFE_S)
         seen = await _look(rpc, state, left, for_people=True)
-        if seen is not None:
-            return _said(rpc, seen)
-        if rpc.runtime.watch.until is not None:
-            break
-    return await not_yet(rpc, state.call_id)
+        if seen is not None or rpc.runtime.watch.until is not None:
+            return seen
+    return None
+
+
+def _say_that_people_decide(rpc: RpcRequest) -> bool:
+    if rpc.progress is None:
+        return False
+    rpc.progress.step(ProgressStep(None, None, _("Waiting for a person's approval.")))
+    return True
 
 
 async def _until_done(rpc: RpcRequest, state: handles.RequestState) -> bytes:
@@ -209,7 +217,7 @@ def _not_known(rpc: RpcRequest, call_id: UUID) -> bytes:
     """It goes on wherever it runs, and nobody here can read what becomes of it."""
     # Whoever asks for the same again is told what became of this.
     rpc.runtime.keep(wait.surely(lambda: wait.unheard(call_id)))
-    text = f"{messages.NOT_KNOWN} {messages.come_back(call_id)}"
+    text = f"{messages.NOT_KNOWN} {messages.come_back(call_id, rpc.context.toolset)}"
     # As far as it is known: it was running when this could last be read, or about to.
     return rpc.sentence(text, call=str(call_id), state=State.RUNNING, executed="unknown")
 
@@ -224,7 +232,8 @@ async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:
         # Whoever reads the same again is told what became of this.
         await wait.unheard(call_id)
     state = found.seen.state
-    text = f"{messages.of(found, rpc.context.toolset)} {messages.come_back(call_id)}"
+    toolset = rpc.context.toolset
+    text = f"{messages.of(found, toolset)} {messages.come_back(call_id, toolset)}"
     # What nobody has to decide any more, a worker may have taken before this is read.
     certain = state == State.HELD and not found.seen.maybe
     executed = "no" if certain else "unknown"

@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from audit.models import ClockTime
 from calls.content.answers import Answer
 from calls.models import ListedTask
+from calls.record.call_options import CallOptions, options_of
 from calls.record.listed_tasks import KEPT_S
 from calls.record.states import LIVE, State
 from calls.running.input_relay import InputQuestion
@@ -29,10 +30,13 @@ from gateway.call_request import SubmitResult
 from gateway.methods import input_requests
 from gateway.methods.call_end import wait_for_end
 from gateway.methods.tasks import ENDED, POLL_HELD_MS, POLL_MS, just_made, time_of
+from gateway.process import session_tasks
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
+from gateway.protocol.reply_stream import progress_of, token_of
 from gateway.protocol.revisions import IMMEDIATE, INTERNAL_ERROR, METHOD_NOT_FOUND, RELATED_TASK
+from gateway.protocol.sessions import session_key
 from gateway.submit import lookups, messages, wait
 from gateway.submit.lookups import TaskRow
 
@@ -72,6 +76,10 @@ async def created(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
     if submitted.joined:
         await asyncio.to_thread(_list, submitted.call_id, rpc.agent_id)
     found = await just_made(rpc, submitted.call_id)
+    token = token_of(rpc.message.meta.get("progressToken"))
+    if token is not None and rpc.client.session:
+        journal = rpc.runtime.call_runtime.engine.journal
+        session_tasks.tell(journal, session_key(rpc.client.session), found.call_id, token)
     task = _described(rpc, Task(found, cancelled=False), "working")
     meta: dict[str, Any] = {
         replies.CALL: str(found.call_id),
@@ -92,6 +100,10 @@ async def result(rpc: RpcRequest) -> bytes:
     """Held until the call has ended; what its server asks meanwhile is asked on this stream."""
     task = await _asked_for(rpc)
     rpc.reply.watch_disconnect()
+    if rpc.progress is None and task.found.seen.answer is None:
+        # By the token of the request that made the task: it is good until the task has ended.
+        options = await asyncio.to_thread(_options, task.call_id)
+        rpc.progress = progress_of(rpc.reply, options.progress_token)
     answer = task.found.seen.answer or await _ended(rpc, task.call_id)
     await wait.heard(rpc.runtime, task.call_id)
     if answer.error is not None:
@@ -171,13 +183,23 @@ async def _named(rpc: RpcRequest, call_id: UUID, state: State, cancelled: bool, 
 
 def _described(rpc: RpcRequest, task: Task, status: str) -> dict[str, Any]:
     found = task.found
-    said = _said(rpc, found)
+    said = _said(rpc, found) if status != "cancelled" else _cancelled(found)
     return {
         **_times(rpc, found.call_id, found.asked_at, found.touched_at),
         "status": status,
         "statusMessage": said,
         "pollInterval": POLL_HELD_MS if found.seen.state == State.HELD else POLL_MS,
     }
+
+
+def _cancelled(found: TaskRow) -> str:
+    """A task that was cancelled stays so (basic/utilities/tasks, "Task Cancellation")."""
+    answer = found.seen.answer
+    if answer is None:
+        return _("Cancelled. What runs of it was told to stop.")
+    if found.seen.state in (State.CANCELLED, State.WITHDRAWN):
+        return answer.text
+    return _("Cancelled, and it ended before it could stop: %(how)s") % {"how": answer.text}
 
 
 def _said(rpc: RpcRequest, found: TaskRow) -> str:
@@ -216,6 +238,13 @@ def _cursor(cursor: object) -> UUID:
         return UUID(bytes=seal.from_text(cursor) if isinstance(cursor, str) else b"")
     except ValueError:
         raise invalid_params("This cursor is not one of ours: list again without it.") from None
+
+
+def _options(call_id: UUID) -> CallOptions:
+    try:
+        return options_of(call_id)
+    finally:
+        connection.close()
 
 
 def _list(call_id: UUID, agent_id: int) -> None:

@@ -25,12 +25,13 @@ from gateway.methods import (
     stream_resumption,
     tasks_legacy,
 )
-from gateway.methods.own_definitions import PREFIX
 from gateway.protocol import handles, messages, sessions, tracing
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import invalid_params
+from gateway.protocol.reply_stream import token_of
 from gateway.submit import idempotency, wait
 from gateway.submit.submit import submit
+from registry.names import RESERVED
 from registry.publishing.published_catalogue import CALL, PublishedTool
 
 # In `_meta`: what a client wants to hear, and which trace the call belongs to.
@@ -43,15 +44,17 @@ async def call(rpc: RpcRequest) -> bytes:
         raise invalid_params("params.name must be a string.")
     if rpc.as_task:
         tasks_legacy.check(rpc)
-    if name.startswith(PREFIX) and (own := own_tools.handler(rpc, name)):
+    if name.startswith(RESERVED) and (own := own_tools.handler(rpc, name)):
         if rpc.as_task:
             raise tasks_legacy.never(name)
+        rpc.structured = True
         return await own(rpc)
 
     tool = _tool(rpc, name)
     if tool is None:
         await rpc.look_again()
         tool = _tool(rpc, name)
+    rpc.structured = tool is not None and "outputSchema" not in tool.content
     parsed = rpc.message.params.get("arguments")
     parsed = {} if parsed is None else parsed
     if rpc.client.modern and tool is not None and tool.shape.param_headers:
@@ -122,6 +125,7 @@ async def options_of(rpc: RpcRequest, tool: PublishedTool | None) -> CallOptions
         log_level=await log_messages.wanted(rpc),
         session=sessions.session_key(client.session) if client.hears_of_pages else "",
         trace=tracing.of(rpc.message.meta),
+        progress_token=token_of(rpc.message.meta.get("progressToken")) if rpc.as_task else None,
     )
 
 
@@ -142,7 +146,8 @@ def responses_of(rpc: RpcRequest) -> bytes:
 
 def _tool(rpc: RpcRequest, name: str) -> PublishedTool | None:
     """What is asked by a method of its own is no tool here."""
-    found = rpc.context.tools.get(name)
+    tools = rpc.context.tools
+    found = tools.get(name) or tools.older.get(name)
     return found if found is not None and found.method == CALL else None
 
 

@@ -55,7 +55,7 @@ class Waiter:
         self._on_step = on_step
         self._after = after
         self.lines = lines
-        self._seen: float | None = None
+        self._seen: tuple[float | None, str] = (None, "")
 
     def hear(self, logged: Iterable[tuple[Place, dict[str, Any]]]) -> None:
         if self.lines is not None and not self.answer.done():
@@ -63,9 +63,13 @@ class Waiter:
                 self.lines.kept(place, line)
 
     def see(self, seen: CallStatus) -> None:
-        if seen.progress is not None and seen.progress != self._seen and self._on_step:
-            self._seen = seen.progress
-            self._on_step(ProgressStep(seen.progress, seen.total, seen.message))
+        if self._on_step and self._seen != (now := (seen.progress, seen.message)):
+            rose = seen.progress != self._seen[0]
+            self._seen = now
+            if rose or seen.message:
+                self._on_step(
+                    ProgressStep(seen.progress if rose else None, seen.total, seen.message)
+                )
         if self.answer.done():
             return
         if seen.answer is not None:

@@ -2,24 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+import orjson
 from django.utils.translation import gettext as _
 
 from accounts.tokens import Bearer
 from calls.models import Call
-from calls.record.new_call import NewCall, NewCallTemplate
+from calls.record.new_call import NewCall
 from calls.record.statements import statement
 from calls.record.states import State
-from core.journal import PreparedLine
+from calls.record.transitions import OPEN
+from calls.record.usual_calls import OPEN_USUAL
+from core.journal import Line, PreparedLine, Statement
 from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, is_guarded
 from policies.decide import Decision
 from registry.publishing.published_catalogue import PublishedTool
 
 NAME_MAX = 200
 REMEMBERED = 2_000
+
+
+# What the numbers of names say, and what all calls that begin to run have alike.
+TOLD = {"agent", "person", "server", "definition_digest", "rule"}
+TOLD |= {"state", "outcome", "statement", "call_digest"}
+
+
+class NewCallTemplate:
+    """What the lines of many openings have in common, written once: those of one agent and tool
+    differ in the call, in its arguments, and in the client's name for the request."""
+
+    __slots__ = ("_line", "_rest", "_statement")
+
+    def __init__(self, line: dict[str, Any]) -> None:
+        varying = ("id", "arguments", "arguments_digest", "request_key")
+        self._line = {name: value for name, value in line.items() if name not in varying}
+        self._rest = orjson.dumps(self._line)[1:]
+        self._statement = OPEN
+
+    def learn(self, names: list[int | None]) -> None:
+        """From the first call on, the numbers of its names, instead of what only these say."""
+        line = self._line.items()
+        rest = {name: said for name, said in line if name not in TOLD and said not in (None, {})}
+        self._rest = orjson.dumps({**rest, "names": names})[1:]
+        self._statement = OPEN_USUAL
+
+    def written(
+        self, call_id: UUID, arguments: bytes, request_key: str
+    ) -> tuple[Statement, TemplateLine]:
+        id_ = str(call_id)
+        json = b'{"id":"%b","arguments":%b,"arguments_digest":"%b","request_key":%b,%b' % (
+            id_.encode(),
+            orjson.dumps(arguments.decode()),
+            hashlib.sha256(arguments).hexdigest().encode(),
+            orjson.dumps(request_key),
+            self._rest,
+        )
+        return self._statement, TemplateLine(id_, json, self)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateLine(PreparedLine):
+    """One that a template wrote, which may learn from what becomes of it."""
+
+    template: NewCallTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +89,11 @@ class NewCallCache:
 
     def line(
         self, call_request: CallRequest, tool: PublishedTool, decision: Decision, owner: str
-    ) -> Mapping[str, Any] | PreparedLine:
+    ) -> Line:
         options = call_request.options
         special = call_request.again or options.abilities or options.trace or call_request.grant
         if special or claimed_key(call_request):
-            return opening(call_request, State.RUNNING, decision, owner=owner).line()
+            return OPEN, opening(call_request, State.RUNNING, decision, owner=owner).line()
         place = (
             *(call_request.bearer.token_id, tool.tool_id, call_request.toolset.slug),
             # What a client says of itself, in what stands of it in the first row and its entry.

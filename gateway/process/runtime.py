@@ -33,6 +33,7 @@ from gateway.process.config_changes import ConfigChangeNotifier
 from gateway.process.log_levels import SessionLogLevels
 from gateway.process.new_call_cache import NewCallCache
 from gateway.process.resource_streams import ResourceStreams
+from gateway.process.session_tasks import TaskListeners
 from policies import decide
 from policies.decide import RuleBook
 from registry.publishing import published_catalogue
@@ -46,6 +47,9 @@ FRESH_S = 1.0
 # To find out whether anything changed, and to read what did.
 ANSWER_S = 1.5
 PATIENCE_S = 5.0
+# Of more tools than so many the next snapshot takes its time: it is not waited for while the one
+# before is fresh enough.
+MANY = 1_000
 NOT_KNOWN = "Whether the token is still valid cannot be known right now. Try again soon."
 
 
@@ -68,14 +72,18 @@ class Runtime:
         self.watch = CallWatcher(self.call_runtime)
         self.levels = SessionLogLevels(self.call_runtime)
         self.ears: ConfigChangeNotifier[Snapshot] = ConfigChangeNotifier(
-            self.call_runtime.listener, self.fresh
+            self.call_runtime.listener, self.changed
         )
         # Calls that go on although nobody is answered just now.
         self._calls: set[asyncio.Task[Any]] = set()
         self.pages = PageListeners(self.call_runtime.listener)
+        self.tasks = TaskListeners(self.call_runtime.listener)
         self.updates = ResourceStreams(self.call_runtime.engine, self.call_runtime.listener)
         self._snapshot: Snapshot | None = None
         self._checked_at = self._failed_at = float("-inf")
+        # When the snapshot is known to have been the newest.
+        self._true_at = float("-inf")
+        self._next: asyncio.Task[Snapshot] | None = None
         self._reading = asyncio.Lock()
 
     async def start(self) -> None:
@@ -86,6 +94,8 @@ class Runtime:
         await self.updates.aclose()
         await self.ears.aclose()
         await self._cut_off()
+        if self._next is not None:
+            self._next.cancel()
         await self.watch.aclose()
         await self.call_runtime.aclose()
 
@@ -116,8 +126,41 @@ class Runtime:
         else:
             current, known_at = snapshot.generation, self._checked_at
         if snapshot.generation == current and time.monotonic() - known_at < FRESH_S:
+            self._true_at = known_at
             return snapshot
-        return await self.newest()
+        return await self.newer()
+
+    async def newer(self) -> Snapshot:
+        """The next, which is made once for all who want it; or the one before it, if that is as
+        fresh as `fresh` promises, and the next takes its time or cannot be read."""
+        snapshot = self._snapshot or await self.newest()
+        if self._next is None or self._next.done():
+            self._next = asyncio.create_task(self.newest(), name="snapshot")
+            self._next.add_done_callback(_retrieve)
+        coming = self._next
+        if len(snapshot.catalogue) <= MANY or not self._serves():
+            await asyncio.wait([coming])
+        if self._serves() and (not coming.done() or coming.exception()):
+            return snapshot
+        newer = await asyncio.shield(coming)
+        # Whoever came late to it waits for one that is as fresh as was promised.
+        is_fresh = time.monotonic() - self._checked_at < FRESH_S
+        return newer if is_fresh else await self.newest()
+
+    def _serves(self) -> bool:
+        """The snapshot that there is was the newest less than FRESH_S ago."""
+        return time.monotonic() - self._true_at < FRESH_S
+
+    async def settled(self) -> Snapshot:
+        """For whoever knows that something changed: with it, unless that takes its time."""
+        is_large = self._snapshot is not None and len(self._snapshot.catalogue) > MANY
+        return await (self.newer() if is_large else self.newest())
+
+    async def changed(self) -> Snapshot:
+        """As `fresh`, with every change that this process knows of."""
+        snapshot = await self.fresh()
+        known = self.call_runtime.listener.generation
+        return snapshot if snapshot.generation == known else await self.newest()
 
     async def newest(self) -> Snapshot:
         """As `fresh`, but asks the database now."""
@@ -142,13 +185,19 @@ class Runtime:
         except (psycopg.Error, DatabaseError, PoolTimeout, TimeoutError, OSError) as error:
             self._failed_at = time.monotonic()
             raise RecordUnavailable(NOT_KNOWN) from error
-        self._checked_at = asked_at
+        self._checked_at = self._true_at = asked_at
 
     async def _generation(self) -> int:
         async with self.call_runtime.pool.connection(timeout=ANSWER_S) as link:
             cursor = await link.execute(GENERATION)
             row = await cursor.fetchone()
         return int(row[0]) if row else 0
+
+
+def _retrieve(coming: asyncio.Task[Snapshot]) -> None:
+    """Whoever waits for it hears of its error; perhaps nobody waits any more."""
+    if not coming.cancelled():
+        coming.exception()
 
 
 def _load() -> Snapshot:

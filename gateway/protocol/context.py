@@ -25,6 +25,7 @@ from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
 from gateway.protocol.revisions import MISSING_CAPABILITY, OLDEST
 from registry import extensions
 from registry.methods import METHODS
+from registry.publishing.agent_names import ToolsByName
 from registry.publishing.published_catalogue import CALL, PublishedTool, PublishedToolset
 from registry.publishing.published_items import PublishedItems
 
@@ -39,7 +40,7 @@ class RequestContext:
     # Empty where all servers of the toolset are spoken to at once.
     server: str
     # By the names that stand at this address.
-    tools: Mapping[str, PublishedTool]
+    tools: ToolsByName[PublishedTool]
     headers: Headers
     # Where requests with the very same head came before.
     known: HeaderCacheEntry | None = None
@@ -93,6 +94,8 @@ class RpcRequest:
     asked_last: int = 0
     # A tool of ours brings what became of a call: of any method, as the result of a tool.
     brings: bool = False
+    # Its tool has no outputSchema, so a refusal may have structured content.
+    structured: bool = False
     # Of the answer, where it comes as one document.
     status: int = 200
     # Answers to these have no place for a sentence, and no tasks.
@@ -120,6 +123,11 @@ class RpcRequest:
         self.context = await self.context.renewed()
 
     @property
+    def hold_s(self) -> float:
+        """How long it waits for people before it is told to come back."""
+        return self.context.toolset.hold_s or settings.HOLD_S
+
+    @property
     def on_step(self) -> OnStep | None:
         return self.progress.step if self.progress else None
 
@@ -136,7 +144,9 @@ class RpcRequest:
             return result_encoding.of(answer, self.message.id, method=method, modern=modern)
         if self.brings and answer.result is not None:
             answer = replace(answer, result=result_encoding.as_tool(answer.result))
-        return replies.of(self.fitted(answer), self.message.id, modern=modern)
+        return replies.of(
+            self.fitted(answer), self.message.id, modern=modern, structured=self.structured
+        )
 
     def fitted(self, answer: Answer) -> Answer:
         """With links in place of what is more than this request's agent takes."""
@@ -157,4 +167,5 @@ class RpcRequest:
         """In place of a result."""
         if self.reads:
             return result_encoding.not_given(self.message.id, result_encoding.WAITS, text, **meta)
-        return self.result(replies.sentence(text, meta=meta, modern=self.client.modern))
+        modern, structured = self.client.modern, self.structured
+        return self.result(replies.sentence(text, meta=meta, modern=modern, structured=structured))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from gateway.protocol.revisions import META_SERVER, RELATED_TASK, SERVER_INFO
 # Names of ours in `_meta`.
 _OURS = "countersign/"
 CALL = _OURS + "call"
+WAITING = _OURS + "waiting"
 MODIFIED = _OURS + "arguments_modified"
 REPEATED = _OURS + "repeated"
 
@@ -50,18 +52,21 @@ def structured(members: dict[str, Any], *, modern: bool) -> bytes:
     return own({"content": [text], "structuredContent": orjson.Fragment(body)}, modern=modern)
 
 
-def of(answer: Answer, request_id: bytes, *, modern: bool) -> bytes:
+def of(answer: Answer, request_id: bytes, *, modern: bool, structured: bool = False) -> bytes:
     if answer.error is not None:
         return error(request_id, error_of(answer))
-    return result(request_id, result_of(answer, modern=modern))
+    return result(request_id, result_of(answer, modern=modern, structured=structured))
 
 
-def result_of(answer: Answer, *, modern: bool) -> bytes:
-    """For an answer that is no JSON-RPC error."""
+def result_of(answer: Answer, *, modern: bool, structured: bool = False) -> bytes:
+    """For an answer that is no JSON-RPC error. `structured`: see `sentence`."""
     if answer.result is not None:
+        body = answer.result
+        if not modern and b'"resultType"' in body:
+            body = _without_type(body.strip())
         if answer.modified is not None or answer.repeated:
-            return _told(answer.result, answer, modern=modern)
-        return spliced(answer.result, answer.call_id, modern=modern)
+            return _told(body, answer, modern=modern)
+        return spliced(body, answer.call_id, modern=modern)
     meta: dict[str, Any] = {
         "call": str(answer.call_id),
         "state": answer.state,
@@ -74,7 +79,7 @@ def result_of(answer: Answer, *, modern: bool) -> bytes:
     if answer.refusal is not None:
         meta["refusal"] = answer.refusal.told(answer.reason)
     text = " ".join(part for part in (answer.note, answer.text) if part)
-    return sentence(text, meta=meta, modern=modern)
+    return sentence(text, meta=meta, modern=modern, structured=structured)
 
 
 def error_of(answer: Answer) -> bytes:
@@ -92,13 +97,16 @@ def error_of(answer: Answer) -> bytes:
     return answer.error
 
 
-def sentence(text: str, *, meta: Mapping[str, Any], modern: bool) -> bytes:
-    """What the agent is told instead of a result. As an error, so that no client holds it against
-    the tool's outputSchema."""
+def sentence(
+    text: str, *, meta: Mapping[str, Any], modern: bool, structured: bool = False
+) -> bytes:
+    """What the agent is told instead of a result. As an error, so that no client misses what the
+    tool's outputSchema requires. `structured`: the tool has no outputSchema, against which clients
+    check the structured content of errors too (TypeScript SDK 1.x, Inspector)."""
     members: dict[str, Any] = {"resultType": "complete"} if modern else {}
     members["content"] = [{"type": "text", "text": text}]
     members["isError"] = True
-    if "refusal" in meta:
+    if structured and "refusal" in meta:
         # Also where models see it.
         members["structuredContent"] = {"refusal": meta["refusal"]}
     if meta:
@@ -147,6 +155,26 @@ def spliced(body: bytes, call_id: UUID, *, modern: bool) -> bytes:
     if modern:
         added = b"%b,%b" % (_COMPLETE, added)
     return _added(body, added)
+
+
+# Before 2026-07-28 results are of one kind and do not name it.
+_FIRST_MEMBER = re.compile(rb'\{\s*"resultType"\s*:\s*"complete"\s*,?\s*')
+
+
+def _without_type(body: bytes) -> bytes:
+    first = _FIRST_MEMBER.match(body)
+    if first and body.count(b'"resultType"') == 1:
+        return b"{" + body[first.end() :]
+    text = body.decode()
+    members = strict_json.spans(text)
+    if "resultType" not in members:
+        return body
+    kept = [
+        f"{orjson.dumps(name).decode()}:{text[slice(*span)]}"
+        for name, span in members.items()
+        if name != "resultType"
+    ]
+    return f"{{{','.join(kept)}}}".encode()
 
 
 def _says_complete(body: bytes) -> bool:

@@ -36,6 +36,9 @@ _OK = (
 )
 _PING = b": ping\n\n"
 
+# For what gets no further: so small that whatever the server says later is more.
+TINY = 1e-6
+
 OnGone = Callable[[], Awaitable[object]]
 
 
@@ -196,11 +199,12 @@ class ProgressRelay:
         self.last = last
 
     def step(self, step: ProgressStep) -> None:
-        if self.last is not None and step.progress <= self.last:
+        progress = (self.last or 0.0) + TINY if step.progress is None else step.progress
+        if self.last is not None and progress <= self.last:
             return
-        self.last = step.progress
-        params: dict[str, Any] = {"progressToken": self._token, "progress": step.progress}
-        if step.total is not None:
+        self.last = progress
+        params: dict[str, Any] = {"progressToken": self._token, "progress": progress}
+        if step.progress is not None and step.total is not None:
             params["total"] = step.total
         if step.message:
             params["message"] = step.message
@@ -210,7 +214,12 @@ class ProgressRelay:
 
 def progress_of(reply: ReplyStream, token: object) -> ProgressRelay | None:
     """For a request that asked for progress: the answer will be a stream."""
-    if isinstance(token, bool) or not isinstance(token, str | int):
+    if (known := token_of(token)) is None:
         return None
     reply.stream()
-    return ProgressRelay(reply, token)
+    return ProgressRelay(reply, known)
+
+
+def token_of(token: object) -> str | int | None:
+    """None for what is none."""
+    return None if isinstance(token, bool) or not isinstance(token, str | int) else token

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from calls.content import progress_figures
+from calls.content.answers import CallStatus
 from calls.record.states import LIVE, State
 from gateway.submit.lookups import TaskRow
 from registry.models import OwnTool
@@ -29,14 +31,16 @@ def page_of(call_id: UUID) -> str:
     return f"{settings.PUBLIC_URL}/calls/{call_id}/"
 
 
-def stands(state: State, call_id: UUID, fingerprint: str) -> str:
-    page = {"page": page_of(call_id), "fingerprint": fingerprint}
+def stands(state: State, call_id: UUID, fingerprint: str, how_far: str = "") -> str:
+    page = {"page": page_of(call_id), "fingerprint": fingerprint, "how_far": how_far}
     if state == State.HELD:
         said = _(
             "Not executed: waiting for approval. A person decides at %(page)s "
             "(fingerprint %(fingerprint)s)."
         )
         return said % page
+    if state == State.RUNNING and how_far:
+        return _("Running now: %(how_far)s; see %(page)s.") % page
     if state == State.RUNNING:
         return _("Running now; see %(page)s.") % page
     if state in LIVE:
@@ -44,17 +48,39 @@ def stands(state: State, call_id: UUID, fingerprint: str) -> str:
     return str(_ENDED.get(state, state.label))
 
 
+def asks_a_person(call_id: UUID) -> str:
+    said = _("A person has to approve this call before it runs, at %(page)s.")
+    return said % {"page": page_of(call_id)}
+
+
 def of(found: TaskRow, toolset: PublishedToolset) -> str:
     """How a call stands, and what people want to hear of its agent, if it can answer here."""
-    said = stands(found.seen.state, found.call_id, found.fingerprint)
+    said = stands(found.seen.state, found.call_id, found.fingerprint, how_far(found.seen))
     if not found.questions or OwnTool.JUSTIFY not in toolset.own_tools:
         return said
-    asked = _(
-        'A person asks: “%(asked)s” Answer by countersign.justify with {"call_id": "%(id)s"}.'
-    )
-    return f"{said} {asked % {'asked': ' · '.join(found.questions), 'id': found.call_id}}"
+    asked = _('A person asks: “%(asked)s” Answer by %(tool)s with {"call_id": "%(id)s"}.')
+    told = {
+        "asked": " · ".join(found.questions),
+        "tool": toolset.own_name(OwnTool.JUSTIFY),
+        "id": found.call_id,
+    }
+    return f"{said} {asked % told}"
 
 
-def come_back(call_id: UUID) -> str:
-    said = _('To get the outcome, call countersign.await_call with {"call_id": "%(id)s"}.')
-    return said % {"id": call_id}
+def how_far(seen: CallStatus) -> str:
+    """In figures and in the server's own words, as far as it said anything."""
+    figures = progress_figures.of(seen.progress, seen.total)
+    said = f"“{seen.message}”" if seen.message else ""
+    if figures.done is not None and figures.total is not None:
+        numbers = _("%(done)s of %(total)s") % {
+            "done": f"{figures.done:.12g}",
+            "total": f"{figures.total:.12g}",
+        }
+    else:
+        numbers = f"{figures.percent} %" if figures.percent is not None else ""
+    return ", ".join(part for part in (numbers, said) if part)
+
+
+def come_back(call_id: UUID, toolset: PublishedToolset) -> str:
+    said = _('To get the outcome, call %(tool)s with {"call_id": "%(id)s"}.')
+    return said % {"tool": toolset.own_name(OwnTool.AWAIT), "id": call_id}

@@ -23,7 +23,7 @@ from calls.models import Call
 from calls.queue.queue_limits import find_room
 from calls.record.idempotency import CLAIM_KEY, KeyClaim
 from calls.record.listed_tasks import LIST
-from calls.record.new_call import NewCall, OpenedCall, TemplateLine
+from calls.record.new_call import NewCall, OpenedCall
 from calls.record.refusal import RefusalDetails, RetryAdvice, of_policy
 from calls.record.states import Executed, State
 from calls.record.transitions import CONFIRM, MOVE, OPEN, Move, Outcome, ending
@@ -41,7 +41,7 @@ from gateway.call_request import (
     subject,
     with_fixed_arguments,
 )
-from gateway.process.new_call_cache import opening
+from gateway.process.new_call_cache import TemplateLine, opening
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.submit import duplicates, lookups, wait
 from gateway.submit.run import run_until_reply
@@ -350,7 +350,7 @@ def _running(judged: Judged, owner: str) -> list[Line]:
     call_request, tool, decision, snapshot = judged
     if call_request.grant is not None:
         return _lines(call_request, opening(call_request, State.RUNNING, decision, owner=owner))
-    return [(OPEN, snapshot.openings.line(call_request, tool, decision, owner))]
+    return [snapshot.openings.line(call_request, tool, decision, owner)]
 
 
 def _lines(call_request: CallRequest, opening: NewCall) -> list[Line]:
@@ -379,11 +379,16 @@ async def _ask_people(
 
 async def _changed(runtime: Runtime, call_request: CallRequest, tool: PublishedTool) -> str:
     """Configuration moved between the decision and the record: does the decision still hold?"""
-    snapshot = await runtime.newest()
+    snapshot = await runtime.settled()
     now = snapshot.catalogue.tool(tool.tool_id)
     if not snapshot.tokens.holds(call_request.bearer):
         return _("The token was revoked.")
     if now is None or now.definition_id != tool.definition_id or now.connection != tool.connection:
+        return _("The tool changed at this moment. List the tools again.")
+    toolset = snapshot.catalogue.toolset(call_request.toolset.slug)
+    if toolset is None or call_request.bearer.agent_id not in toolset.agents:
+        return _("The toolset is no longer this agent's.")
+    if toolset.how(tool) != call_request.toolset.how(tool):
         return _("The tool changed at this moment. List the tools again.")
     if frozen := snapshot.freezes.over(call_request.bearer.agent_id, tool.server_id):
         return frozen

@@ -130,7 +130,7 @@ def _asked(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
     return CallRequest(
         bearer=question.bearer,
         toolset=toolset,
-        tool=by_id or toolset.by_exposed.get(question.tool),
+        tool=by_id or toolset.by_exposed.find(question.tool),
         tool_name=question.tool,
         arguments=question.arguments,
         parsed=question.parsed,

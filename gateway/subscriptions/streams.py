@@ -24,7 +24,7 @@ from gateway.protocol.errors import CLOSE, RETRY_LATER, RpcError, invalid_params
 from gateway.protocol.reply_stream import ReplyStream
 from gateway.protocol.revisions import META
 from gateway.protocol.sessions import session_key
-from gateway.subscriptions import task_updates
+from gateway.subscriptions import session_progress, task_updates
 from gateway.subscriptions.resource_updates import Subscriptions
 from registry.publishing.published_catalogue import CALL
 
@@ -92,7 +92,8 @@ async def get(context: RequestContext, receive: Any, send: Any) -> None:
     with _place(context) as ended, _hearing(context, reply, None) as heard, listening:
         reply.stream()
         told = {name: _notification(method, None) for name, method in CHANGES.items()}
-        with _beside(heard.follow(session)):
+        progress = session_progress.telling(context.runtime, reply, session)
+        with progress, _beside(heard.follow(session)):
             await _hear(context, reply, ended, told)
     await reply.end()
 
@@ -172,7 +173,7 @@ async def _hear(
     try:
         # Something may have changed between the request's snapshot and now.
         with contextlib.suppress(RecordUnavailable):
-            look(await context.runtime.fresh())
+            look(await context.runtime.newest())
         await ended.wait()
     finally:
         ears.leave(look)

@@ -23,6 +23,7 @@ from gateway.submit import lookups
 
 NOTICE = "notifications/tasks"
 MOST = 100
+HOW_FAR_S = 1.0
 
 Push = Callable[[Mapping[str, Any]], None]
 
@@ -58,15 +59,19 @@ async def tell(rpc: RpcRequest, tasks: Iterable[UUID], push: Push) -> None:
     try:
         while watched:
             one = await news.next()
+            if one.call_id not in watched:
+                continue
             told = await _look(rpc, one)
             if told is None:
                 continue
             push(told)
             if told["status"] in task_methods.ENDED:
                 watch.leave(one.call_id, watched.pop(one.call_id))
+                one.close()
     finally:
         for call_id, one in watched.items():
             watch.leave(call_id, one)
+            one.close()
 
 
 class TaskUpdates:
@@ -90,11 +95,15 @@ class TaskUpdates:
 
 
 class _Watched:
+    """Told at once of what its agent has to react to, and how far it is at most once a second."""
+
     def __init__(self, call_id: UUID, news: TaskUpdates) -> None:
         self.call_id = call_id
         self._news = news
         self.lines: LogStream | None = None
         self._seen: tuple[object, ...] | None = None
+        self._how_far: tuple[object, ...] | None = None
+        self._later: asyncio.TimerHandle | None = None
 
     def hear(self, logged: Iterable[object]) -> None:
         """Tasks have no log of their own."""
@@ -104,6 +113,19 @@ class _Watched:
         if now != self._seen:
             self._seen = now
             self._news.add(self)
+        how_far = (seen.progress, seen.message)
+        if self._how_far not in (None, how_far) and self._later is None:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(HOW_FAR_S, self._tell_how_far)
+        self._how_far = how_far
+
+    def _tell_how_far(self) -> None:
+        self._later = None
+        self._news.add(self)
+
+    def close(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
 
     def look_again(self) -> None:
         self._seen = None

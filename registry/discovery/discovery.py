@@ -19,10 +19,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from audit.services import SYSTEM, record
+from core import abilities
 from core.text import revealed
 from registry import extensions, methods, names, services
 from registry.connections import Commands, ServerConnection, Unreachable, connection
-from registry.models import Discovery, Item, Server, Tool
+from registry.models import Discovery, Item, Server, Tool, usual_relays
 from registry.models.versioned import Sighting
 from registry.schemas import definitions
 from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
@@ -144,7 +145,7 @@ async def probe(slug: str, reached: ServerConnection) -> ProbeResult:
     """Asks a server once and stores nothing. Raises Unreachable with the server's own words."""
     upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
     try:
-        found = await upstreams.discover(_target_of(reached), PROBE_LIMITS)
+        found = await upstreams.discover(_target_of(reached, usual_relays()), PROBE_LIMITS)
     except UpstreamError as error:
         detail = error.detail if isinstance(error, NotSent) else ""
         raise Unreachable("\n".join(filter(None, (str(error), detail)))[:4000]) from error
@@ -176,10 +177,11 @@ async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs
 
 
 def _target(server: Server) -> Target:
-    return _target_of(connection(server, Commands()))
+    return _target_of(connection(server, Commands()), server.relays)
 
 
-def _target_of(known: ServerConnection) -> Target:
+def _target_of(known: ServerConnection, relays: Iterable[str]) -> Target:
+    """`relays`: what it may ask of agents. Some servers list tools only to who can be asked."""
     return Target(
         key=known.key,
         transport=known.transport,
@@ -189,6 +191,7 @@ def _target_of(known: ServerConnection) -> Target:
         headers=known.headers,
         revision=known.revision,
         by_events=known.by_events,
+        asks=abilities.of(frozenset(relays)),
     )
 
 

@@ -17,9 +17,11 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from channels.db import database_sync_to_async
 from django.conf import settings
 
 from core.listen import LISTS
+from core.text import revealed
 from registry.connections import Unreachable
 from registry.discovery.discovery import ServerSession
 from registry.models import Server
@@ -137,6 +139,7 @@ class _Post:
         self._told = asyncio.Event()
         # It said so itself, and not we, who had not listened for a while.
         self._its_word = False
+        self._unheard: str | None = None
         self._pace = RefreshThrottle(asyncio.get_running_loop().time)
         self._asking = asyncio.Lock()
         self._task = asyncio.create_task(self._run(), name=f"attend {self._slug}")
@@ -186,11 +189,25 @@ class _Post:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await line.aclose()
-        for task in ended:
-            task.result()
+        try:
+            for task in ended:
+                task.result()
+        except Unreachable as error:
+            if not opened.is_set():
+                await self._note(str(error))
+            raise
+
+    async def _note(self, unheard: str) -> None:
+        """Whether it can be listened to at all, for the server's page."""
+        if unheard != self._unheard:
+            row = Server.objects.filter(pk=self._server_id)
+            update = database_sync_to_async(row.update, thread_sensitive=False)
+            await update(lists_unheard=revealed(unheard)[:500])
+            self._unheard = unheard
 
     async def _looks(self, line: ServerSession, opened: asyncio.Event, *, again: bool) -> None:
         await opened.wait()
+        await self._note("")
         if again:
             # Of what changed meanwhile nobody was told.
             self._told.set()

@@ -11,12 +11,20 @@ from registry.models import Tool
 class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Tool
-        fields = ["mode", "timeout_s", "safe_to_repeat", "confirmed_read_only", "repeats"]
+        fields = [
+            "mode",
+            "timeout_s",
+            "safe_to_repeat",
+            "confirmed_read_only",
+            "cancel_is_final",
+            "repeats",
+        ]
         labels = {
             "mode": _("Runs"),
             "timeout_s": _("Time limit in seconds"),
             "safe_to_repeat": _("Retry-safe"),
             "confirmed_read_only": _("Read-only, confirmed"),
+            "cancel_is_final": _("Cancelled calls need nobody"),
             "repeats": _("The same call again within ten minutes"),
         }
         help_texts = {
@@ -26,6 +34,10 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
             "confirmed_read_only": _(
                 "Its server says that it is read-only, and you know that it changes nothing: a "
                 "cancelled call leaves nothing to find out."
+            ),
+            "cancel_is_final": _(
+                "Its server does not confirm that it stopped, and whether a cancelled call was "
+                "executed matters to nobody: it is cancelled, and its outcome is not unknown."
             ),
             "repeats": _(
                 "Where it is not safe. In doubt: nobody knows whether the first call was executed, "

@@ -26,8 +26,8 @@ class ShownForm(forms.Form):
         required=False,
         max_length=64,
         help_text=_(
-            "Letters, digits, _ . and -, 64 at most. Rules, approvals and the record go on with "
-            "the name that people know."
+            "Letters, digits, _ . and -, 64 at most; dots become the toolset's separator. Rules, "
+            "approvals and the record go on with the name that people know."
         ),
     )
     title = forms.CharField(label=_("Title"), required=False, max_length=override_service.MAX_TITLE)

@@ -11,7 +11,7 @@ from registry.models.tools import (
     Tool,
     ToolQuerySet,
 )
-from registry.models.toolsets import OwnTool, ShownTool, Toolset, own_tools
+from registry.models.toolsets import OwnTool, Separator, ShownTool, Toolset, own_tools
 
 __all__ = [
     "NAME",
@@ -22,6 +22,7 @@ __all__ = [
     "Listing",
     "OwnTool",
     "Publication",
+    "Separator",
     "Server",
     "ShownTool",
     "Subscription",

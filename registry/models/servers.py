@@ -75,6 +75,8 @@ class Server(models.Model):
     # And that it tells when it lists something else:
     # registry/discovery/list_change_listener.py listens.
     tells_of_lists = models.BooleanField(default=False, db_default=False, editable=False)
+    # Why nobody hears it all the same: in its words, or those of what stands between.
+    lists_unheard = models.CharField(max_length=500, blank=True, db_default="", editable=False)
     health = models.CharField(max_length=7, choices=Health, default=Health.UNKNOWN, editable=False)
     health_reason = models.TextField(blank=True, editable=False)
     health_since = models.DateTimeField(default=timezone.now, editable=False)

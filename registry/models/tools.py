@@ -21,6 +21,8 @@ from registry.models.versioned import Version
 from registry.schemas import definitions
 
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
+# And of a server's name before that.
+EXPOSED = RegexValidator(r"^[A-Za-z0-9_./-]{1,200}\Z", _("Use letters, digits, _ . - and /"))
 
 
 class Tag(models.Model):
@@ -50,7 +52,7 @@ class ToolQuerySet(models.QuerySet["Tool"]):
 
 
 class Tool(models.Model):
-    """A tool of a server, known to agents by `exposed_name` once a definition is published."""
+    """A tool of a server, offered to agents once a definition is published."""
 
     class State(models.TextChoices):
         NEW = "new", _("Unpublished")
@@ -75,10 +77,10 @@ class Tool(models.Model):
         READS = "reads", _("Read-only")
 
     server = models.ForeignKey(Server, models.PROTECT, related_name="tools")
-    # As its server calls it, and as agents see it.
+    # As its server calls it, and as people and rules do. What agents see is made of it
+    # (registry/publishing/agent_names.py).
     name = models.CharField(max_length=200)
-    # Longer than clients accept only where it stands for a method, which is called by no such name.
-    exposed_name = models.CharField(max_length=140, unique=True, validators=[NAME])
+    exposed_name = models.CharField(max_length=200, unique=True, validators=[EXPOSED])
     state = models.CharField(max_length=9, choices=State, default=State.NEW)
     published = models.ForeignKey(
         "Definition", models.PROTECT, null=True, blank=True, related_name="+"
@@ -97,6 +99,10 @@ class Tool(models.Model):
     # An operator's word too, where its server says that it is read-only: it changes nothing.
     confirmed_read_only = models.BooleanField(
         _("read-only, confirmed"), default=False, db_default=False
+    )
+    # And theirs: nobody has to find out whether a cancelled call was executed after all.
+    cancel_is_final = models.BooleanField(
+        _("cancelled calls need nobody"), default=False, db_default=False
     )
     # The same call of the same agent once more, where the tool is not safe to repeat.
     repeats = models.CharField(
@@ -145,6 +151,7 @@ class Tool(models.Model):
                 "is_long",
                 "safe_to_repeat",
                 "confirmed_read_only",
+                "cancel_is_final",
                 "repeats",
                 "timeout_s",
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -13,9 +14,20 @@ from core.triggers import configuration
 from registry.models.servers import Server
 from registry.models.tools import NAME, Tool
 
+# SDKs and proxies give up after 60 s.
+MAX_HOLD_S = 55
+
+
+class Separator(models.TextChoices):
+    """What stands in agents' names between server and tool, and for dots in a tool's name."""
+
+    UNDERSCORE = "_", _("Underscore: mailer_send_mail")
+    HYPHEN = "-", _("Hyphen: mailer-send_mail")
+    DOT = ".", _("Dot: mailer.send_mail, which many models' APIs refuse")
+
 
 class OwnTool(models.TextChoices):
-    """Offered as `countersign.<name>`."""
+    """Offered as `countersign_<name>`."""
 
     AWAIT = "await_call", _("Wait for a call")
     GET = "get_call", _("Look at a call")
@@ -42,6 +54,20 @@ class Toolset(models.Model):
     # Tools of ours, for what agents want to know and to say of their own calls.
     own_tools = ArrayField(models.CharField(max_length=20, choices=OwnTool), default=own_tools)
     agents = models.ManyToManyField(Agent, blank=True, related_name="toolsets")
+    separator = models.CharField(
+        _("separator in names"),
+        max_length=1,
+        choices=Separator,
+        default=Separator.UNDERSCORE,
+        db_default=Separator.UNDERSCORE,
+    )
+    # A request that waits for people is answered after so long; empty: COUNTERSIGN_HOLD_S.
+    hold_s = models.PositiveSmallIntegerField(
+        _("first answer within seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

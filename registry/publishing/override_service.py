@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection as database
@@ -15,7 +17,7 @@ from audit.services import record
 from core.errors import CountersignError
 from registry import names
 from registry.models import NAME, ShownTool, Tool, Toolset
-from registry.publishing import tool_override
+from registry.publishing import agent_names, tool_override
 from registry.publishing.published_catalogue import ParsedDefinition
 from registry.schemas import compiled
 
@@ -36,6 +38,31 @@ def tools_of(toolset: Toolset) -> QuerySet[Tool]:
     """Without what stands for a server's other methods, which agents see by no name."""
     mine = Q(server__in=toolset.servers.all()) | Q(pk__in=toolset.tools.values("pk"))
     return Tool.objects.filter(mine).exclude(name__contains="/")
+
+
+def offered_of(toolset: Toolset) -> QuerySet[Tool]:
+    """What agents are shown of it: published tools of servers that are on."""
+    published = tools_of(toolset).filter(state=Tool.State.PUBLISHED, server__enabled=True)
+    return published.order_by("exposed_name")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentNames:
+    """What agents of a toolset call its tools, by tool id; "" if several have this very name."""
+
+    names: Mapping[int, str]
+    # Tools that have another name because it would not be theirs alone.
+    doubled: frozenset[int]
+
+
+def names_of(toolset: Toolset) -> AgentNames:
+    have = dict(offered_of(toolset).values_list("pk", "exposed_name"))
+    shown = toolset.shown_tools.exclude(name="").filter(tool__in=have)
+    told = have, dict(shown.values_list("tool", "name")), toolset.separator
+    listed = agent_names.names(*told)
+    return AgentNames(
+        {pk: listed.get(pk, "") for pk in have}, frozenset(agent_names.doubled(*told))
+    )
 
 
 @transaction.atomic
@@ -86,8 +113,8 @@ def _check_lengths(asked: dict[str, str]) -> None:
 def _check_name(toolset: Toolset, tool: Tool, name: str) -> None:
     if NAME.regex.fullmatch(name) is None:  # type: ignore[union-attr]
         raise OverrideRefused("name", str(NAME.message))
-    if name.casefold().split(".")[0] == names.RESERVED:
-        raise OverrideRefused("name", _("Names that begin with “%s.” are ours.") % names.RESERVED)
+    if name.casefold().replace("_", ".").replace("-", ".").split(".")[0] == names.RESERVED:
+        raise OverrideRefused("name", _("Names that begin with “%s” are ours.") % names.RESERVED)
     if other := names.Names(_others(toolset, tool)).like(name):
         said = _("It is taken by, or could pass for, “%s” of this toolset.")
         raise OverrideRefused("name", said % other)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 import orjson
@@ -15,11 +15,13 @@ from django.db.models import Model, Q, QuerySet
 from core.header_params import ANNOTATION, InvalidAnnotation, Path, declared
 from registry import methods
 from registry.connections import Commands, ServerConnection, Unreachable, connection
-from registry.models import Definition, Server, ShownTool, Tool, Toolset
+from registry.models import Definition, Separator, Server, ShownTool, Tool, Toolset
+from registry.publishing import agent_names
 from registry.publishing import published_items as offered
+from registry.publishing.agent_names import NamesFound, ToolsByName
 from registry.publishing.published_items import NOTHING, PublishedItems
-from registry.publishing.tool_override import AS_IT_IS, OverriddenTool, as_written, placed
-from registry.schemas import compiled, definitions
+from registry.publishing.tool_override import AS_IT_IS, OverriddenTool, as_written
+from registry.schemas import compiled, definitions, recursion
 from registry.schemas.violations import Violation, violations
 
 __all__ = ["Catalogue", "PublishedTool", "PublishedToolset", "ServerConnection", "Violation"]
@@ -33,7 +35,7 @@ class ParsedDefinition:
     """One definition, parsed once in the life of this process, its schema compiled when needed."""
 
     __slots__ = (
-        *("_lengths", "_subschemas", "_validator"),
+        *("_lengths", "_levels", "_subschemas", "_validator"),
         *("content", "hints", "param_headers", "runs_as_task"),
     )
 
@@ -44,6 +46,7 @@ class ParsedDefinition:
         self.runs_as_task = _runs_as_task(self.content)
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
+        self._levels: int | None = None
         self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
 
     @classmethod
@@ -57,13 +60,21 @@ class ParsedDefinition:
         except (compiled.SchemaRejected, jsonschema_rs.ValidationError, ValueError):
             # Published under rules that have become stricter since. Unchecked is not an option.
             return [Violation("$", "cannot be checked: the tool's schema is not accepted here")]
+        if self._levels is not None and recursion.depth(arguments) > self._levels:
+            most = self._levels
+            return [
+                Violation("$", f"is nested too deeply to be checked: give at most {most} levels")
+            ]
         if validator.is_valid(arguments):
             return []
         return violations(validator, arguments, subschemas=self._subschemas, lengths=self._lengths)
 
     def _compiled(self) -> jsonschema_rs.Validator:
         schema = self.content["inputSchema"]
+        self._levels = compiled.levels(schema)
         self._subschemas = sum(1 for _ in compiled.subschemas(schema))
+        if self._levels is not None:
+            self._subschemas = compiled.MAX_UNFOLDED
         self._lengths = compiled.lengths(schema)
         self._validator = compiled.compiled(schema)
         return self._validator
@@ -112,6 +123,8 @@ class PublishedTool:
     # What its server may ask of agents: families of core.abilities.
     relays: frozenset[str] = frozenset()
     confirmed_read_only: bool = False
+    # By an operator's word nobody has to find out whether a cancelled call was executed.
+    cancel_is_final: bool = False
     # The definition as its server wrote it. Shared: never change it.
     content: dict[str, Any] = field(init=False)
     hints: dict[str, bool] = field(init=False)
@@ -142,18 +155,25 @@ class PublishedToolset:
     slug: str
     agents: frozenset[int]
     # All servers together, and each alone.
-    by_exposed: Mapping[str, PublishedTool]
-    by_server: Mapping[str, Mapping[str, PublishedTool]]
+    by_exposed: ToolsByName[PublishedTool]
+    by_server: Mapping[str, ToolsByName[PublishedTool]]
     own_tools: frozenset[str] = frozenset()
+    separator: str = Separator.UNDERSCORE
+    # How long a request waits for people; None: as everywhere.
+    hold_s: int | None = None
     # What may be read and got there, by the servers' names and in their order.
     offered: Mapping[str, PublishedItems] = field(default_factory=dict)
     # By tool id, where an operator had something to say.
     shown: Mapping[int, OverriddenTool] = field(default_factory=dict)
 
+    def own_name(self, own_tool: str) -> str:
+        """What agents call one of the gateway's own tools here."""
+        return agent_names.own(own_tool, self.separator)
+
     def asking(self, server: str, method: str) -> PublishedTool | None:
         """By which this server is asked for something else than a tool."""
-        mine = self.by_server.get(server, {}).values()
-        return next((tool for tool in mine if tool.name == method), None)
+        mine = self.by_server.get(server)
+        return mine.find(method) if mine else None
 
     def how(self, tool: PublishedTool) -> OverriddenTool:
         return self.shown.get(tool.tool_id, AS_IT_IS)
@@ -180,6 +200,9 @@ class Catalogue:
         self._tools = tools
         self._toolsets = toolsets
 
+    def __len__(self) -> int:
+        return len(self._tools)
+
     def tool(self, tool_id: int) -> PublishedTool | None:
         return self._tools.get(tool_id)
 
@@ -187,20 +210,52 @@ class Catalogue:
         return self._toolsets.get(slug)
 
 
-# Definitions never change, so what was parsed stays right: keyed by id and digest.
+class ReachedServer(NamedTuple):
+    slug: str
+    relays: frozenset[str]
+    connection: ServerConnection
+
+
+class ToolRow(NamedTuple):
+    """What is read of a tool."""
+
+    id: int
+    server_id: int
+    name: str
+    exposed_name: str
+    published_id: int
+    mode: str
+    is_long: bool
+    safe_to_repeat: bool
+    confirmed_read_only: bool
+    cancel_is_final: bool
+    repeats: str
+    timeout_s: int
+    published__digest: str
+
+
+class _Before:
+    """What the last load made, by what it was made of: a change concerns few of thousands of tools.
+    Each load puts others in their place and changes none, since several may run at once."""
+
+    servers: dict[int, tuple[tuple[Any, ...], ReachedServer]] = {}
+    tools: dict[tuple[Any, ...], tuple[ReachedServer, PublishedTool]] = {}
+    toolsets: dict[int, _Gathered] = {}
+
+
+# Definitions never change, so what was parsed stays right: by id and digest.
 _shapes: dict[tuple[int, str], ParsedDefinition] = {}
 
 
 def load() -> Catalogue:
-    """Everything that is published now. Later loads parse only what they have not seen."""
-    tools = {tool.tool_id: tool for tool in _tools(Tool.objects.all())}
-    _forget_all_but(tools.values())
+    """Everything that is published now. Later loads make only what changed since."""
+    tools = {tool.tool_id: tool for tool in _tools(Tool.objects.all(), keep=True)}
     return Catalogue(tools, _toolsets(tools, offered.load()))
 
 
 def one(tool_id: int) -> PublishedTool | None:
     """A single tool as it is published now, for those who hold no picture."""
-    return next(_tools(Tool.objects.filter(pk=tool_id)), None)
+    return next(iter(_tools(Tool.objects.filter(pk=tool_id))), None)
 
 
 def offers(slug: str, tool: PublishedTool, *, agent_id: int) -> bool:
@@ -215,57 +270,44 @@ def shown(slug: str, tool: PublishedTool) -> OverriddenTool:
     return _row(row) if row else AS_IT_IS
 
 
-def _tools(candidates: QuerySet[Tool]) -> Iterator[PublishedTool]:
-    lines = list(
-        candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
-        .exclude(published=None)
-        .order_by("exposed_name")
-        .values_list(*_COLUMNS, "published__digest", named=True)
-    )
-    connections = _connections({line.server_id for line in lines})
-    shapes = _shaped({(line.published_id, line.published__digest) for line in lines})
-    tags = _tags({line.id for line in lines})
-    for line in lines:
-        known = connections.get(line.server_id)
-        if known is not None:
-            yield _published(line, *known, shapes[line.published_id], tuple(tags[line.id]))
+def _tools(candidates: QuerySet[Tool], *, keep: bool = False) -> list[PublishedTool]:
+    """In the order of their names. `keep`: these are all there are, and the next load's to use."""
+    found = candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
+    found = found.exclude(published=None).order_by("exposed_name")
+    rows = list(found.values_list(*ToolRow._fields))
+    servers = _connections({row[1] for row in rows}, keep=keep)
+    tags, before = _tags(found), _Before.tools
+    keys = [(row, *tags.get(row[0], ())) for row in rows if row[1] in servers]
+    new = [key for key in keys if key not in before or before[key][0] is not servers[key[0][1]]]
+    shapes = _shaped({(row[4], row[-1]) for row, *_ in new})
+    fresh = {}
+    for key in new:
+        row, *names = key
+        line, server = ToolRow._make(row), servers[row[1]]
+        fresh[key] = server, _published(line, server, shapes[line.published_id], tuple(names))
+    made = {key: fresh.get(key) or before[key] for key in keys}
+    if keep and (fresh or len(made) != len(before)):
+        _Before.tools = made
+        for unused in _shapes.keys() - {(row[4], row[-1]) for row, *_ in keys}:
+            _shapes.pop(unused, None)
+    return [tool for _server, tool in made.values()]
 
 
-_COLUMNS = (
-    "id",
-    "server_id",
-    "name",
-    "exposed_name",
-    "published_id",
-    "mode",
-    "is_long",
-    "safe_to_repeat",
-    "confirmed_read_only",
-    "repeats",
-    "timeout_s",
-)
-
-
-def _tags(tool_ids: set[int]) -> dict[int, list[str]]:
+def _tags(tools: QuerySet[Tool]) -> dict[int, list[str]]:
     tags: dict[int, list[str]] = defaultdict(list)
-    through = Tool.tags.through._default_manager.filter(tool_id__in=tool_ids)
+    through = Tool.tags.through._default_manager.filter(tool__in=tools.order_by().values("pk"))
     for tool_id, name in through.order_by("tag__name").values_list("tool_id", "tag__name"):
         tags[tool_id].append(name)
     return tags
 
 
 def _published(
-    line: Any,
-    slug: str,
-    relays: frozenset[str],
-    connection: ServerConnection,
-    shape: ParsedDefinition,
-    tags: tuple[str, ...],
+    line: ToolRow, server: ReachedServer, shape: ParsedDefinition, tags: tuple[str, ...]
 ) -> PublishedTool:
     return PublishedTool(
         tool_id=line.id,
         server_id=line.server_id,
-        server_slug=slug,
+        server_slug=server.slug,
         name=line.name,
         exposed_name=line.exposed_name,
         definition_id=line.published_id,
@@ -273,12 +315,13 @@ def _published(
         mode=_mode(line.mode, line.is_long or shape.runs_as_task),
         safe_to_repeat=line.safe_to_repeat,
         timeout_s=line.timeout_s,
-        connection=connection,
+        connection=server.connection,
         shape=shape,
         tags=tags,
         repeats=line.repeats,
-        relays=relays,
+        relays=server.relays,
         confirmed_read_only=line.confirmed_read_only,
+        cancel_is_final=line.cancel_is_final,
     )
 
 
@@ -287,17 +330,33 @@ def _mode(chosen: str, is_long: bool) -> str:
     return Tool.Mode.BACKGROUND if chosen == Tool.Mode.AUTO and is_long else chosen
 
 
-def _connections(server_ids: set[int]) -> dict[int, tuple[str, frozenset[str], ServerConnection]]:
+# What a connection is made of.
+_REACHED_BY = (
+    *("slug", "transport", "url", "command", "argv", "sealed_headers", "sealed_credential"),
+    *("connection_version", "relays", "revision", "by_events"),
+)
+
+
+def _connections(server_ids: set[int], *, keep: bool) -> dict[int, ReachedServer]:
     """Servers that cannot be connected to offer nothing; discovery tells people why."""
-    known = {}
-    commands = Commands()
-    for server in Server.objects.filter(pk__in=server_ids):
+    found, commands = {}, Commands()
+    for server in Server.objects.filter(pk__in=server_ids).only(*_REACHED_BY):
+        row = tuple(getattr(server, name) for name in _REACHED_BY)
+        kept = _Before.servers.get(server.pk)
+        # What a command is stands in a file of the host besides.
+        if kept and kept[0] == row and server.transport == Server.Transport.HTTP:
+            found[server.pk] = kept
+            continue
         try:
             reached = connection(server, commands)
-            known[server.pk] = (server.slug, frozenset(server.relays), reached)
         except Unreachable as error:
             log.warning("%s is not offered: %s", server.slug, error)
-    return known
+            continue
+        made = ReachedServer(server.slug, frozenset(server.relays), reached)
+        found[server.pk] = kept if kept and kept[1] == made else (row, made)
+    if keep:
+        _Before.servers = found
+    return {pk: reached for pk, (_row, reached) in found.items()}
 
 
 def _shaped(wanted: set[tuple[int, str]]) -> dict[int, ParsedDefinition]:
@@ -310,35 +369,38 @@ def _shaped(wanted: set[tuple[int, str]]) -> dict[int, ParsedDefinition]:
     return {pk: shape for (pk, _digest), shape in held.items()}
 
 
-def _forget_all_but(tools: Iterable[PublishedTool]) -> None:
-    used = {(tool.definition_id, tool.digest) for tool in tools}
-    for key in set(_shapes) - used:
-        _shapes.pop(key, None)
-
-
 def _toolsets(
     tools: Mapping[int, PublishedTool], items: Mapping[int, PublishedItems]
 ) -> dict[str, PublishedToolset]:
-    of_server: dict[int, list[PublishedTool]] = defaultdict(list)
+    of_server: dict[int, dict[int, PublishedTool]] = defaultdict(dict)
     for tool in tools.values():
-        of_server[tool.server_id].append(tool)
+        of_server[tool.server_id][tool.tool_id] = tool
 
     agents = _members(Toolset.agents.through, "agent_id")
     servers = _members(Toolset.servers.through, "server_id")
     single = _members(Toolset.tools.through, "tool_id")
     shown = _shown()
-    return {
-        slug: _toolset(
-            slug,
-            agents[pk],
-            {t.tool_id: t for server_id in servers[pk] for t in of_server[server_id]}
-            | {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools},
-            own,
-            items,
-            shown[pk],
-        )
-        for pk, slug, own in Toolset.objects.values_list("pk", "slug", "own_tools")
-    }
+    gathered = {}
+    for pk, slug, own_tools, separator, hold_s in Toolset.objects.values_list(*_TOOLSET):
+        mine: dict[int, PublishedTool] = {}
+        for server_id in servers[pk]:
+            mine |= of_server[server_id]
+        mine |= {tool_id: tools[tool_id] for tool_id in single[pk] if tool_id in tools}
+        gathered[pk] = _Gathered(
+            slug=slug,
+            agents=frozenset(agents[pk]),
+            own_tools=frozenset(own_tools),
+            separator=separator,
+            hold_s=hold_s,
+            tools=mine,
+            items={tool.server_id: items.get(tool.server_id, NOTHING) for tool in mine.values()},
+            shown=shown[pk],
+        ).as_before(_Before.toolsets.get(pk))
+    _Before.toolsets = gathered
+    return {toolset.slug: toolset.published for toolset in gathered.values()}
+
+
+_TOOLSET = ("pk", "slug", "own_tools", "separator", "hold_s")
 
 
 def _members(through: type[Model], column: str) -> dict[int, list[int]]:
@@ -363,37 +425,68 @@ def _row(said: ShownTool) -> OverriddenTool:
     return found
 
 
-def _toolset(
-    slug: str,
-    agents: Iterable[int],
-    tools: Mapping[int, PublishedTool],
-    own_tools: Iterable[str],
-    items: Mapping[int, PublishedItems],
-    shown: Mapping[int, OverriddenTool],
-) -> PublishedToolset:
-    by_server: dict[str, dict[int, tuple[str, PublishedTool]]] = defaultdict(dict)
-    tools = {pk: tool for pk, tool in tools.items() if pk not in shown or shown[pk].is_readable}
-    for pk, tool in tools.items():
-        by_server[tool.server_slug][pk] = (tool.name, tool)
-    given = {pk: said.name for pk, said in shown.items()}
-    return PublishedToolset(
-        slug=slug,
-        agents=frozenset(agents),
-        by_exposed=placed({pk: (tool.exposed_name, tool) for pk, tool in tools.items()}, given),
-        by_server={slug: placed(by_server[slug], given) for slug in sorted(by_server)},
-        own_tools=frozenset(own_tools),
-        offered=_offers(by_server, items),
-        shown=shown,
-    )
+@dataclass(slots=True)
+class _Gathered:
+    """What a toolset is made of."""
 
+    slug: str
+    agents: frozenset[int]
+    own_tools: frozenset[str]
+    separator: str
+    hold_s: int | None
+    tools: dict[int, PublishedTool]
+    # By server.
+    items: dict[int, PublishedItems]
+    shown: dict[int, OverriddenTool]
+    # Of each server, and of all together (""): to find them takes longest of all.
+    names: dict[str, NamesFound] = field(default_factory=dict, compare=False)
+    _published: PublishedToolset | None = field(default=None, compare=False)
 
-def _offers(
-    by_server: Mapping[str, Mapping[int, tuple[str, PublishedTool]]],
-    items: Mapping[int, PublishedItems],
-) -> dict[str, PublishedItems]:
-    """Each server's, in the order of their names."""
-    mine = {slug: [tool for _, tool in by_server[slug].values()] for slug in sorted(by_server)}
-    return {slug: found for slug, tools in mine.items() if (found := _offered(tools, items))}
+    def as_before(self, before: _Gathered | None) -> _Gathered:
+        if before is not None:
+            if before == self:
+                return before
+            self.names = before.names
+        return self
+
+    @property
+    def published(self) -> PublishedToolset:
+        if self._published is None:
+            self._published = self._publish()
+        return self._published
+
+    def _publish(self) -> PublishedToolset:
+        before, self.names = self.names, {}
+        said = self.shown
+        tools = {pk: t for pk, t in self.tools.items() if pk not in said or said[pk].is_readable}
+        by_server: dict[str, dict[int, PublishedTool]] = defaultdict(dict)
+        for pk, tool in tools.items():
+            by_server[tool.server_slug][pk] = tool
+        by_server = {slug: by_server[slug] for slug in sorted(by_server)}
+        return PublishedToolset(
+            slug=self.slug,
+            agents=self.agents,
+            by_exposed=self._placed(tools, before, ""),
+            by_server={slug: self._placed(by_server[slug], before, slug) for slug in by_server},
+            own_tools=self.own_tools,
+            separator=self.separator,
+            hold_s=self.hold_s,
+            offered={
+                slug: found
+                for slug, mine in by_server.items()
+                if (found := _offered(list(mine.values()), self.items))
+            },
+            shown=said,
+        )
+
+    def _placed(
+        self, tools: dict[int, PublishedTool], before: dict[str, NamesFound], server: str
+    ) -> ToolsByName[PublishedTool]:
+        have = {pk: tool.name if server else tool.exposed_name for pk, tool in tools.items()}
+        given = {pk: said.name for pk, said in self.shown.items()}
+        found = NamesFound.of(have, given, self.separator, before.get(server))
+        self.names[server] = found
+        return found.placed(tools)
 
 
 def _offered(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -51,19 +51,47 @@ class PublishedItems:
         return any(template.matches(uri) for template, _content in self.templates.values())
 
 
+class ItemRow(NamedTuple):
+    """What is read of an item."""
+
+    server_id: int
+    kind: str
+    key: str
+    state: str
+    published_id: int
+    published__digest: str
+    server__tells_of_updates: bool
+
+
 NOTHING = PublishedItems()
+
+
+class _LastRead:
+    """What the last load read, and what it made of that."""
+
+    loaded: tuple[list[Any], dict[int, PublishedItems]] = [], {}
+
+
 # Versions never change, so what was parsed stays right: by id and digest.
 _contents: dict[tuple[int, str], dict[str, Any]] = {}
 
 
 def load() -> dict[int, PublishedItems]:
-    """By server. Later loads parse only what they have not seen."""
-    lines = list(
+    """By server. Later loads make only what they have not seen."""
+    rows = list(
         Item.objects.filter(server__enabled=True)
         .exclude(state=Item.State.RETIRED)
         .order_by("key")
-        .values_list(*_COLUMNS, named=True)
+        .values_list(*ItemRow._fields)
     )
+    before, loaded = _LastRead.loaded
+    if rows != before:
+        loaded = _made([ItemRow._make(row) for row in rows])
+        _LastRead.loaded = rows, loaded
+    return loaded
+
+
+def _made(lines: list[ItemRow]) -> dict[int, PublishedItems]:
     shown = [line for line in lines if line.state == Item.State.PUBLISHED]
     contents = _parsed({(line.published_id, line.published__digest) for line in shown})
     shelves: dict[int, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
@@ -77,17 +105,6 @@ def load() -> dict[int, PublishedItems]:
         server_id: _offered(shelves[server_id], withheld[server_id], tells)
         for server_id, tells in {(line.server_id, line.server__tells_of_updates) for line in lines}
     }
-
-
-_COLUMNS = (
-    "server_id",
-    "kind",
-    "key",
-    "state",
-    "published_id",
-    "published__digest",
-    "server__tells_of_updates",
-)
 
 
 def _offered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -24,11 +24,8 @@ __all__ = [
     "Pin",
     "as_written",
     "pins",
-    "placed",
     "without",
 ]
-
-Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +128,6 @@ def _served(content: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(content.get("_meta"), dict) and _meta(content) != content["_meta"]:
         told["_meta"] = _meta(content)
     return told
-
-
-def placed(things: Mapping[int, tuple[str, Thing]], given: Mapping[int, str]) -> dict[str, Thing]:
-    """By the names that agents see, in order; `things` by id with the names they have anyway.
-
-    A name that an operator gave stands. What a server comes to offer under the same one later is
-    left out, and the toolset's page says so.
-    """
-    named = {given[pk]: thing for pk, (_name, thing) in things.items() if given.get(pk)}
-    taken = {name.casefold() for name in named}
-    for pk, (name, thing) in things.items():
-        if not given.get(pk) and name.casefold() not in taken:
-            named[name] = thing
-    return dict(sorted(named.items()))
 
 
 def _meta(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+
+from registry.schemas import recursion
 
 Schema = dict[str, Any]
 
@@ -29,6 +31,12 @@ class SchemaArgument:
     description: str
     has_default: bool = False
     default: Any = None
+    # Required by its schema, and put in by its server where it is missing.
+    is_server_default: bool = False
+
+    @property
+    def default_label(self) -> str:
+        return _("server default") if self.is_server_default else _("default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ def arguments(schema: Schema, values: Any) -> Arguments:
     if not isinstance(values, dict):
         return Arguments([CallArgument(name="", depth=0, type="", known=False, value=values)])
     top = properties_of(resolved_in(schema, schema))
-    left_out = [row for row in rows(schema) if row.depth == 0 and row.name not in values]
+    left_out = [*_left_out(schema, values, schema)]
     known = [name for name in top if name in values]
     names = known + [name for name in values if name not in top]
     given = [g for name in names for g in _given(name, values[name], top.get(name), schema, 0)]
@@ -79,6 +87,19 @@ def arguments(schema: Schema, values: Any) -> Arguments:
         whole = CallArgument(_("all of it, as JSON"), depth=0, type="", known=True, value=values)
         given = [*given[:MAX_ROWS], whole]
     return Arguments(given, left_out)
+
+
+def _left_out(
+    part: Any, values: dict[str, Any], root: Schema, at: str = ""
+) -> Iterator[SchemaArgument]:
+    """What is missing; of what is nested, only what the server puts in."""
+    for row in _rows(part, root, depth=0, deepest=0):
+        value = values.get(row.name)
+        if row.name not in values and (not at or row.is_server_default):
+            yield replace(row, name=at + row.name)
+        elif isinstance(value, dict) and at.count(".") < MAX_DEPTH:
+            inner = properties_of(resolved_in(part, root))[row.name]
+            yield from _left_out(inner, value, root, f"{at}{row.name}.")
 
 
 def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterator[CallArgument]:
@@ -98,36 +119,44 @@ def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterat
             yield from _given(key, member, inner.get(key), root, depth + 1)
 
 
-def _rows(part: Any, root: Schema, *, depth: int) -> Iterator[SchemaArgument]:
+def _rows(
+    part: Any, root: Schema, *, depth: int, deepest: int = MAX_DEPTH, around: tuple[int, ...] = ()
+) -> Iterator[SchemaArgument]:
+    """`around`: the schemas that this one stands in, which are described already."""
     resolved = resolved_in(part, root)
+    around = (*around, id(resolved))
     required = resolved.get("required")
     required = required if isinstance(required, list) else []
     for name, inner in properties_of(resolved).items():
-        yield row_of(name, inner, root, depth=depth, required=name in required)
-        if depth < MAX_DEPTH:
-            yield from _rows(_nested(inner, root), root, depth=depth + 1)
+        row = row_of(name, inner, root, depth=depth, required=name in required)
+        again = id(_nested(inner, root)) in around
+        yield replace(row, constraints=[*row.constraints, _("recursive")]) if again else row
+        if depth < deepest and not again:
+            yield from _rows(_nested(inner, root), root, depth=depth + 1, around=around)
 
 
 def row_of(name: str, part: Any, root: Schema, *, depth: int, required: bool) -> SchemaArgument:
     resolved = resolved_in(part, root)
     own = part if isinstance(part, dict) else {}
     described = {**resolved, **own}
+    has_default = "default" in described
     return SchemaArgument(
         name=name,
         depth=depth,
         type=_type(resolved, root),
-        required=required,
+        required=required and not has_default,
         constraints=list(_constraints(resolved)),
         description=str(described.get("description") or described.get("title") or ""),
-        has_default="default" in described,
+        has_default=has_default,
         default=described.get("default"),
+        is_server_default=required and has_default,
     )
 
 
-def _nested(part: Any, root: Schema) -> Any:
+def _nested(part: Any, root: Schema) -> Schema:
     resolved = resolved_in(part, root)
     if isinstance(resolved.get("items"), dict):
-        return resolved["items"]
+        return resolved_in(resolved["items"], root)
     return resolved
 
 
@@ -144,30 +173,24 @@ def resolved_in(part: Any, root: Schema) -> Schema:
         reference = part.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
             return part
-        part = _at(root, reference[1:])
+        part = recursion.resolve(root, reference)
     return part if isinstance(part, dict) else {}
 
 
-def _at(root: Any, pointer: str) -> Any:
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        root = root.get(key) if isinstance(root, dict) else None
-    return root
-
-
-def _type(part: Schema, root: Schema, depth: int = 0) -> str:
-    if depth > MAX_DEPTH:
+def _type(part: Schema, root: Schema, around: tuple[int, ...] = ()) -> str:
+    if len(around) > MAX_DEPTH or id(part) in around:
         return _("any")
+    inside = (*around, id(part))
     for union in ("anyOf", "oneOf"):
         branches = part.get(union)
         if isinstance(branches, list) and branches:
-            names = [_type(resolved_in(branch, root), root, depth + 1) for branch in branches]
+            names = [_type(resolved_in(branch, root), root, inside) for branch in branches]
             return _(" or ").join(dict.fromkeys(names))
     kind = part.get("type")
     if isinstance(kind, list):
         return _(" or ").join(str(name) for name in kind)
     if kind == "array" and isinstance(part.get("items"), dict):
-        items = _type(resolved_in(part["items"], root), root, depth + 1)
+        items = _type(resolved_in(part["items"], root), root, inside)
         return _("array of {type}").format(type=items)
     if isinstance(kind, str):
         return kind

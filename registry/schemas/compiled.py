@@ -6,7 +6,7 @@ measured before it is ever compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ import orjson
 from django.utils.translation import gettext as _
 
 from core.schema_keywords import MANY, NAMED, ONE
-from registry.schemas import patterns
+from registry.schemas import patterns, recursion
 
 Schema = dict[str, Any]
 Where = tuple[Schema, str]
@@ -54,8 +54,8 @@ def problem(schema: object) -> str:
 
 def compiled(schema: Schema) -> jsonschema_rs.Validator:
     """For schemas without a problem. Patterns that no linear engine can run are left out, and
-    none is checked on a longer text than it is fit for."""
-    schema = _bounded(schema, keep=True)
+    none is checked on a longer text than it is fit for. What has a default may be missing."""
+    schema = _bounded(_with_defaults(schema), keep=True)
     if not any(len(pattern) > MAX_PATTERN for pattern in _all_patterns(schema)):
         with suppress(jsonschema_rs.ValidationError):
             return _compile(schema)
@@ -65,7 +65,13 @@ def compiled(schema: Schema) -> jsonschema_rs.Validator:
 def lengths(schema: Schema) -> tuple[jsonschema_rs.Validator, set[int]] | None:
     """The same without patterns, to be asked first what is wrong; and which limits are ours."""
     limits = {patterns.longest(pattern) for pattern in _own_patterns(schema)}
-    return (_compile(_bounded(schema, keep=False)), limits) if limits else None
+    bounded = _bounded(_with_defaults(schema), keep=False)
+    return (_compile(bounded), limits) if limits else None
+
+
+def levels(schema: Schema) -> int | None:
+    """How deep arguments may nest to be checked against it; None if as deep as any."""
+    return recursion.Recursion(schema).levels(MAX_UNFOLDED)
 
 
 def bounds(schema: Schema) -> dict[str, int]:
@@ -93,7 +99,8 @@ def subschemas(schema: Schema, path: str = "#") -> Iterator[Where]:
                 _("At %(at)s it is nested deeper than %(n)d.") % _at(at, n=MAX_DEPTH)
             )
         yield node, at
-        waiting += [(child, place, depth + 1) for child, place in _children(node, at)]
+        inner = recursion.children(node, at)
+        waiting += [(child, place, depth + 1) for _word, _name, child, place in inner]
 
 
 def _check(schema: object) -> None:
@@ -109,7 +116,15 @@ def _check(schema: object) -> None:
     for node, at in subschemas(schema):
         _check_references(node, at)
         _check_names(node, at)
-    if _Unfolding(schema).size(schema, "#") > MAX_UNFOLDED:
+    unfolded = _Unfolding(schema).size(schema, "#")
+    try:
+        found = recursion.Recursion(schema)
+    except recursion.Endless as error:
+        raise SchemaRejected(
+            _("At %(at)s it refers to itself without going deeper into the value: that has no end.")
+            % _at(str(error))
+        ) from error
+    if found.levels(MAX_UNFOLDED) == 0 if found.is_found else unfolded > MAX_UNFOLDED:
         raise SchemaRejected(_("Its references unfold to more than %d subschemas.") % MAX_UNFOLDED)
     _check_compiles(schema)
 
@@ -126,8 +141,8 @@ def _check_references(node: Schema, at: str) -> None:
             raise SchemaRejected(_("At %(at)s it uses %(keyword)s.") % _at(at, keyword=keyword))
     if at != "#" and isinstance(node.get("$id", node.get("id")), str):
         raise SchemaRejected(_("At %(at)s it changes the base of its references ($id).") % _at(at))
-    reference = node.get("$ref", "#/")
-    if not isinstance(reference, str) or not reference.startswith("#/"):
+    reference = node.get("$ref", "#")
+    if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         raise SchemaRejected(
             _("At %(at)s it refers to %(ref)s; only references within it (#/…) are followed.")
             % _at(at, ref=str(reference)[:200])
@@ -154,7 +169,8 @@ def _check_compiles(schema: Schema) -> None:
 
 
 class _Unfolding:
-    """How many schemas there are once every reference is replaced by what it points to."""
+    """How many schemas there are once every reference is replaced by what it points to, but for
+    those that lead back to where they stand (registry/schemas/recursion.py)."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -166,11 +182,12 @@ class _Unfolding:
         if known is not None:
             return known
         if id(node) in self._open:
-            raise SchemaRejected(_("At %(at)s it refers to itself, which has no end.") % _at(at))
+            return 0
         if depth > 4 * MAX_DEPTH:
             raise SchemaRejected(_("At %(at)s its references are nested too deeply.") % _at(at))
         self._open.add(id(node))
-        inner = [*_children(node, at), *self._target(node, at)]
+        own = [(child, place) for _word, _name, child, place in recursion.children(node, at)]
+        inner = [*own, *self._target(node, at)]
         total = 1 + sum(self.size(child, place, depth + 1) for child, place in inner)
         self._open.remove(id(node))
         self._sizes[id(node)] = total
@@ -180,7 +197,7 @@ class _Unfolding:
         reference = node.get("$ref")
         if not isinstance(reference, str):
             return []
-        found = _resolve(self._root, reference)
+        found = recursion.resolve(self._root, reference)
         if isinstance(found, bool):
             return []
         if not isinstance(found, dict):
@@ -191,35 +208,6 @@ class _Unfolding:
         # What a reference points to may stand where no schema was looked for.
         _check_references(found, reference)
         return [(found, reference)]
-
-
-def _resolve(root: Any, reference: str) -> Any:
-    found = root
-    for step in reference.removeprefix("#/").split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-            found = found[int(key)]
-        elif isinstance(found, dict) and key in found:
-            found = found[key]
-        else:
-            return None
-    return found
-
-
-def _children(node: Schema, at: str) -> Iterator[Where]:
-    for keyword in ONE:
-        if isinstance(child := node.get(keyword), dict):
-            yield child, f"{at}/{keyword}"
-    for keyword in MANY:
-        if isinstance(children := node.get(keyword), list):
-            for index, child in enumerate(children):
-                if isinstance(child, dict):
-                    yield child, f"{at}/{keyword}/{index}"
-    for keyword in NAMED:
-        if isinstance(children := node.get(keyword), dict):
-            for name, child in children.items():
-                if isinstance(child, dict):
-                    yield child, f"{at}/{keyword}/{name}"
 
 
 def _all_patterns(schema: Schema) -> Iterator[str]:
@@ -279,18 +267,45 @@ def _bounded(schema: Schema, *, keep: bool) -> Any:
     return _copy(schema, own)
 
 
-def _copy(node: Any, own: Callable[[Schema], Schema]) -> Any:
-    """With every subschema as `own` makes it; data inside (enum, default) stays as it is."""
+def _with_defaults(schema: Schema) -> Any:
+    """Without requiring what has a default, which servers put in themselves (the TypeScript SDK
+    lists a schema's output, where it is always there)."""
+
+    def own(node: Schema) -> Schema:
+        required = node.get("required")
+        if not isinstance(required, list):
+            return node
+        return node | {
+            "required": [name for name in required if not has_default(node, name, schema)]
+        }
+
+    # There, requiring less would refuse more.
+    return _copy(schema, own, but={"if", "not"})
+
+
+def has_default(node: Schema, name: object, root: Schema) -> bool:
+    """Whether this property of the node has a default of its own or by its reference."""
+    properties = node.get("properties")
+    part = properties.get(name) if isinstance(properties, dict) else None
+    if not isinstance(part, dict):
+        return False
+    referred = recursion.target(root, part)
+    return "default" in part or (isinstance(referred, dict) and "default" in referred)
+
+
+def _copy(node: Any, own: Callable[[Schema], Schema], but: Collection[str] = frozenset()) -> Any:
+    """With every subschema as `own` makes it, outside of the keywords `but`; data inside (enum,
+    default) stays as it is."""
     if isinstance(node, list):
-        return [_copy(child, own) for child in node]
+        return [_copy(child, own, but) for child in node]
     if not isinstance(node, dict):
         return node
     made = own(node)
     for keyword, value in made.items():
         if keyword in NAMED and isinstance(value, dict):
-            made = made | {keyword: {name: _copy(child, own) for name, child in value.items()}}
-        elif keyword in ONE or keyword in MANY:
-            made = made | {keyword: _copy(value, own)}
+            made = made | {keyword: {name: _copy(part, own, but) for name, part in value.items()}}
+        elif (keyword in ONE or keyword in MANY) and keyword not in but:
+            made = made | {keyword: _copy(value, own, but)}
     return made
 
 

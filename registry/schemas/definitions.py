@@ -76,6 +76,7 @@ def notes(tool: Tool) -> list[str]:
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or compiled.problem(schema):
         return []
+    levels = compiled.levels(schema)
     left_out = compiled.unenforced(schema)
     found = [
         _("The pattern %s is not enforced here: it needs an engine that can be stalled.") % pattern
@@ -85,6 +86,9 @@ def notes(tool: Tool) -> list[str]:
         if pattern not in left_out:
             said = _("Texts for the pattern %(pattern)s are refused beyond %(n)d characters.")
             found.append(said % {"pattern": pattern, "n": most})
+    if levels is not None:
+        said = _("It refers to itself in several ways: arguments are refused beyond %d levels.")
+        found.append(said % levels)
     return found
 
 

@@ -79,7 +79,7 @@ class Upstreams:
             reply = await input_requests.answered(server, call, reply)
         if call.on_task is None or (reply.kind != "task" and not call.as_task):
             return reply
-        ref = tasks.made(reply, asked_for=call.as_task)
+        ref = tasks.made(reply, call)
         if ref is None:
             return reply
         await call.on_task(ref)

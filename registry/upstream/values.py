@@ -23,6 +23,9 @@ class Target:
     # As far as was seen last time: by HTTP with SSE, as of 2024-11-05.
     by_events: bool = False
     cwd: str = ""
+    # For discovery, which asks nothing back: what a client must be able to be asked, to be shown
+    # all that there is. Words of core.abilities.
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class TaskRef:
     id: str
     modern: bool
     poll_s: float
+    # By which it says how far it is.
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ WATCHED = Limits(idle_s=3600, total_s=3600)
 ATTENDED = Limits(idle_s=30 * 86400, total_s=30 * 86400)
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 UPDATED = "notifications/resources/updated"
+TASK_CHANGED = "notifications/tasks"
 # What a server lists is something else now; these belong to no call, whenever they come.
 _LISTS = ("tools", "prompts", "resources")
 LISTS_CHANGED = tuple(f"notifications/{kind}/list_changed" for kind in _LISTS)
@@ -45,6 +46,9 @@ UNSUPPORTED_REVISION = -32022
 
 _META = "io.modelcontextprotocol/"
 TASKS = f"{_META}tasks"
+# Members of a message's `_meta`: which subscription it is for, and which task it is about.
+SUBSCRIPTION = f"{_META}subscriptionId"
+RELATED_TASK = f"{_META}related-task"
 IDEMPOTENCY_KEY = "countersign/idempotencyKey"
 
 # The two orders that nearly every server writes. With exactly these three members, the reply is
@@ -148,7 +152,7 @@ def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b
 
 def listening(wanted: Mapping[str, Any]) -> bytes:
     """The params of subscriptions/listen."""
-    return b'"notifications":%b,%b' % (orjson.dumps(wanted), meta(True))
+    return b'"notifications":%b,%b' % (orjson.dumps(wanted), meta(True, tasks="taskIds" in wanted))
 
 
 def about_task(id_: int, method: str, task: str, *, modern: bool, more: bytes = b"") -> bytes:

@@ -79,8 +79,10 @@ def _has(word: str) -> Q:
     """Its beginning in any text, or all of it within a name."""
     begins = SearchQuery(f"{word}:*", config="english", search_type="raw")
     has = Q(SearchVectorExact(F("listing__lexemes"), begins))
-    # Shorter ones have no trigram of their own and would walk through every tool.
-    return has | Q(listing__words__contains=word) if len(word) > 2 else has
+    # Shorter ones have no trigram of their own and would walk through every tool. Where words are
+    # not set apart by spaces, two characters are a whole word, and it is in the middle of others.
+    is_within = len(word) > 2 or not word.isascii()
+    return has | Q(listing__words__contains=word) if is_within else has
 
 
 def _place(words: list[str]) -> Concat:

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -17,7 +16,8 @@ from core.http import page
 from registry.forms.toolsets import ShownForm
 from registry.models import Definition, ShownTool, Tool, Toolset
 from registry.names import MAX_NAME
-from registry.publishing import override_service
+from registry.publishing import agent_names, override_service
+from registry.publishing.override_service import AgentNames
 from registry.publishing.tool_override import OverriddenTool, as_written
 from registry.views import client_snippets
 
@@ -27,13 +27,16 @@ class ToolPreview:
     """A tool as agents see it in a list."""
 
     tool: Tool
+    # Empty where two tools would have it.
+    name: str
     said: ShownTool | None = None
-    # An operator gave its name to another tool.
-    hidden: bool = False
+    # Not what it would be if no other tool came to the same.
+    doubled: bool = False
 
     @property
-    def name(self) -> str:
-        return (self.said and self.said.name) or self.tool.exposed_name
+    def is_other(self) -> bool:
+        """Not what people call it."""
+        return self.name != self.tool.exposed_name
 
     @property
     def length(self) -> int:
@@ -44,13 +47,11 @@ class ToolPreview:
         return ", ".join(client_snippets.too_long_for(self.name))
 
 
-def seen(toolset: Toolset, tools: list[Tool]) -> list[ToolPreview]:
+def seen(toolset: Toolset, tools: list[Tool], names: AgentNames) -> list[ToolPreview]:
     said = {one.tool_id: one for one in toolset.shown_tools.filter(tool__in=tools)}
-    given = toolset.shown_tools.exclude(name="").annotate(low=Lower("name"))
-    taken = set(given.values_list("low", flat=True))
     return [
-        ToolPreview(tool, one, not (one and one.name) and tool.exposed_name.casefold() in taken)
-        for tool, one in ((tool, said.get(tool.pk)) for tool in tools)
+        ToolPreview(tool, names.names.get(tool.pk, ""), said.get(tool.pk), tool.pk in names.doubled)
+        for tool in tools
     ]
 
 
@@ -67,7 +68,7 @@ def shown_tool(request: ConsoleRequest, slug: str, name: str) -> HttpResponse:
         if form.is_valid() and _show(toolset, tool, form, request):
             return redirect("registry:shown_tool", slug, name)
     context = {"section": "toolsets", "toolset": toolset, "tool": tool, "form": form}
-    return render(request, "registry/shown_tool.html", context | _told(tool, said))
+    return render(request, "registry/shown_tool.html", context | _told(toolset, tool, said))
 
 
 def _show(toolset: Toolset, tool: Tool, form: ShownForm, request: ConsoleRequest) -> bool:
@@ -85,10 +86,12 @@ def _initial(said: ShownTool | None) -> dict[str, str]:
     return {field: getattr(said, field) for field in fields} if said else {}
 
 
-def _told(tool: Tool, said: ShownTool | None) -> dict[str, Any]:
+def _told(toolset: Toolset, tool: Tool, said: ShownTool | None) -> dict[str, Any]:
     """The server's own words, and what agents get instead."""
     definition: Definition | None = tool.published or tool.latest
-    name = (said and said.name) or tool.exposed_name
+    whole = (said and said.name) or tool.exposed_name
+    listed = override_service.names_of(toolset).names.get(tool.pk)
+    name = listed or agent_names.shown(whole, toolset.separator)
     shown = (
         as_written(said.name, said.title, said.description, said.pinned)
         if said

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -20,8 +21,9 @@ from core.http import is_htmx, page
 from core.paging import paged
 from registry import services
 from registry.forms.toolsets import ToolsetForm
-from registry.models import OwnTool, Server, Tool, Toolset
-from registry.publishing.override_service import tools_of
+from registry.models import OwnTool, Separator, Server, Tool, Toolset
+from registry.models.toolsets import MAX_HOLD_S
+from registry.publishing import agent_names, override_service
 from registry.views import client_snippets
 from registry.views.overrides import seen
 
@@ -55,17 +57,25 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
     shown = get_object_or_404(Toolset, slug=slug)
     may_change = request.user.has_perm("registry.change_toolset")
     words = request.GET.get("q", "").strip()
+    offered, names = override_service.offered_of(shown), override_service.names_of(shown)
     context = {
         "section": "toolsets",
         "toolset": shown,
         "endpoint": client_snippets.endpoint(shown),
-        "names": seen(shown, list(_offered(shown)[:SHOWN])),
-        "more": _offered(shown)[SHOWN : SHOWN + 1].exists(),
+        "names": seen(shown, list(offered[:SHOWN]), names),
+        "more": offered[SHOWN : SHOWN + 1].exists(),
+        "doubled": offered.filter(pk__in=names.doubled)[:SHOWN],
+        "separators": Separator.choices,
+        "max_hold_s": MAX_HOLD_S,
+        "usual_hold_s": settings.HOLD_S,
         "prefix": max(client_snippets.PREFIXES.values(), key=len),
         "servers": _marked(Server.objects.all(), shown.servers.all()),
         "agents": _marked(Agent.objects.visible_to(request.user), shown.agents.all()),
         "single": shown.tools.select_related("server").order_by("exposed_name"),
-        "own": [(own, own.value in shown.own_tools) for own in OwnTool],
+        "own": [
+            (own, agent_names.own(own.value, shown.separator), own.value in shown.own_tools)
+            for own in OwnTool
+        ],
         "q": words,
         "found": _by_server(_addable(shown, words)) if may_change and words else [],
     }
@@ -83,6 +93,28 @@ def connect(request: ConsoleRequest, slug: str) -> HttpResponse:
 def set_title(request: ConsoleRequest, slug: str) -> HttpResponse:
     changed = get_object_or_404(Toolset, slug=slug)
     services.set_title(changed, request.POST.get("title", "").strip()[:200], by=request.user)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_separator(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    wanted = request.POST.get("separator", "")
+    if wanted in Separator.values:
+        services.set_separator(changed, wanted, by=request.user)
+        messages.success(request, _("The names in “%s” are as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_hold(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    written = request.POST.get("seconds", "").strip()
+    try:
+        services.set_hold(changed, int(written) if written else None, by=request.user)
+        messages.success(request, _("Agents of “%s” are answered as chosen.") % changed)
+    except (ValueError, services.RegistrationRefused):
+        messages.error(request, _("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
     return redirect("registry:toolset", slug)
 
 
@@ -213,12 +245,6 @@ def _connecting(shown: Toolset) -> dict[str, Any]:
         "snippets": client_snippets.snippets(url),
         "export": client_snippets.EXPORT,
     }
-
-
-def _offered(shown: Toolset) -> QuerySet[Tool]:
-    """What agents are shown of it: published tools of servers that are on."""
-    published = tools_of(shown).filter(state=Tool.State.PUBLISHED, server__enabled=True)
-    return published.order_by("exposed_name")
 
 
 def _addable(shown: Toolset, words: str) -> QuerySet[Tool]:

@@ -1,5 +1,6 @@
 """The kill switch: what is frozen takes nothing, starts nothing and lets no time run out."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -51,6 +52,23 @@ def its_agent(scout: Agent, tool: Tool) -> dict[str, Any]:
 
 def its_server(scout: Agent, tool: Tool) -> dict[str, Any]:
     return {"server": tool.server}
+
+
+def test_a_card_says_that_its_clock_does_not_run(
+    client: Client, scout: Agent, send_mail: Tool, olga: User, ada: User
+) -> None:
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD)
+    client.force_login(scenery.person("alice", Role.APPROVER))
+    address = reverse("approvals:detail", args=[held])
+    assert "to be decided" in client.get(address).text
+
+    made = freezes.begin(by=olga, reason="Odd mails go out.")
+
+    page = client.get(address).text
+    assert "to be decided" not in page
+    assert re.search(r"suspended: \d+ min( \d+ s)? to decide once the emergency stop", page)
+    freezes.end(made, by=ada, why="They stopped.")
+    assert "to be decided" in client.get(address).text
 
 
 SCOPES = pytest.mark.parametrize("scope", [everything, its_agent, its_server])

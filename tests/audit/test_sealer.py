@@ -13,13 +13,16 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from audit import signing
+from audit import origins, signing, verify
+from audit.exporting import whole_record
 from audit.leaves import sealed_size
 from audit.live import check_live
 from audit.models import Checkpoint, Entry, Signer
-from audit.sealing import Sealing
+from audit.sealing import Inconsistent, Sealing
 from audit.services import SYSTEM, record
+from audit.tree import Tree
 from audit.verify import Broken, notes, read_trusted
+from config.seal import Sealer
 from tests.database import Databases
 from tests.sealing import batch, seal, seal_all, sealer
 
@@ -198,8 +201,7 @@ def test_a_record_that_workers_sealed_goes_on_with_the_sealers_own_key(
     seal()
     old = signing.key_from_secret()
     checkpoint = Checkpoint.objects.get()
-    from audit.bodies import moment
-    from audit.verify import checkpoint_text
+    from audit.verify import checkpoint_text, moment
 
     text = checkpoint_text(old.key, checkpoint.size, bytes(checkpoint.root), moment(checkpoint.at))
     forger.execute("DELETE FROM audit_signer")
@@ -278,3 +280,124 @@ def test_a_lost_key_is_replaced_by_a_command(tmp_path: Path, settings: Any) -> N
 
     assert seal() == 1
     assert check_live().wrong == []
+
+
+def kept(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path
+    settings.ANCHOR_FILE = tmp_path / "checkpoints"
+
+
+def run_sealer() -> None:
+    """As a process that starts, and looks for the first time."""
+    with sealer():
+        Sealer().once()
+
+
+CUT = "DELETE FROM audit_batch; DELETE FROM audit_tile; DELETE FROM audit_checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("forgery", "writes"),
+    [(CUT, 0), (CUT, 3), (f"UPDATE audit_entryrow SET seq = 1; {CUT}", 3)],
+)
+def test_what_was_signed_is_not_signed_otherwise_by_a_sealer_that_starts(
+    forger: psycopg.Connection[Any], settings: Any, tmp_path: Path, forgery: str, writes: int
+) -> None:
+    """The owner has no key, but could let the sealer sign a record that was made anew."""
+    kept(settings, tmp_path)
+    for _ in range(3):
+        record("note.made", actor=SYSTEM)
+    run_sealer()
+    run_sealer()
+    forger.execute(f"DELETE FROM audit_entryrow WHERE id % 2 = 0; {forgery}")
+    for _ in range(writes):
+        record("note.made", actor=SYSTEM)
+
+    with pytest.raises(Inconsistent, match="The sealer signed 3 entries at"):
+        run_sealer()
+
+    assert sealed_size() == 0
+
+
+def test_leaves_that_the_sealer_did_not_sign_are_not_signed_later(
+    forger: psycopg.Connection[Any], settings: Any, tmp_path: Path
+) -> None:
+    """They fit their checkpoint, which no key signed."""
+    kept(settings, tmp_path)
+    record("note.made", actor=SYSTEM)
+    run_sealer()
+    running = Sealing()
+    with sealer():
+        running.batch()
+    leaf = verify.leaf_hash(b"", b"forged")
+    forger.execute("INSERT INTO audit_batch VALUES (1, 1, '{[9000,9000]}', %s)", [leaf])
+    root = Tree(2).right_edge().root()
+    forger.execute(
+        "INSERT INTO audit_checkpoint (size, root, at, note) VALUES (2, %s, now(), 'x')", [root]
+    )
+    record("note.made", actor=SYSTEM)
+
+    for sealing in (running, Sealing()):
+        with pytest.raises(Inconsistent, match="nothing more is sealed"):
+            batch(sealing)
+
+
+def test_a_sealer_that_runs_goes_on_from_its_own_leaves_alone(
+    forger: psycopg.Connection[Any],
+) -> None:
+    record("note.made", actor=SYSTEM)
+    running = Sealing()
+    assert batch(running) == 1
+    forger.execute(f"UPDATE audit_entryrow SET seq = 1; {CUT}")
+    record("note.made", actor=SYSTEM)
+    # By another process, which has the key.
+    assert seal() == 2
+    record("note.made", actor=SYSTEM)
+
+    with pytest.raises(Inconsistent, match="are not those that this process sealed"):
+        batch(running)
+
+
+def test_a_restore_ends_what_the_sealer_signed_before(settings: Any, tmp_path: Path) -> None:
+    kept(settings, tmp_path)
+    record("note.made", actor=SYSTEM)
+    run_sealer()
+    path = tmp_path / "last-checkpoint"
+    path.write_text(path.read_text().replace(f"{origins.name()}\n", f"{origins.name()}/7\n"))
+    record("note.made", actor=SYSTEM)
+
+    run_sealer()
+
+    assert sealed_size() == 2
+
+
+def test_a_record_goes_on_under_another_name_with_the_same_key(
+    forger: psycopg.Connection[Any], settings: Any, tmp_path: Path
+) -> None:
+    kept(settings, tmp_path)
+    record("note.made", actor=SYSTEM)
+    run_sealer()
+    earlier = origins.name()
+    forger.execute("UPDATE audit_origin SET name = 'countersign.invalid/later'")
+    record("note.made", actor=SYSTEM)
+    # A new process, which finds its checkpoint under the earlier name.
+    run_sealer()
+
+    first, second = signing.keys()
+    assert (first.key.name, first.until) == (earlier, 1)
+    assert (second.key.name, second.until) == ("countersign.invalid/later", None)
+    assert first.key.public == second.key.public
+    assert Checkpoint.objects.latest("pk").note.startswith("countersign.invalid/later\n2\n")
+    anchors = [one.note for one in Checkpoint.objects.order_by("id")]
+    assert check_live(anchors).wrong == []
+    assert verify.check_export(whole_record(), [first, second], anchors).wrong == []
+    # As a restore carries keys over: nothing is missing.
+    before = signing.known_signers()
+    signing.carry_over(before)
+    assert signing.known_signers() == before
+    # What the sealer signed under the earlier name binds it as well.
+    forger.execute(f"UPDATE audit_entryrow SET seq = 1; {CUT}")
+    path = tmp_path / "last-checkpoint"
+    path.write_text(anchors[0])
+    with pytest.raises(Inconsistent, match="The sealer signed 1 entries at"):
+        run_sealer()

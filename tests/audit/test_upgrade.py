@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -117,11 +118,28 @@ def test_what_was_sealed_before_holds_and_goes_on(
 ) -> None:
     sealing = {"DATABASE_URL": databases.seal_url(upgraded)}
 
-    assert manage(["audit_seal"], env=upgraded | sealing) == f"{ENTRIES - SEALED} entries sealed.\n"
+    assert (
+        manage(["audit_seal"], env=upgraded | sealing)
+        == f"{ENTRIES - SEALED + 1} entries sealed.\n"
+    )
 
     assert "entries hold" in manage(["audit_verify"], env=upgraded)
-    # What was sealed before keeps the record's name.
-    assert manage(["audit_key"], env=upgraded).startswith("countersign+")
+    # It goes on under a name of its own, which the first entry of this format says.
+    before, now = manage(["audit_key"], env=upgraded).splitlines()
+    assert re.fullmatch(rf"countersign\+.* until {SEALED}", before)
+    assert now.startswith("countersign.invalid/")
     with psycopg.connect(upgraded["DATABASE_URL"]) as app:
-        (counts,) = app.execute("SELECT count(*), count(DISTINCT salt) FROM audit_entry")
+        (counts,) = app.execute(
+            "SELECT count(*), count(DISTINCT salt) FROM audit_entry WHERE format = 1"
+        )
+        (first,) = app.execute(
+            "SELECT action, details FROM audit_entry WHERE format = 2 ORDER BY id LIMIT 1"
+        )
+        (last,) = app.execute("SELECT note FROM audit_checkpoint WHERE size = %s", [SEALED])
+        (note,) = app.execute("SELECT note FROM audit_checkpoint ORDER BY id DESC LIMIT 1")
     assert counts == (ENTRIES, ENTRIES)
+    assert first[0] == "record.format"
+    assert first[1]["end"] == last[0]
+    assert first[1]["size"] == SEALED
+    assert now.startswith(f"{first[1]['name']}+")
+    assert note[0].startswith(f"{first[1]['name']}\n{ENTRIES + 1}\n")

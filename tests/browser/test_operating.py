@@ -182,6 +182,7 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     alice.get_by_label("Time limit in seconds").fill("90")
     alice.get_by_label("Retry-safe").press("Space")
     alice.get_by_label("Read-only, confirmed").press("Space")
+    alice.get_by_label("Cancelled calls need nobody").press("Space")
     choose(alice.get_by_label("The same call again within ten minutes"), "guard")
     alice.get_by_role("button", name="Save the handling").click()
 
@@ -190,4 +191,5 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     assert (changed.mode, changed.timeout_s, changed.repeats) == ("background", 90, "guard")
     assert changed.safe_to_repeat
     assert changed.confirmed_read_only
+    assert changed.cancel_is_final
     expect(alice.get_by_text("Confirmed by an operator")).to_be_visible()

@@ -82,7 +82,7 @@ def test_a_tool_is_renamed_and_described_with_the_keyboard(
 ) -> None:
     page = opened(office.alice, java_script_enabled=script, viewport={"width": 360, "height": 740})
     page.goto("/toolsets/office/")
-    page.get_by_role("link", name="mailer.send_mail").last.focus()
+    page.get_by_role("link", name="mailer_send_mail").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Back to the toolset").press("Enter")
     page.wait_for_url("**/toolsets/office/")
@@ -111,6 +111,22 @@ def test_a_tool_is_renamed_and_described_with_the_keyboard(
     expect(page.get_by_role("link", name="post", exact=True)).to_be_visible()
 
 
+def test_separator_and_seconds_are_set_with_the_keyboard(alice: Page, office: Office) -> None:
+    alice.goto("/toolsets/office/")
+    alice.get_by_label("Between server and tool").select_option("-")
+    alice.get_by_role("button", name="Save the separator").press("Enter")
+    expect(alice.get_by_role("link", name="mailer-send_mail")).to_be_visible()
+
+    alice.get_by_label("Seconds until an agent").fill("4")
+    alice.get_by_role("button", name="Save the seconds").press("Enter")
+    expect(alice.get_by_label("Seconds until an agent")).to_have_value("4")
+
+    alice.get_by_label("Between server and tool").select_option("_")
+    alice.get_by_role("button", name="Save the separator").click()
+    alice.get_by_role("button", name="Save the seconds").click()
+    expect(alice.get_by_role("link", name="mailer_send_mail")).to_be_visible()
+
+
 def test_whole_servers_are_chosen_and_seen(alice: Page, office: Office) -> None:
     alice.goto("/toolsets/office/")
 
@@ -118,7 +134,7 @@ def test_whole_servers_are_chosen_and_seen(alice: Page, office: Office) -> None:
     alice.get_by_role("button", name="Save the servers").click()
 
     expect(alice.get_by_text("are as chosen")).to_be_visible()
-    expect(alice.get_by_role("link", name="calculator.add")).to_be_visible()
+    expect(alice.get_by_role("link", name="calculator_add")).to_be_visible()
 
 
 def test_a_typed_token_fills_the_snippets_and_is_never_sent(alice: Page, office: Office) -> None:

@@ -41,9 +41,9 @@ class Desk:
     url: str
     token: str
 
-    def ask(self, **arguments: int) -> str:
+    def ask(self, tool: str = "write_report", **arguments: int) -> str:
         """The id of a call that is under way."""
-        body = {"toolset": "desk", "tool": "reports.write_report", "arguments": arguments}
+        body = {"toolset": "desk", "tool": f"reports.{tool}", "arguments": arguments}
         request = urllib.request.Request(
             f"{self.url}/api/calls?wait=0",
             data=json.dumps(body).encode(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import product
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ import orjson
 import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from audit.models import Entry
@@ -18,7 +20,7 @@ from calls.models import Call
 from calls.record.new_call import NewCall
 from calls.record.states import FIRST, MOVES, Executed, State
 from calls.record.transitions import OPEN, Move, move_now
-from core.ids import uuid7
+from core.ids import first_id, uuid7
 
 pytestmark = pytest.mark.django_db
 
@@ -266,9 +268,15 @@ def test_even_the_owner_is_refused_whatever_it_asks_to_ignore(
     fresh_database: dict[str, str], statement: str
 ) -> None:
     with psycopg.connect(fresh_database["DATABASE_OWNER_URL"]) as owner:
-        owner.execute("SELECT set_config('pgtrigger.ignore', '{pgtrigger_no_update_0bb6f}', true)")
+        owner.execute(
+            "SELECT set_config('pgtrigger.ignore',"
+            " '{pgtrigger_no_update_0bb6f,pgtrigger_only_forgotten_ea972}', true)"
+        )
+        owner.execute(
+            "INSERT INTO audit_entry (action, actor_kind, actor) VALUES ('a.b', 'system', 'x')"
+        )
 
-        with pytest.raises(psycopg.errors.RaiseException, match="never changed or removed"):
+        with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
             owner.execute(statement)
 
 
@@ -286,3 +294,20 @@ def test_a_stale_fence_moves_nothing(scout: Agent) -> None:
 
     assert not move_now(Move(call_id, State.RUNNING, State.SUCCEEDED, SYSTEM, fence=0))
     assert move_now(Move(call_id, State.RUNNING, State.SUCCEEDED, SYSTEM, fence=1))
+
+
+def test_of_two_alike_in_one_statement_one_waits(scout: Agent) -> None:
+    one, two = opening(scout, State.HELD), opening(scout, State.HELD)
+    lines = [orjson.dumps(each.line()) for each in (one, two)]
+    with connection.cursor() as cursor:
+        cursor.execute(OPEN.sql, [f"[{lines[0].decode()},{lines[1].decode()}]"])
+
+    assert [call.pk for call in Call.objects.filter(state=State.HELD)] == [one.id]
+
+
+def test_the_same_joins_a_call_of_another_month_that_waits(scout: Agent) -> None:
+    opened(opening(scout, State.HELD))
+
+    opened(opening(scout, State.HELD, id=first_id(timezone.now() + timedelta(days=40))))
+
+    assert Call.objects.filter(state=State.HELD).count() == 1

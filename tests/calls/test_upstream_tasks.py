@@ -1,5 +1,6 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -92,6 +93,40 @@ async def test_one_that_wants_input_is_told_to_stop_and_the_call_says_why(
     )
     assert call.executed == "unknown"
     assert "tasks/cancel" in upstream.about_tasks
+
+
+async def test_a_short_task_is_not_waited_for_as_long_as_its_server_wishes(
+    play: Play, upstream: Tasking
+) -> None:
+    upstream.otherwise = "task"
+    # Longer than any test waits.
+    upstream.poll_ms = 600_000
+    upstream.release()
+
+    async with asyncio.timeout(20):
+        reply = await play().call("rec.hang")
+
+    assert reply.text == "done"
+
+
+async def test_a_server_that_tells_how_its_task_goes_on_is_listened_to(
+    play: Play, upstream: Tasking
+) -> None:
+    upstream.otherwise, upstream.tells, upstream.poll_ms = "task", True, 600_000
+    asked = asyncio.create_task(play().call("rec.hang"))
+
+    async def listened() -> bool:
+        return any(r.message["method"] == "subscriptions/listen" for r in upstream.received)
+
+    await until(listened)
+    looked = upstream.about_tasks.count("tasks/get")
+    upstream.release()
+
+    assert (await asked).text == "done"
+    (listening,) = [r for r in upstream.received if "listen" in r.message["method"]]
+    assert listening.message["params"]["notifications"] == {"taskIds": ["task-1"]}
+    # Once when it began to tell, and once when it told.
+    assert upstream.about_tasks.count("tasks/get") - looked <= 3
 
 
 async def test_another_worker_goes_on_with_it(

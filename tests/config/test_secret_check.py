@@ -1,6 +1,8 @@
 """A start with another secret on the same database is refused."""
 
+import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -52,6 +54,17 @@ def test_the_application_cannot_note_another(noted: dict[str, str]) -> None:
 
 
 @pytest.mark.long
+def test_a_first_start_prints_no_warning_and_no_error() -> None:
+    with tempfile.TemporaryDirectory(prefix="countersign-first-") as name:
+        Path(name).chmod(0o755)
+        with Up(Path(name) / "data") as first:
+            assert first.is_healthy()
+            text = first.text()
+    odd = re.compile(r"\b(WARNING|ERROR|CRITICAL|FATAL|PANIC|Traceback)\b")
+    assert [line for line in text.splitlines() if odd.search(line)] == []
+
+
+@pytest.mark.long
 def test_up_does_not_start_with_another_secret_or_another_key() -> None:
     with tempfile.TemporaryDirectory(prefix="countersign-secret-") as name:
         Path(name).chmod(0o755)
@@ -87,3 +100,18 @@ def test_up_does_not_start_with_another_secret_or_another_key() -> None:
         assert rotated.returncode == 0, rotated.stderr
         with Up(data) as last:
             assert last.is_healthy()
+
+
+@pytest.mark.parametrize("command", ["sign_in_link", "backup", "pause", "audit_verify"])
+def test_without_an_installation_a_command_says_so_in_a_sentence(
+    tmp_path: Path, command: str
+) -> None:
+    env = bare_environment() | {"COUNTERSIGN_DATA": str(tmp_path / "none"), "PGHOST": "/nowhere"}
+    argv = [sys.executable, "manage.py", command, *(["x"] if command == "backup" else [])]
+
+    ended = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert "python3 manage.py up" in ended.stderr
+    assert not (tmp_path / "none" / "postgres").exists()

@@ -104,7 +104,7 @@ def beside(up: Up, *command: str) -> str:
 
 
 def test_other_commands_work_beside_it(up):
-    assert beside(up, "sign_in_link").startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+    assert beside(up, "sign_in_link").startswith(f"http://localhost:{up.port}/sign-in/")
 
 
 def test_what_an_agent_does_is_sealed_by_the_sealer(up):
@@ -146,7 +146,7 @@ def test_a_second_start_is_refused_with_the_address_of_the_first(up):
     second.launch()
 
     assert second.ends() == os.EX_TEMPFAIL
-    assert f"already running on {up.data}, at http://127.0.0.1:{up.port}" in second.text()
+    assert f"already running on {up.data}, at http://localhost:{up.port}" in second.text()
     assert up.is_healthy()
 
 
@@ -220,7 +220,7 @@ def test_it_uses_a_database_and_a_broker_that_are_given(tmp_path, fresh_database
         # A person before a terminal is shown what is shown once.
         token = up.found(r"Token +(csa_\S+)")
         assert f'"Authorization: Bearer {token}"' in up.text()
-        link = up.found(r"Sign in +http://127.0.0.1:\d+(/sign-in/\S+)")
+        link = up.found(r"Sign in +http://localhost:\d+(/sign-in/\S+)")
         assert status(up.port, link) == 200
 
 

@@ -198,5 +198,5 @@ def finish(call_id: UUID, result: Any, state: State = State.SUCCEEDED, said: str
 def write(statement: Statement, line: dict[str, Any]) -> bool:
     """What the journal writes, of one line alone."""
     with connection.cursor() as cursor:
-        cursor.execute(statement.sql, [orjson.dumps([line]).decode()])
+        cursor.execute(statement.sql, statement.of_one(line))
         return cursor.fetchone() is not None

@@ -17,6 +17,7 @@ from audit.services import SYSTEM
 from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
+from calls.running.progress import MESSAGE_MAX, storable
 from calls.views.related import as_curl
 from core.ids import uuid7
 from registry.models import Tool
@@ -307,6 +308,73 @@ def test_progress_says_how_far_how_fast_and_how_long(
     assert 'value="60"' in text
     assert "page 18" in text
     assert "18 of 30" in text
+
+
+def progressing(client: Client, scout: Agent, tool: Tool, **said: Any) -> str:
+    """The page's lines on how far a call is, whose server `said` that."""
+    call_id = scenery.call(scout, tool, scenery.MAIL, State.QUEUED)
+    scenery.run(call_id)
+    Call.objects.filter(pk=call_id).update(**said)
+    found = re.search(r'<section id="call-progress".*?</section>', page(client, call_id), re.DOTALL)
+    assert found
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "percent"),
+    [
+        (9e307, 1.7e308, "52 %"),
+        (1.7e308, 5e-324, "100 %"),
+        (5e-324, 1.7e308, "0 %"),
+        (9e15, 1e16, "90 %"),
+        (12, 10, "100 %"),
+        (-1.7e308, 1.7e308, ""),
+        (-5, 10, ""),
+        (5, -10, ""),
+        (5, 0, ""),
+    ],
+)
+def test_absurd_progress_is_drawn_and_said_in_figures_that_make_sense(
+    as_alice: Client, scout: Agent, send_mail: Tool, done: float, total: float, percent: str
+) -> None:
+    said = {"progress": done, "progress_total": total, "progress_message": "page 18"}
+
+    text = progressing(as_alice, scout, send_mail, **said, progress_rate=done * 1e-9)
+
+    assert "page 18" in text
+    assert percent in text
+    assert ("%" in text) == bool(percent)
+    assert " left" not in text
+    assert "-" not in re.sub("<[^>]*>", "", text)
+    assert max(len(word) for word in re.sub("<[^>]*>", "", text).split()) < 20
+
+
+@pytest.mark.parametrize(
+    ("rate", "says"),
+    [
+        (0.1, "18 of 30 · 0.1 a second · about 2 min left"),
+        (4.0, "18 of 30 · 4 a second · about 3 s left"),
+        (1e-9, "18 of 30<"),
+        (None, "18 of 30<"),
+        (100.0, "18 of 30 · 100 a second<"),
+    ],
+)
+def test_rate_and_time_left_are_said_where_they_say_something(
+    as_alice: Client, scout: Agent, send_mail: Tool, rate: float | None, says: str
+) -> None:
+    said = {"progress": 18, "progress_total": 30, "progress_rate": rate}
+
+    assert says in progressing(as_alice, scout, send_mail, **said)
+
+
+def test_a_message_that_was_cut_says_so(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    whole, cut = storable("x" * MESSAGE_MAX), storable("x" * (MESSAGE_MAX + 1))
+
+    assert "longer" not in progressing(as_alice, scout, send_mail, progress_message=whole)
+    text = progressing(as_alice, scout, send_mail, progress_message=cut)
+
+    assert len(cut) == MESSAGE_MAX
+    assert "The server’s message is longer: these are its first 1,000 characters." in text
 
 
 def shown(client: Client, **filters: str) -> list[UUID]:

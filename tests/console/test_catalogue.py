@@ -69,6 +69,15 @@ def test_filters_find(
     assert found(as_olga, **filters) == names
 
 
+@pytest.mark.parametrize("asked", ["天气", "气", "结构化天气", "构化"])
+def test_a_word_within_a_name_without_spaces_is_found(
+    as_olga: Client, olga: User, asked: str
+) -> None:
+    scenery.server("sky", olga, {**scenery.ADD, "name": "report", "title": "结构化天气"})
+
+    assert found(as_olga, q=asked) == {"sky.report"}
+
+
 def test_nothing_found_says_what_to_do(as_olga: Client, mailer: Server) -> None:
     page = as_olga.get(reverse("registry:catalogue"), {"q": "zzz"}).text
 

@@ -6,9 +6,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import User
+from accounts.models import Agent, User
+from approvals import services as approvals
+from audit.services import SYSTEM
 from calls.models import Call
+from calls.record.states import State
 from registry.models import Tool
+from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +39,24 @@ def test_a_call_is_found_by_its_id_its_beginning_and_its_fingerprint(
 
     for text in (str(held), str(held)[:8], str(held)[:8].upper(), fingerprint):
         assert there in found(as_alice, text)
+
+
+def test_a_fingerprint_is_found_when_the_call_has_ended_and_only_decided_ones_have_one(
+    as_alice: Client, held: UUID, scout: Agent, send_mail: Tool
+) -> None:
+    fingerprint = Call.objects.get(pk=held).fingerprint
+    assert approvals.cancel(held, by=SYSTEM)
+    other = {**scenery.MAIL, "body": "b"}
+    allowed = scenery.call(scout, send_mail, other, State.QUEUED, statement="")
+    call = Call.objects.get(pk=allowed)
+    there = reverse("calls:detail", args=[allowed])
+
+    assert reverse("calls:detail", args=[held]) in found(as_alice, fingerprint)
+    assert call.fingerprint == ""
+    assert there in found(as_alice, call.short_id)
+    page = as_alice.get(there).text
+    assert ">Fingerprint<" not in page
+    assert call.short_id in page
 
 
 def test_only_pages_that_one_may_open_are_offered(client: Client, vera: User) -> None:

@@ -261,6 +261,37 @@ def test_a_required_header_without_a_value_is_asked_for() -> None:
     assert "X-Key" in found.problem
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["Weather", "weather"], "2 of them would have this name"),
+        (["天气"], "none of a-z"),
+    ],
+)
+def test_servers_that_would_have_one_name_or_none_are_named(names: list[str], said: str) -> None:
+    servers = {name: {"url": "https://a/mcp"} for name in names}
+
+    found = pasting.read(orjson.dumps({"mcpServers": servers}).decode())
+
+    assert [said in one.problem for one in found] == [True] * len(names)
+
+
+def test_a_name_that_is_there_twice_is_not_lost_without_a_word() -> None:
+    text = '{"mcpServers": {"a": {"url": "https://one"}, "a": {"url": "https://two"}}}'
+
+    with pytest.raises(pasting.PasteRefused, match="“a” is there twice"):
+        pasting.read(text)
+
+
+def test_servers_at_two_places_are_all_read() -> None:
+    both = {
+        "mcpServers": {"a": {"url": "https://a"}},
+        "mcp": {"servers": {"b": {"url": "https://b"}}},
+    }
+
+    assert [one.slug for one in pasting.read(orjson.dumps(both).decode())] == ["a", "b"]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"x"', '{"a": 1}', '{"mcpServers": []}'])
 def test_what_is_no_configuration_is_refused(text: str) -> None:
     with pytest.raises(pasting.PasteRefused):

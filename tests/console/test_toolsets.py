@@ -136,7 +136,7 @@ def test_a_tool_gets_a_name_and_words_and_fixed_arguments(
     assert "subject" not in told["inputSchema"]["properties"]
     assert ("Claude Code", "mcp__countersign__post", 22, False) in page.context["prefixed"]
     (seen,) = as_olga.get(at("toolset", office)).context["names"]
-    assert (seen.name, seen.length, seen.hidden) == ("post", 4, False)
+    assert (seen.name, seen.length, seen.doubled) == ("post", 4, False)
     assert actions() == ["toolset.tool_shown"]
 
 
@@ -177,6 +177,8 @@ VERBS = [
     "set_toolset_servers",
     "set_toolset_agents",
     "set_toolset_title",
+    "set_toolset_separator",
+    "set_toolset_hold",
     "add_tools",
     "remove_tools",
 ]

@@ -33,7 +33,7 @@ MARK = Statement(
 )
 
 
-ASKED = [("SELECT %s::text, pg_backend_pid()", b"")]
+ASKED = [("SELECT %s::text, pg_backend_pid()", [b""])]
 
 
 @pytest.fixture

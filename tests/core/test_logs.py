@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+from django.test import Client
 
 from calls.queue import worker
 from core.logs import CallContext, configuration, style
@@ -55,6 +56,24 @@ def test_a_line_of_text() -> None:
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     assert re.fullmatch(rf"{time} WARNING tests\.logs \[-\] the broker is away", without)
     assert re.fullmatch(rf"{time} WARNING tests\.logs \[{CALL}\] the broker is away", within)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("of", ["text", "json"])
+def test_who_is_refused_in_the_admin_leaves_one_line(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    made = configuration(style=of, level="INFO")
+    with logger(of) as (_log, out):
+        (handler,) = logging.getLogger("tests.logs").handlers
+        monkeypatch.setattr(logging.getLogger("django.request"), "handlers", [handler])
+        assert set(made["handlers"]["stderr"]["filters"]) == made["filters"].keys()
+
+        assert admin_client.get("/admin/calls/call/add/").status_code == 403
+
+    assert "Traceback" not in out.getvalue()
+    (line,) = out.getvalue().splitlines()
+    assert "Forbidden" in line
 
 
 def test_a_line_of_json() -> None:

@@ -29,7 +29,7 @@ TOKEN = "csa_only_for_tests"
 CALL_ID = "0199f3a2-7c1e-7d52-9a31-5b7c6d1e2f30"
 PAGE = "http://127.0.0.1:8000/approvals/42"
 HELD = f"Not executed: waiting for approval. A person decides at {PAGE}. "
-HELD += f'To get the outcome, call countersign.await_call with {{"call_id": "{CALL_ID}"}}.'
+HELD += f'To get the outcome, call countersign_await_call with {{"call_id": "{CALL_ID}"}}.'
 LONG_NAME = "a-server-with-a-rather-long-name.a_tool_whose_name_is_rather_long_as_well"
 FORM = {"type": "object", "properties": {"colour": {"type": "string"}}}
 
@@ -94,7 +94,7 @@ def gateway() -> MCPServer:
     def send_mail(subject: str) -> CallToolResult:
         return held()
 
-    @server.tool(name="countersign.await_call")
+    @server.tool(name="countersign_await_call")
     def await_call(call_id: str) -> CallToolResult:
         asked.append(call_id)
         sent = CallToolResult(content=[TextContent(type="text", text=f"sent, {call_id}")])

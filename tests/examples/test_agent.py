@@ -73,7 +73,7 @@ def test_the_model_is_told_every_tool_as_a_function(settings: pytest.MonkeyPatch
     functions = {each["function"]["name"]: each["function"] for each in chat.requests[0]["tools"]}
     assert functions["calculator__add"]["description"] == "Add\nAdd two numbers."
     assert functions["calculator__add"]["parameters"]["required"] == ["a", "b"]
-    assert {"camera__shoot", "countersign__await_call"} <= set(functions)
+    assert {"camera__shoot", "countersign_await_call"} <= set(functions)
 
 
 def test_a_name_too_long_for_the_endpoint_finds_its_way_back(settings: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def acknowledge_before_commit(journal: Any) -> None:
     real = journal.GroupCommit.write
 
     async def write(self: Any, *lines: Any, within: float | None = 2.0) -> Any:
-        if [statement.name for statement, _ in lines] != ["open"]:
+        if [statement.name for statement, _ in lines] not in (["open"], ["open usual"]):
             return await real(self, *lines, within=within)
         self.later = getattr(self, "later", set())
         self.later.add(asyncio.create_task(real(self, *lines, within=None)))
@@ -35,8 +35,16 @@ def acknowledge_before_commit(journal: Any) -> None:
 
 def no_fence(transitions: Any) -> None:
     fence = "(a.fence IS NULL OR c.fence = a.fence)"
-    assert fence in transitions.MOVE.sql
-    transitions.MOVE = replace(transitions.MOVE, sql=transitions.MOVE.sql.replace(fence, "true"))
+    transitions.MOVE = _without(fence, transitions.MOVE)
+
+
+def no_fence_of_successes(usual_calls: Any) -> None:
+    usual_calls.SUCCEED = _without("c.fence = a.fence", usual_calls.SUCCEED)
+
+
+def _without(fence: str, statement: Any) -> Any:
+    assert fence in statement.sql
+    return replace(statement, sql=statement.sql.replace(fence, "true"))
 
 
 def retry_on_unknown(client: Any) -> None:
@@ -143,7 +151,13 @@ VARIANTS: dict[str, Variant] = {
     "acknowledge-before-commit": Variant(
         {"core.journal": acknowledge_before_commit}, _WITHOUT_DATABASE
     ),
-    "no-fence": Variant({"calls.record.transitions": no_fence}, _STOPPED),
+    "no-fence": Variant(
+        {
+            "calls.record.transitions": no_fence,
+            "calls.record.usual_calls": no_fence_of_successes,
+        },
+        _STOPPED,
+    ),
     "retry-on-unknown": Variant(
         {"registry.upstream.client": retry_on_unknown}, replace(_BRIEF, misbehaving=True)
     ),

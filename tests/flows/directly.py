@@ -13,7 +13,9 @@ from tests.flows.servers import Server
 from tests.gateway.agent import LEGACY, Agent
 
 Json = dict[str, Any]
-HELLO = {"protocolVersion": LEGACY[0], "capabilities": {}}
+# What discovery declares of servers that may ask what they usually may.
+CAN: Json = {"elicitation": {"form": {}, "url": {}}, "roots": {}}
+HELLO = {"protocolVersion": LEGACY[0], "capabilities": CAN}
 HELLO |= {"clientInfo": {"name": "flows", "version": "1"}}
 
 
@@ -103,7 +105,7 @@ async def directly(server: Server) -> AsyncIterator[OverHttp | OverStdio | OverE
         return
     if server.url:
         async with aiohttp.ClientSession() as session:
-            yield OverHttp(Agent(session, server.url, "nobody", LEGACY[0]))
+            yield OverHttp(Agent(session, server.url, "nobody", LEGACY[0], capabilities=CAN))
         return
     pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(

@@ -54,7 +54,7 @@ OURS = ("countersign/", "io.modelcontextprotocol/serverInfo")
 TOLD_BY_US = ("resultType", "ttlMs", "cacheScope", "_meta")
 BLOB = '(?<="blob": ")[^"]*'
 # Tools that it adds.
-OWN = [DEFINITIONS[name] for name in own_tools()]
+OWN = [{**DEFINITIONS[name], "name": f"countersign_{name}"} for name in own_tools()]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ async def said(server: Server, questions: list[Question]) -> Json:
         }
     return {
         "can": CAN & set(hello["capabilities"]),
-        "tools": [without_tasks(tool) for tool in listed["result"]["tools"]],
+        "tools": listed["result"]["tools"],
         "answers": [answer_of(answer) for answer in answers],
         "beside": asked,
     }
@@ -129,11 +129,6 @@ def beside_tools(slug: str) -> Iterator[tuple[str, str, Json]]:
         yield "resources/read", uri, {"uri": uri}
     for name, arguments in GOT.get(slug, []):
         yield "prompts/get", name, {"name": name, **({"arguments": arguments} if arguments else {})}
-
-
-def without_tasks(tool: Json) -> Json:
-    """Without whether it can run as a task of 2025-11-25: here every tool can."""
-    return {key: value for key, value in tool.items() if key != "execution"}
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +198,7 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
     assert hello.revision == REVISIONS[client]
     assert set().union(*(one["can"] for one in truth.values())) <= hello.can
     offered = [
-        {**tool, "name": f"{slug}.{tool['name']}"}
+        {**tool, "name": f"{slug}_{tool['name']}"}
         for slug in truth
         for tool in truth[slug]["tools"]
     ]
@@ -215,10 +210,12 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
 
 
 def shown_to(client: str, tools: list[Json]) -> list[Json]:
-    """Only 2025-11-25 says of each tool whether it can run as a task: here every one can."""
+    """Only 2025-11-25 says of each tool whether it can run as a task: where its server says
+    nothing of that, it can."""
     if REVISIONS[client] != LAST_LEGACY:
-        return tools
-    return [{**tool, "execution": {"taskSupport": "optional"}} for tool in tools]
+        return [{key: said for key, said in tool.items() if key != "execution"} for tool in tools]
+    optional = {"taskSupport": "optional"}
+    return [{**tool, "execution": optional | tool.get("execution", {})} for tool in tools]
 
 
 async def test_it_gets_the_answers_that_the_servers_give(
@@ -232,7 +229,7 @@ async def test_it_gets_the_answers_that_the_servers_give(
             for number in chosen(client, asked[slug]):
                 tool, given = asked[slug][number]
                 expected = truth[slug]["answers"][number]
-                found = await answer(visitor, f"{slug}.{tool}", given)
+                found = await answer(visitor, f"{slug}_{tool}", given)
                 assert uncounted(found) == uncounted(expected), (slug, tool)
                 bad = "code" in expected or expected.get("isError")
                 compatibility.note(client, [slug], "error" if bad else "call")
@@ -365,7 +362,7 @@ async def test_it_hears_how_far_a_call_is(lasting_client: str, house: House) -> 
 
         async def hears(slug: str) -> None:
             tool, given = GOES_IN_STEPS[slug]
-            await visitor.call(f"{slug}.{tool}", given, steps[slug].append)
+            await visitor.call(f"{slug}_{tool}", given, steps[slug].append)
 
         await side_by_side(client, map(hears, GOES_IN_STEPS))
 
@@ -408,14 +405,14 @@ async def test_it_can_change_its_mind(
 
         # The house waits a while for each server to say that it stopped.
         await side_by_side(client, map(gives_up, LASTS_LONG))
-        assert await answer(visitor, "calculator.add", {"a": 1, "b": 1})
+        assert await answer(visitor, "calculator_add", {"a": 1, "b": 1})
 
 
 async def changes_its_mind(visitor: Visitor, slug: str, heard: Callable[[], int]) -> None:
     tool, arguments = LASTS_LONG[slug]
     before, under_way = heard(), asyncio.Event()
     call = asyncio.create_task(
-        visitor.call(f"{slug}.{tool}", arguments, lambda step: under_way.set())
+        visitor.call(f"{slug}_{tool}", arguments, lambda step: under_way.set())
     )
     async with asyncio.timeout(15):
         await under_way.wait()
@@ -452,12 +449,12 @@ def given_up(reports: Server) -> int:
 async def test_it_hears_what_was_wrong_with_its_question(lasting_client: str, house: House) -> None:
     client = lasting_client
     async with visiting(client, house.url(), house.token) as visitor:
-        unknown = await answer(visitor, "calculator.conquer", {})
-        misfit = await answer(visitor, "calculator.add", {"a": "one"})
+        unknown = await answer(visitor, "calculator_conquer", {})
+        misfit = await answer(visitor, "calculator_add", {"a": "one"})
 
     assert unknown["code"] == -32602
     # One of the SDKs puts words of its own before it.
-    assert unknown["message"].endswith("Unknown tool: calculator.conquer")
+    assert unknown["message"].endswith("Unknown tool: calculator_conquer")
     assert misfit["isError"]
     assert "$.a: must be of type number" in misfit["content"][0]["text"]
 
@@ -468,7 +465,7 @@ async def test_every_call_is_in_the_record(
     before = await Call.objects.acount()
 
     async with visiting(client, house.url(), house.token) as visitor:
-        await visitor.call("time.convert_time", asked["time"][0][1])
+        await visitor.call("time_convert_time", asked["time"][0][1])
 
     last = await Call.objects.alatest("asked_at")
     assert await Call.objects.acount() == before + 1
@@ -483,7 +480,7 @@ async def test_fastmcp_comes_back_for_its_task(house: House) -> None:
     assert house.stack.worker
     async with visiting("fastmcp", house.url(), house.token) as visitor:
         assert isinstance(visitor, ScriptVisitor)
-        mailed = asyncio.create_task(visitor.call_as_task("mailer.send_mail", mail))
+        mailed = asyncio.create_task(visitor.call_as_task("mailer_send_mail", mail))
         await until(lambda: has_looked(visitor))
         held = await asked.aget()
         await sync_to_async(decide)(held.pk, by=house.alice, approve=True)
@@ -583,5 +580,5 @@ def test_the_sdk_examples_of_the_docs_run(language: str, paste: Callable[..., st
     printed = paste(language, example)
 
     # Node prints the first hundred of a list, and with all servers there are more.
-    assert "calculator.add" in printed
+    assert "calculator_add" in printed
     assert re.search(r"result\W+3", printed)

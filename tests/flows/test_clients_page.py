@@ -8,6 +8,8 @@ import pytest
 
 from calls.record.states import State
 from gateway.submit import messages
+from registry.publishing.agent_names import ToolsByName
+from registry.publishing.published_catalogue import PublishedToolset
 from tests.flows.snippets import CLIENTS, HERE, blocks
 
 JSON = [json.loads(block) for block in blocks("json")]
@@ -39,7 +41,8 @@ def test_codex_reads_the_token_from_the_environment() -> None:
 def test_it_quotes_what_agents_are_told() -> None:
     quoted = " ".join(blocks("text")[0].split())
     call = uuid4()
-    told = f"{messages.stands(State.HELD, call, '3f9a01c7')} {messages.come_back(call)}"
+    toolset = PublishedToolset("default", frozenset(), ToolsByName({}, {}), {})
+    told = f"{messages.stands(State.HELD, call, '3f9a01c7')} {messages.come_back(call, toolset)}"
 
     assert quoted == told.replace(str(call), "…")
 

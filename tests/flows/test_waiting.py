@@ -41,7 +41,7 @@ CLIENTS = ("tasks", *OPENS, *PLAIN, *LEGACY)
 SOON, LATE = 2.0, 70.0
 WAITING = "Waiting for a person's approval."
 TOOL = "rec.erase"
-COME_BACK = re.compile(r"call (countersign\.\w+) with (\{.*?\})")
+COME_BACK = re.compile(r"call (countersign[._-]\w+) with (\{.*?\})")
 
 
 @dataclass
@@ -176,7 +176,7 @@ def sent(upstream: Recorder, text: str) -> int:
 async def told_in_the_end(visitor: Visitor, story: Story, result: Json) -> Json:
     """As a model does it: it reads what it is told, and calls what it is told to call."""
     while result and (
-        told := re.search(r"call (countersign\.\w+) with (\{.*?\})", text_of(result))
+        told := re.search(r"call (countersign[._-]\w+) with (\{.*?\})", text_of(result))
     ):
         assert result["isError"]
         story.sent_back += 1

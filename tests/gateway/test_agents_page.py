@@ -87,7 +87,7 @@ async def test_its_justification_is_kept(mail: None, play: Play, rule: AddRule) 
     agent = play(capabilities=TASKS)
     await rule(Effect.ASK, "send")
     held = await agent.call("mail.send", {"text": "x"})
-    params = example("countersign.justify")
+    params = example("countersign_justify")
     params["arguments"]["call_id"] = held.call_id
 
     said = await agent.call(params["name"], params["arguments"])
@@ -112,6 +112,6 @@ def test_its_numbers_and_names_are_the_products() -> None:
     assert idempotency.KEY_S == 24 * 3600
     assert idempotency.GUARD_S == 600
     for name in OwnTool.values:
-        assert f"`countersign.{name}(" in PAGE
+        assert f"`countersign_{name}(" in PAGE
     for again in RetryAdvice.values:
         assert f"`{again}`" in PAGE

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from accounts.models import User
 from calls.record.states import State
 from policies.models import Effect
+from registry.models import Toolset
 from tests.gateway.agent import MODERN, Agent
-from tests.gateway.conftest import AddRule, Play, the_call
+from tests.gateway.conftest import AddRule, Play, server, the_call
 from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -178,6 +180,75 @@ async def test_every_violation_is_named_and_nothing_sent(
     assert upstream.calls == []
     call = await the_call(reply.call_id)
     assert call.state == State.REFUSED
+
+
+async def test_a_recursive_schema_is_published_listed_and_checked(
+    any_agent: Agent, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User
+) -> None:
+    node = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "children": {"type": "array", "items": {"$ref": "#"}},
+        },
+        "required": ["name"],
+    }
+    upstream.tools = {"grow": {"inputSchema": node}}
+    await server("tree", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+    wrong = {"name": "a", "children": [{"name": "b", "children": [{"name": 3}]}]}
+
+    listed = (await any_agent.ask("tools/list")).result["tools"]
+    refused = await any_agent.call("tree_grow", wrong)
+    right = await any_agent.call("tree_grow", {"name": "a", "children": [{"name": "b"}]})
+
+    assert next(one for one in listed if one["name"] == "tree_grow")["inputSchema"] == node
+    assert "$.children[0].children[0].name: must be of type string" in refused.text
+    assert len(upstream.calls) == 1
+    assert right.call_id
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b'{"resultType":"complete","content":[],"a":1.50}',
+        b'{ "content" : [], "isError":false, "resultType": "complete" ,"a":1.50 }',
+        b'{"content":[],"a":1.50,"b":{"resultType":"complete"},"resultType":"complete"}',
+    ],
+)
+async def test_the_kind_of_a_result_is_for_the_newest_revision(
+    any_agent: Agent, upstream: Recorder, written: bytes
+) -> None:
+    upstream.results["say"] = written
+
+    reply = await any_agent.call("rec.say")
+
+    assert ("resultType" in reply.result) == (any_agent.revision == MODERN)
+    given = {name: said for name, said in json.loads(written).items() if name != "resultType"}
+    mine = ("_meta", "resultType")
+    assert {name: said for name, said in reply.result.items() if name not in mine} == given
+    assert b'"a":1.50' in reply.body
+
+
+async def test_what_its_server_puts_in_is_not_demanded_and_nothing_is_added(
+    any_agent: Agent, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"type": {"enum": ["png", "jpeg"], "default": "png"}},
+        "required": ["type"],
+    }
+    upstream.tools = {"shoot": {"inputSchema": schema}}
+    await server("browser", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+
+    listed = (await any_agent.ask("tools/list")).result["tools"]
+    reply = await any_agent.call_raw("browser_shoot", "{ }")
+
+    shown = next(one for one in listed if one["name"] == "browser_shoot")
+    assert shown["inputSchema"] == schema
+    assert [call.arguments for call in upstream.calls] == [b"{ }"]
+    assert bytes((await the_call(reply.call_id)).arguments) == b"{ }"
 
 
 async def test_an_unknown_tool_is_refused_and_recorded(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -18,7 +19,9 @@ from registry import services
 from registry.models import Toolset
 from tests.gateway.agent import MODERN, Agent
 from tests.gateway.conftest import Play, until
+from tests.gateway.test_call_cost import request
 from tests.processes import Stack
+from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -319,3 +322,29 @@ async def test_two_toolsets_of_one_agent_are_two_places(
     reply = await play(at="empty").call("rec.echo", {"text": "x"})
 
     assert reply.error["code"] == -32602
+
+
+async def test_a_token_that_is_revoked_while_the_body_comes_calls_nothing(
+    stack: Stack, agent: Agent, upstream: Recorder, scout_token: str, bob: User
+) -> None:
+    async def is_refused() -> bool:
+        return (await agent.post(PING)).status == 401
+
+    wanted = request("rec", "echo", scout_token)
+    head, _, body = wanted.partition(b"\r\n\r\n")
+    where = urlsplit(stack.agents_url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        writer.write(head + b"\r\n\r\n" + body[:10])
+        await writer.drain()
+        token = await AgentToken.objects.aget()
+        await sync_to_async(accounts.revoke_token)(token, by=bob)
+        await until(is_refused)
+
+        writer.write(body[10:])
+        status = await reader.readline()
+    finally:
+        writer.close()
+
+    assert b" 401 " in status
+    assert not upstream.calls

@@ -21,10 +21,11 @@ from calls.models import Input
 from calls.record.states import State
 from policies.models import Effect
 from registry import services
-from registry.models import Server, Toolset
+from registry.discovery import discovery
+from registry.models import Server, Tool, Toolset
 from tests.console import scenery
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply, data_of
-from tests.gateway.conftest import AddRule, Play, forget_agreements, the_call, until
+from tests.gateway.conftest import AddRule, Play, add_server, forget_agreements, the_call, until
 from tests.processes import Stack
 from tests.upstreams.asking import FORM, LINK, Asking
 from tests.upstreams.recorder import running
@@ -175,6 +176,28 @@ async def everything(rule: AddRule, either: Asking) -> Asking:
     await relay("elicitation", "sampling", "roots")
     await rule(Effect.ALLOW, "rec.many")
     return either
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["modern server", "legacy server"])
+def test_discovery_sees_what_is_listed_only_to_who_can_be_asked(
+    legacy: bool, toolset: Toolset, upstream: Asking, bob: User
+) -> None:
+    upstream.legacy = legacy
+    upstream.tools = {
+        name: {"inputSchema": {"type": "object"}} for name in ("open", "shy", "thinks")
+    }
+    upstream.shy = {"shy": "roots", "thinks": "sampling"}
+
+    add_server("two", toolset, upstream, by=bob)
+    usual = set(Tool.objects.filter(server__slug="two").values_list("name", flat=True))
+    two = Server.objects.get(slug="two")
+    services.set_relays(two, ["elicitation", "roots", "sampling"], by=bob)
+    asyncio.run(discovery.look_at([two.pk]))
+    then = set(Tool.objects.filter(server__slug="two").values_list("name", flat=True))
+
+    # The model's answers are relayed only where an operator says so.
+    assert usual == {"open", "shy"}
+    assert then == {"open", "shy", "thinks"}
 
 
 @pytest.mark.parametrize("revision", [MODERN, *LEGACY[:2]])

@@ -232,3 +232,20 @@ async def test_after_its_time_it_is_gone_and_everybody_is_told_so(
     assert await bytes_kept(short) == (said(text("short")), b"")
     entry = await Entry.objects.aget(action="results.expired")
     assert entry.details["count"] > 0
+
+
+async def test_an_agent_is_told_that_the_tool_ran_whose_result_is_too_large(
+    any_agent: Agent, upstream: Recorder
+) -> None:
+    upstream.results["say"] = said(text("x" * (8 * 1024 * 1024)))
+
+    reply = await any_agent.call("rec.say")
+
+    assert reply.result["isError"] is True
+    assert "larger than 8388608 bytes. The tool was executed" in reply.text
+    meta = reply.result["_meta"]
+    assert meta["countersign/executed"] == "yes"
+    refusal = meta["countersign/refusal"]
+    assert (refusal["kind"], refusal["try_again"]) == ("too_large", "no")
+    call = await Call.objects.aget()
+    assert (call.state, call.executed) == ("failed", "yes")

@@ -19,7 +19,7 @@ from registry.models import Toolset
 from tests.calls import rows
 from tests.conformance.suite import ROOT, node
 from tests.gateway.agent import MODERN, TASKS, Agent, Reply
-from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
+from tests.gateway.conftest import AddRule, Play, decide, decide_soon, server, the_call, until
 from tests.gateway.test_inputs import ANN
 from tests.gateway.test_listening import events, following
 from tests.gateway.test_tasks import another_agent
@@ -73,8 +73,8 @@ async def test_only_this_revision_offers_them(play: Play, toolset: Toolset) -> N
         assert offered == (CAPABILITY if revision == REVISION else None)
         tools = {one["name"]: one for one in (await agent.ask("tools/list")).result["tools"]}
         said = {"taskSupport": "optional"} if revision == REVISION else None
-        assert tools["rec.echo"].get("execution") == said
-        assert "execution" not in tools["countersign.await_call"]
+        assert tools["rec_echo"].get("execution") == said
+        assert "execution" not in tools["countersign_await_call"]
     modern = (await play(MODERN).ask("tools/list")).result["tools"]
     assert not any("execution" in one for one in modern)
 
@@ -330,9 +330,26 @@ async def test_what_its_server_asks_is_asked_on_the_stream_of_its_result(
     assert (await about(agent, "get", task)).result["status"] == "completed"
 
 
+async def test_what_its_server_says_of_tasks_is_said_here(
+    agent: Agent, toolset: Toolset, upstream: Asking, rule: AddRule, bob: User
+) -> None:
+    said = {"must": "required", "may": "optional", "never": "forbidden"}
+    upstream.tools = {
+        name: {"inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
+        for name, support in said.items()
+    }
+    await server("work", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+
+    tools = {one["name"]: one for one in (await agent.ask("tools/list")).result["tools"]}
+
+    for name, support in said.items():
+        assert tools[f"work_{name}"]["execution"] == {"taskSupport": support}
+
+
 async def test_the_official_client_follows_one(agent: Agent, alice: User, tmp_path: Path) -> None:
     deciding = asyncio.create_task(decide_when_held(alice))
-    said = await by_sdk(agent, "rec.echo", {"text": "x"})
+    said = await by_sdk(agent, "rec_echo", {"text": "x"})
     await deciding
 
     assert said[0]["type"] == "taskCreated"

@@ -15,7 +15,7 @@ from tests.upstreams.recorder import TOOLS, Recorder
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # What a toolset offers of ours, unless it was chosen otherwise.
-OWN = [f"countersign.{name}" for name in own_tools()]
+OWN = [f"countersign_{name}" for name in own_tools()]
 
 
 async def names(agent: Agent, **params: Any) -> list[str]:
@@ -39,7 +39,7 @@ async def test_discovery_says_what_there_is(agent: Agent) -> None:
 async def test_all_servers_tools_are_listed_in_one_order(any_agent: Agent) -> None:
     listed = await names(any_agent)
 
-    assert listed == sorted([*OWN, *(f"rec.{name}" for name in TOOLS)])
+    assert listed == sorted([*OWN, *(f"rec_{name}" for name in TOOLS)])
     assert await names(any_agent) == listed
 
 
@@ -50,8 +50,8 @@ async def test_one_server_alone_lists_its_own_names(play: Play) -> None:
 async def test_a_definition_is_told_as_its_server_wrote_it(agent: Agent) -> None:
     reply = await agent.ask("tools/list")
 
-    echo = next(tool for tool in reply.result["tools"] if tool["name"] == "rec.echo")
-    assert echo == {"name": "rec.echo", **TOOLS["echo"]}
+    echo = next(tool for tool in reply.result["tools"] if tool["name"] == "rec_echo")
+    assert echo == {"name": "rec_echo", **TOOLS["echo"]}
 
 
 async def test_only_the_modern_list_may_be_kept(any_agent: Agent) -> None:

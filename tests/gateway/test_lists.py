@@ -61,7 +61,7 @@ async def listened_to(telling: Telling) -> None:
 
 async def names(agent: Agent) -> set[str]:
     listed = (await agent.ask("tools/list")).result["tools"]
-    return {tool["name"] for tool in listed if tool["name"].startswith("told.")}
+    return {tool["name"] for tool in listed if tool["name"].startswith("told_")}
 
 
 async def on_its_word() -> list[Discovery]:
@@ -73,20 +73,42 @@ async def test_agents_hear_and_what_is_new_waits(
 ) -> None:
     assert stack.worker
     await listened_to(telling)
-    assert await names(agent) == {"told.one", "told.two"}
+    assert await names(agent) == {"told_one", "told_two"}
     async with AsyncExitStack() as on:
         heard = await listening(agent, on, {"toolsListChanged": True})
         await following(heard)
         telling.change("one", "three", times=20)
         assert (await following(heard))["method"] == CHANGED
 
-    assert await names(agent) == {"told.one"}
+    assert await names(agent) == {"told_one"}
     (look,) = await on_its_word()
     assert look.summary == "Found 2 tools. New, to be published: 1. Gone: 1."
     assert (await Tool.objects.aget(exposed_name="told.three")).state == Tool.State.NEW
     await sync_to_async(client.force_login)(olga)
     page = await sync_to_async(client.get)("/servers/told/")
     assert "Changed on the server's word at" in page.text.replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize("telling", ["modern", "legacy"], indirect=True)
+async def test_who_says_that_it_tells_and_refuses_to_is_not_said_to_be_listened_to(
+    stack: Stack, telling: Telling, olga: User, client: Client
+) -> None:
+    telling.refuses = True
+    assert stack.worker
+    told = Server.objects.filter(slug="told")
+    await sync_to_async(client.force_login)(olga)
+
+    async def facts() -> str:
+        return " ".join((await sync_to_async(client.get)("/servers/told/")).text.split())
+
+    await until(told.exclude(lists_unheard="").aexists)
+    refused = await facts()
+    telling.refuses = False
+    await until(told.filter(lists_unheard="").aexists)
+
+    assert "It says so, but cannot be listened to:" in refused
+    assert "HTTP 405" in refused
+    assert "Yes: it is listened to" in await facts()
 
 
 @pytest.mark.parametrize("telling", ["modern"], indirect=True)
@@ -140,7 +162,7 @@ async def test_what_changed_while_nobody_could_listen_is_found(
     telling.hang_up()
 
     async def known() -> bool:
-        return await names(agent) == {"told.one"}
+        return await names(agent) == {"told_one"}
 
     await until(known)
     # Nobody told: it was asked for that alone.
@@ -197,13 +219,13 @@ async def on_stdio(toolset: Toolset, bob: User, tmp_path: Path) -> AsyncIterator
 
 async def test_a_process_tells_on_its_pipe(agent: Agent, stack: Stack, on_stdio: Path) -> None:
     assert stack.worker
-    assert await names(agent) == {"told.one", "told.two", "told.forget"}
+    assert await names(agent) == {"told_one", "told_two", "told_forget"}
     on_stdio.write_text("one\n")
 
     async def gone() -> bool:
         # Until somebody listens.
         on_stdio.with_suffix(".told").touch()
-        return await names(agent) == {"told.one"}
+        return await names(agent) == {"told_one"}
 
     await until(gone)
 
@@ -215,7 +237,7 @@ async def test_what_is_told_in_the_middle_of_a_call_counts_too(
     assert stack.worker
 
     async def gone() -> bool:
-        if "told.forget" in await names(agent):
+        if "told_forget" in await names(agent):
             await agent.call("told.forget", {})
         return await names(agent) == set()
 

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import re
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import AsyncClient
+from django.core.management import call_command
+from django.test import AsyncClient, Client
 
 from accounts.models import User
 from approvals.models import Approval
@@ -15,10 +17,11 @@ from approvals.services import AlreadyDecided
 from audit.models import Entry
 from calls.models import Call
 from policies.models import Effect
+from registry import services
 from registry.models import ShownTool, Tool, Toolset
 from registry.publishing import override_service
 from tests.gateway.agent import LEGACY, MODERN, Agent
-from tests.gateway.conftest import AddRule, Play, decide, server, the_call, until
+from tests.gateway.conftest import AddRule, Play, add_server, decide, server, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import TOOLS, Recorder
 
@@ -35,6 +38,12 @@ async def listed(agent: Agent) -> dict[str, dict[str, Any]]:
     return {tool["name"]: tool for tool in reply.result["tools"]}
 
 
+async def listed_with(agent: Agent, name: str) -> dict[str, dict[str, Any]]:
+    """Nothing, before it is there."""
+    tools = await listed(agent)
+    return tools if name in tools else {}
+
+
 @pytest.mark.parametrize("revision", [MODERN, *LEGACY])
 @pytest.mark.parametrize("at", ["desk", "desk/rec"])
 async def test_a_tool_is_called_by_the_name_that_an_operator_gave(
@@ -43,12 +52,12 @@ async def test_a_tool_is_called_by_the_name_that_an_operator_gave(
     await show(toolset, "rec.echo", name="say_again")
     agent = play(revision, at=at)
 
-    tools = await listed(agent)
+    # What agents are told is at most a second old.
+    tools = await until(lambda: listed_with(agent, "say_again"))
     reply = await agent.call("say_again", {"text": "hello"})
     old = await agent.call("rec.echo" if at == "desk" else "echo", {"text": "hello"})
 
-    assert "say_again" in tools
-    assert not {"rec.echo", "echo"} & tools.keys()
+    assert not {"rec.echo", "rec_echo", "echo"} & tools.keys()
     assert list(tools) == sorted(tools)
     assert tools["say_again"]["_meta"] == {
         "countersign/byOperator": ["name"],
@@ -76,13 +85,13 @@ async def test_rules_go_by_the_name_that_people_know(
 async def test_an_operators_words_stand_in_for_the_servers_and_are_marked(
     play: Play, toolset: Toolset, rule: AddRule
 ) -> None:
-    upstream_says = {**TOOLS["echo"], "name": "rec.echo"}
-    assert (await listed(play()))["rec.echo"] == upstream_says
+    upstream_says = {**TOOLS["echo"], "name": "rec_echo"}
+    assert (await listed(play()))["rec_echo"] == upstream_says
 
     await show(toolset, "rec.echo", title="Parrot", description="Only for greetings.")
     await rule(Effect.ALLOW, "tool")
 
-    assert (await listed(play()))["rec.echo"] == {
+    assert (await listed(play()))["rec_echo"] == {
         **upstream_says,
         "title": "Parrot",
         "description": "Only for greetings.",
@@ -100,7 +109,7 @@ async def test_no_server_marks_its_words_as_an_operators(
     upstream.tools = {"sly": {"inputSchema": {"type": "object"}, "_meta": meta}}
     await server("two", toolset, upstream, by=bob)
 
-    assert (await listed(play()))["two.sly"]["_meta"] == {"example.org/kept": 1}
+    assert (await listed(play()))["two_sly"]["_meta"] == {"example.org/kept": 1}
 
 
 async def test_fixed_arguments_are_not_shown_and_always_sent(
@@ -109,7 +118,7 @@ async def test_fixed_arguments_are_not_shown_and_always_sent(
     await show(toolset, "rec.form", pinned='{"city": "Utrecht",\n "days": 2}')
     agent = play()
 
-    schema = (await listed(agent))["rec.form"]["inputSchema"]
+    schema = (await listed(agent))["rec_form"]["inputSchema"]
     await agent.call_raw("rec.form", '{ "unit": "C" }')
     await agent.call_raw("rec.form", "{ }")
     await agent.call_raw("rec.form", '{"days": 2}')
@@ -131,7 +140,7 @@ async def test_what_is_fixed_is_not_the_agents_to_repeat_in_a_header(
     await show(toolset, "rec.regional", pinned='{"region": "north"}')
     agent = play()
 
-    schema = (await listed(agent))["rec.regional"]["inputSchema"]
+    schema = (await listed(agent))["rec_regional"]["inputSchema"]
     replies = [
         await agent.call("rec.regional", {}),
         await agent.call("rec.regional", {"region": "north"}),
@@ -218,8 +227,8 @@ async def test_what_is_fixed_by_nobody_knows_what_is_not_offered(
     await async_client.aforce_login(bob)
     page = await async_client.get(f"/toolsets/{toolset.slug}/tools/rec.echo/")
 
-    assert "rec.form" in tools
-    assert "rec.echo" not in tools
+    assert "rec_form" in tools
+    assert "rec_echo" not in tools
     assert reply.error["code"] == -32602
     assert upstream.calls == []
     assert page.status_code == 200
@@ -254,28 +263,206 @@ async def test_rest_shows_and_takes_the_same(
         call = await response.json()
 
     assert tools["weather"]["inputSchema"]["properties"].keys() == {"days", "unit"}
-    assert "rec.form" not in tools
+    assert "rec_form" not in tools
     assert call["arguments"] == {"days": 1, "city": "Utrecht"}
     assert [json.loads(c.arguments) for c in upstream.calls] == [call["arguments"]]
 
 
 async def test_a_new_tool_of_a_server_takes_no_name_that_an_operator_gave(
-    play: Play, toolset: Toolset, upstream: Recorder, bob: User
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User
 ) -> None:
-    await show(toolset, "rec.echo", name="late.NEWS")
+    await show(toolset, "rec.echo", name="late.news")
     upstream.tools = {"news": {"inputSchema": {"type": "object"}}}
     await server("late", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+    agent = play()
 
-    tools = await listed(play())
+    tools = await listed(agent)
+    replies = [await agent.call(name, {"text": "hello"}) for name in ("late_news", "late.news")]
+    ending = sha256(b"late.news").hexdigest()[:8]
+    await agent.call(f"late_news_{ending}", {"text": "hello"})
 
-    assert tools["late.NEWS"]["_meta"]["countersign/tool"] == "rec.echo"
-    assert "late.news" not in tools
+    assert tools["late_news"]["_meta"]["countersign/tool"] == "rec.echo"
+    assert [reply.text for reply in replies] == ["hello", "hello"]
+    assert f"late_news_{ending}" in tools
+    assert [call.message["params"]["name"] for call in upstream.calls] == ["echo", "echo", "news"]
+
+
+OF_MODELS = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+ANY: dict[str, Any] = {"inputSchema": {"type": "object"}}
+LONG = "a" * 60 + "." + "b" * 60
+
+
+@pytest.mark.parametrize("at", ["desk", "desk/two"])
+async def test_every_name_is_one_that_models_take_and_the_older_ones_find_the_same(
+    any_agent: Agent, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User, at: str
+) -> None:
+    """Of servers, of methods of ours, with dots, and longer than clients take."""
+    upstream.tools = {"mail.send": ANY, "a-b": ANY, LONG: ANY}
+    await server("two", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+    any_agent.url = any_agent.url.replace("/mcp/desk", f"/mcp/{at}")
+    prefix = "two_" if at == "desk" else ""
+
+    tools = await listed(any_agent)
+    names = [name for name in tools if name.startswith(prefix)]
+    (short,) = [name for name in names if "aaa" in name]
+    digest = sha256((LONG if prefix == "" else f"two.{LONG}").encode()).hexdigest()[:8]
+    older = f"{prefix.replace('_', '.')}mail.send"
+    new = await any_agent.call(f"{prefix}mail_send", {"n": 1})
+    old = await any_agent.call(older, {"n": 2})
+    shortened = await any_agent.call(short, {"n": 3})
+    whole = await any_agent.call(f"{prefix.replace('_', '.')}{LONG}", {"n": 4})
+
+    assert all(OF_MODELS(name) for name in tools), tools
+    assert {f"{prefix}mail_send", f"{prefix}a-b"} <= tools.keys()
+    assert short == f"{(prefix + 'a' * 60)[:55]}_{digest}"
+    assert not any("error" in json.loads(reply.body or b"{}") for reply in (new, old))
+    assert [call.message["params"]["name"] for call in upstream.calls] == [
+        *("mail.send", "mail.send"),
+        *(LONG, LONG),
+    ]
+    assert shortened.call_id != whole.call_id
+
+
+async def test_rules_and_the_record_go_on_with_the_name_that_people_know(
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder
+) -> None:
+    await rule(Effect.DENY, "echo", server="rec")
+
+    reply = await play().call("rec_echo", {"text": "hello"})
+
+    assert reply.result["isError"]
+    assert (await the_call(reply.call_id)).tool_name == "rec.echo"
+    assert upstream.calls == []
+
+
+async def test_names_that_would_be_the_same_serve_nobody_the_wrong_tool(
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User
+) -> None:
+    upstream.tools = {"b_c": ANY}
+    await server("a", toolset, upstream, by=bob)
+    upstream.tools = {"c": ANY}
+    await server("a_b", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+    agent = play()
+
+    tools = await listed(agent)
+    endings = {name: sha256(name.encode()).hexdigest()[:8] for name in ("a.b_c", "a_b.c")}
+    for name, ending in endings.items():
+        await agent.call(f"a_b_c_{ending}", {})
+        await agent.call(name, {})
+    neither = await agent.call("a_b_c", {})
+
+    assert [name for name in tools if name.startswith("a_b")] == sorted(
+        f"a_b_c_{ending}" for ending in endings.values()
+    )
+    assert [call.message["params"]["name"] for call in upstream.calls] == ["b_c", "b_c", "c", "c"]
+    assert neither.error["code"] == -32602
+
+
+async def test_no_server_has_a_name_of_ours(
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder, bob: User
+) -> None:
+    """Neither with its own before it, nor at its own address."""
+    upstream.tools = {"call": ANY, "countersign_get_call": ANY}
+    await server("countersign_await", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+
+    together = await listed(play())
+    alone = await listed(play(at="desk/countersign_await"))
+    ours = await play().call("countersign_await_call", {"call_id": "x"})
+    theirs = await play().call("countersign_await.call", {})
+
+    assert together["countersign_await_call"]["title"] == "Wait for a call"
+    assert "countersign_get_call" not in alone
+    assert "No call of yours" in ours.text
+    assert theirs.call_id
+    assert len(upstream.calls) == 1
+
+
+@pytest.mark.parametrize("separator", ["-", "."])
+async def test_an_operator_chooses_what_stands_between(
+    play: Play, toolset: Toolset, rule: AddRule, separator: str
+) -> None:
+    await sync_to_async(services.set_separator)(toolset, separator, by=None)
+    await rule(Effect.ALLOW, "unrelated")
+    agent = play()
+
+    tools = await listed(agent)
+    told = [
+        (await agent.call(name, {"text": name})).text
+        for name in ("rec.echo", "rec_echo", f"rec{separator}echo")
+    ]
+    own = [
+        (await agent.call(f"countersign{one}await_call", {"call_id": "x"})).text for one in "_-."
+    ]
+
+    assert {f"rec{separator}echo", f"countersign{separator}await_call"} <= tools.keys()
+    assert told == ["rec.echo", "rec_echo", f"rec{separator}echo"]
+    assert len(set(own)) == 1
+    assert "No call of yours" in own[0]
+
+
+def test_names_that_would_be_the_same_are_told_to_operators(
+    client: Client, toolset: Toolset, upstream: Recorder, bob: User, olga: User, capsys: Any
+) -> None:
+    upstream.tools = {"b_c": ANY}
+    add_server("a", toolset, upstream, by=bob)
+    upstream.tools = {"c": ANY}
+    add_server("a_b", toolset, upstream, by=bob)
+    client.force_login(olga)
+
+    page = client.get(f"/toolsets/{toolset.slug}/").content.decode()
+    call_command("toolset", toolset.slug)
+    said = capsys.readouterr().out
+
+    assert "Tools whose names would be the same for agents:" in page
+    for name in ("a.b_c", "a_b.c"):
+        shown = f"a_b_c_{sha256(name.encode()).hexdigest()[:8]}"
+        assert shown in page
+        assert f"{name}: another tool would have the same name; agents see {shown}" in said
+
+
+def test_an_operator_sets_how_long_agents_are_held(
+    client: Client, toolset: Toolset, olga: User, capsys: Any
+) -> None:
+    client.force_login(olga)
+
+    for seconds in ("4", "0", "x", "56"):
+        client.post(f"/toolsets/{toolset.slug}/hold/", {"seconds": seconds})
+    toolset.refresh_from_db()
+    call_command("toolset", toolset.slug, "--hold", "9")
+    call_command("toolset", toolset.slug, "--hold", "0")
+
+    assert toolset.hold_s == 4
+    assert "hold: 9 s" in capsys.readouterr().out
+    entries = Entry.objects.filter(action="toolset.hold_set").order_by("id")
+    assert [entry.details["seconds"] for entry in entries] == [4, 9, None]
+
+
+def test_an_operator_sets_the_separator_on_the_page_and_by_command(
+    client: Client, toolset: Toolset, olga: User, capsys: Any
+) -> None:
+    client.force_login(olga)
+
+    client.post(f"/toolsets/{toolset.slug}/separator/", {"separator": "-"})
+    client.post(f"/toolsets/{toolset.slug}/separator/", {"separator": "/"})
+    page = client.get(f"/toolsets/{toolset.slug}/").content.decode()
+    call_command("toolset", toolset.slug, "--separator", ".")
+
+    assert "rec-echo" in page
+    assert "countersign-await_call" in page
+    assert "separator: ." in capsys.readouterr().out
+    entries = Entry.objects.filter(action="toolset.separator_set").order_by("id")
+    assert [entry.details["separator"] for entry in entries] == ["-", "."]
 
 
 REFUSED = [
     ({"name": "a b"}, "name", "Use 1 to 64"),
     ({"name": "countersign.mine"}, "name", "are ours"),
     ({"name": "Countersign"}, "name", "are ours"),
+    ({"name": "countersign_await_call"}, "name", "are ours"),
     ({"name": "rec.form"}, "name", "rec.form"),
     ({"name": "FORM"}, "name", "form"),
     ({"name": "stеps"}, "name", "Use 1 to 64"),

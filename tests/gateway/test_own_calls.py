@@ -7,12 +7,14 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import sync_to_async
 
+from accounts.models import Agent as AgentRow
 from accounts.models import User
 from approvals import comments
 from approvals.models import Approval, Comment
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import LIVE, State
+from gateway.protocol import handles
 from gateway.submit import messages
 from policies.models import Effect
 from registry import services
@@ -72,14 +74,14 @@ def asked(by: User, text: str) -> None:
 async def test_they_are_listed_where_the_toolset_has_them(
     agent: Agent, toolset: Toolset, rule: AddRule
 ) -> None:
-    ours = [f"countersign.{name}" for name in sorted(OwnTool.values)]
-    assert [name for name in await names(agent) if name.startswith("countersign.")] == ours
+    ours = [f"countersign_{name}" for name in sorted(OwnTool.values)]
+    assert [name for name in await names(agent) if name.startswith("countersign_")] == ours
 
     await sync_to_async(services.set_own_tools)(toolset, ["get_call"], by=None)
     await rule(Effect.ALLOW, "unrelated")
 
-    assert [name for name in await names(agent) if name.startswith("countersign.")] == [
-        "countersign.get_call"
+    assert [name for name in await names(agent) if name.startswith("countersign_")] == [
+        "countersign_get_call"
     ]
 
 
@@ -114,6 +116,17 @@ async def test_anothers_call_is_told_as_one_that_does_not_exist(
     assert await Entry.objects.acount() == before
     await theirs.arefresh_from_db()
     assert theirs.state == State.HELD
+
+
+async def test_a_call_is_known_by_its_tasks_id_to_its_own_agent(
+    agent: Agent, play: Play, toolset: Toolset, scout: AgentRow, bob: User
+) -> None:
+    call = await held(agent)
+    task = handles.task_id(call.pk, scout.pk)
+    stranger = play(agent.revision, token=await another_agent(toolset, bob))
+
+    assert (await told(agent, "get_call", call_id=task))["id"] == str(call.pk)
+    assert (await own(stranger, "get_call", call_id=task))["isError"] is True
 
 
 async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
@@ -243,7 +256,7 @@ async def test_a_persons_question_reaches_it_and_is_answered(
     after = await own(hasty, "await_call", call_id=str(call.pk))
 
     assert "A person asks: “Which customer?”" in before["content"][0]["text"]
-    assert "countersign.justify" in before["content"][0]["text"]
+    assert "countersign_justify" in before["content"][0]["text"]
     assert "A person asks" not in after["content"][0]["text"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from accounts.models import User
 from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
-from tests.gateway.conftest import Play, server
+from tests.gateway.conftest import Play, server, until
 from tests.upstreams.asking import Asking
 from tests.upstreams.recorder import running
 
@@ -63,7 +63,8 @@ async def test_the_wish_is_a_part_of_the_definition(
     upstream.legacy, upstream.tools = legacy, {"find": {"inputSchema": NESTED}}
     await server("two", toolset, upstream, by=bob)
 
-    assert await schema_of(play(revision), "two.find") == NESTED
+    agent = play(revision)
+    assert await until(lambda: schema_of(agent, "two_find")) == NESTED
 
 
 async def test_what_agrees_is_sent_on_in_the_servers_headers(
@@ -126,8 +127,8 @@ async def test_a_wrong_wish_of_a_server_that_knows_no_such_headers_is_left_out(
     upstream.legacy, upstream.tools = True, {"find": {"inputSchema": WRONG}}
     await server("two", toolset, upstream, by=bob)
 
-    assert await schema_of(play(), "two.find") == PLAIN
-    assert await schema_of(play(LEGACY[0]), "two.find") == WRONG
+    assert await schema_of(play(), "two_find") == PLAIN
+    assert await schema_of(play(LEGACY[0]), "two_find") == WRONG
     assert (await play().call("two.find", {"region": "north"})).status == 200
 
 
@@ -137,5 +138,5 @@ async def test_with_a_wrong_wish_of_a_server_that_should_know_better_the_tool_is
     upstream.tools = {"find": {"inputSchema": WRONG}, "other": {"inputSchema": PLAIN}}
     await server("two", toolset, upstream, by=bob)
 
-    assert await schema_of(play(), "two.find") is None
-    assert await schema_of(play(), "two.other") == PLAIN
+    assert await schema_of(play(), "two_find") is None
+    assert await schema_of(play(), "two_other") == PLAIN

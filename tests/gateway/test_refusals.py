@@ -3,6 +3,7 @@ would be allowed. In words for its model, and in members for its program."""
 
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -13,9 +14,9 @@ from calls.models import Call
 from calls.record.states import State
 from policies.models import Effect, Rule
 from policies.services import save_rule
-from registry.models import Server, Tool
+from registry.models import Server, Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
-from tests.gateway.conftest import AddRule, Play, decide, until
+from tests.gateway.conftest import AddRule, Play, decide, server, until
 from tests.gateway.test_frozen import begin
 from tests.gateway.test_once import send
 from tests.gateway.test_rest import Rest, rest  # noqa: F401 a fixture
@@ -163,6 +164,65 @@ async def test_a_tool_that_is_gone(agent: Agent, rule: AddRule, stack: Stack, al
     )
     text = reply.result["content"][0]["text"]
     assert "Do not ask again: the same cannot be sent any more." in text
+
+
+NUMBER = {
+    "type": "object",
+    "properties": {"n": {"type": "number"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+COUNTS = {"count": {"inputSchema": {"type": "object", "maxProperties": 1}, "outputSchema": NUMBER}}
+
+
+def fits_the_output(reply: Reply) -> bool:
+    """As TypeScript SDK 1.x and Inspector have it: whatever is there must fit, also in an error."""
+    content = reply.result.get("structuredContent")
+    return content is None or bool(jsonschema_rs.is_valid(NUMBER, content))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"a": 1, "b": 2}])
+async def test_what_is_refused_of_a_tool_with_an_output_schema(
+    any_agent: Agent,
+    toolset: Toolset,
+    rule: AddRule,
+    upstream: Recorder,
+    bob: User,
+    arguments: dict[str, Any],
+) -> None:
+    upstream.tools = COUNTS
+    await server("num", toolset, upstream, by=bob)
+    await save(Effect.DENY, "count", reason="No numbers today.")
+    await rule(Effect.ALLOW, "unrelated")
+
+    reply = await any_agent.call("num.count", arguments)
+
+    assert reply.result["isError"] is True
+    assert reply.result["_meta"]["countersign/refusal"]["kind"] in ("policy", "invalid")
+    assert reply.text
+    assert fits_the_output(reply)
+    assert b"structuredContent" not in reply.body
+
+
+async def test_what_people_decide_of_a_tool_with_an_output_schema(
+    agent: Agent, toolset: Toolset, rule: AddRule, upstream: Recorder, alice: User, bob: User
+) -> None:
+    """As its own outcome, by a key, and as what a tool of ours brings, which has no such schema."""
+    upstream.tools = COUNTS
+    await server("num", toolset, upstream, by=bob)
+    await save(Effect.ASK, "count")
+    await rule(Effect.ALLOW, "unrelated")
+    asker = Agent(agent.http, agent.url, agent.token, capabilities={"elicitation": {}})
+    held = await send(asker, "num.count", {}, key="k")
+    await decide(alice, approve=False, reason="Not today.")
+
+    own = await send(agent, "num.count", {}, key="k")
+    brought = await agent.call("countersign.await_call", {"call_id": held.call_id})
+
+    assert fits_the_output(own)
+    assert own.result["_meta"]["countersign/refusal"]["kind"] == "denied"
+    assert "Not today." in own.text
+    assert refusal(brought) == own.result["_meta"]["countersign/refusal"]
 
 
 async def test_a_freeze(agent: Agent, rule: AddRule, olga: User, upstream: Recorder) -> None:

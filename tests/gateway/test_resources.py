@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.core.management import call_command
 
 from accounts.models import User
 from audit.models import Entry
@@ -65,7 +66,7 @@ async def test_they_are_listed_as_their_server_lists_them(
     assert listed["resources"] == [PICTURE, NOTES]
     ours, theirs = templates["resourceTemplates"]
     assert (ours["name"], theirs) == ("result", BY_DAY)
-    assert not [tool["name"] for tool in tools if tool["name"].startswith("lib.")]
+    assert not [tool["name"] for tool in tools if tool["name"].startswith("lib_")]
     if any_agent.revision == MODERN:
         assert (listed["cacheScope"], templates["cacheScope"]) == ("private", "private")
         assert isinstance(listed["ttlMs"], int)
@@ -316,3 +317,20 @@ async def test_many_come_in_pages(agent: Agent, library: Library) -> None:
     assert found == sorted(item["uri"] for item in library.resources)
     bad = await agent.ask("resources/list", {"cursor": "%%"})
     assert bad.error["code"] == -32602
+
+
+def test_the_command_publishes_what_stands_beside_tools_too(library: Library, capsys: Any) -> None:
+    Item.objects.update(state=Item.State.NEW, published=None)
+    one = Item.objects.select_related("latest").first()
+    assert one is not None
+    assert one.latest is not None
+
+    call_command("publish", "lib")
+    said = capsys.readouterr().out
+    call_command("publish", "lib", one.key, "--digest", one.latest.digest)
+    one.refresh_from_db()
+    call_command("publish", "lib", "--all")
+
+    assert f"{one.kind} {one.key}  --digest {one.latest.digest}" in said
+    assert one.state == Item.State.PUBLISHED
+    assert not Item.objects.exclude(state=Item.State.PUBLISHED).exists()

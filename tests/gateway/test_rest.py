@@ -156,7 +156,7 @@ async def test_tools_are_listed_by_toolset(rest: Rest) -> None:
     assert everything.last == one.last
     (listed,) = one.last["toolsets"]
     assert listed["name"] == "desk"
-    assert [tool["name"] for tool in listed["tools"]] == sorted(f"rec.{name}" for name in TOOLS)
+    assert [tool["name"] for tool in listed["tools"]] == sorted(f"rec_{name}" for name in TOOLS)
 
 
 @sync_to_async

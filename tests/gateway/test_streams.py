@@ -128,6 +128,7 @@ READS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True
     [
         (READS, {"confirmed_read_only": True}, State.CANCELLED),
         (READS, {"safe_to_repeat": True}, State.CANCELLED),
+        ({"inputSchema": {"type": "object"}}, {"cancel_is_final": True}, State.CANCELLED),
         # The server's word alone, and the operator's on what its server does not say.
         (READS, {}, State.UNKNOWN),
         ({"inputSchema": {"type": "object"}}, {"confirmed_read_only": True}, State.UNKNOWN),

@@ -19,7 +19,7 @@ from gateway.protocol import handles
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
-from tests.gateway.agent import TASKS, URLS, Agent
+from tests.gateway.agent import MODERN, TASKS, URLS, Agent
 from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -52,6 +52,28 @@ async def retry(agent: Agent, reply: Any, arguments: Any = None, **more: Any) ->
     arguments = {"text": "x"} if arguments is None else arguments
     state = {"requestState": reply.result["requestState"]}
     return await agent.call("rec.echo", arguments, **state, **more)
+
+
+async def test_a_client_without_tasks_is_told_that_a_person_is_asked(
+    agent: Agent, alice: User, stack: Stack
+) -> None:
+    first = await agent.call("rec.echo", {"text": "x"}, token="t")
+
+    said = first.result["_meta"]["countersign/waiting"]
+    assert said == (
+        "A person has to approve this call before it runs, at "
+        f"{stack.web_url}/calls/{(await the_call()).pk}/."
+    )
+    step, _answer = first.messages
+    assert step["params"]["message"] == "Waiting for a person's approval."
+
+    deciding = asyncio.create_task(decide_soon(alice, after=0.3))
+    again = await retry(agent, first, token="u")
+    await deciding
+    steps = [one["params"] for one in again.messages[:-1]]
+    assert steps[0]["progressToken"] == "u"
+    assert steps[0]["message"] == "Waiting for a person's approval."
+    assert again.text == "x"
 
 
 async def test_a_modern_client_is_told_to_ask_again(agent: Agent, upstream: Recorder) -> None:
@@ -173,7 +195,7 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
 
     assert reply.result["isError"] is True
     assert reply.text.startswith("Not executed: waiting for approval.")
-    assert f'countersign.await_call with {{"call_id": "{reply.call_id}"}}' in reply.text
+    assert f'countersign_await_call with {{"call_id": "{reply.call_id}"}}' in reply.text
     assert reply.result["_meta"]["countersign/executed"] == "no"
     assert upstream.calls == []
 
@@ -182,6 +204,26 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     await deciding
     assert awaited.text == "x"
     assert awaited.call_id == reply.call_id
+
+
+async def test_a_toolset_says_how_long_its_agents_are_held(
+    asking: None, any_agent: Agent, toolset: Toolset, rule: AddRule
+) -> None:
+    """For frameworks that give up after 5 s: the first answer and each one after it is in time."""
+    await sync_to_async(services.set_hold)(toolset, 1, by=None)
+    await rule(Effect.ALLOW, "unrelated")
+
+    async with asyncio.timeout(20):
+        reply = await any_agent.call("rec.echo", {"text": "x"})
+        if any_agent.revision == MODERN:
+            state = reply.result["requestState"]
+            reply = await any_agent.call("rec.echo", {"text": "x"}, requestState=state)
+            assert reply.result["resultType"] == "input_required"
+        else:
+            assert "countersign_await_call" in reply.text
+        awaited = await any_agent.call("countersign_await_call", {"call_id": reply.call_id})
+
+    assert awaited.text.startswith("Not executed: waiting for approval.")
 
 
 @pytest.fixture
@@ -250,7 +292,7 @@ async def test_a_process_that_stops_lets_nobodys_long_call_be_cancelled(
     await sync_to_async(own_stack.agents.stop)()
     reply = await asking
 
-    assert "countersign.await_call" in reply.text
+    assert "countersign_await_call" in reply.text
     upstream.release()
 
     async def succeeded() -> bool:

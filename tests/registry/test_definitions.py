@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 from hypothesis import given
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from accounts.models import User
 from registry import services
 from registry.models import Discovery, Server, Tool
-from registry.schemas import compiled, definitions
+from registry.publishing.published_catalogue import ParsedDefinition
+from registry.schemas import arguments, compiled, definitions
 from registry.schemas.violations import violations
 from tests.registry.offering import ADD, Offering, serving
 
@@ -59,13 +61,22 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "metaschema": (_object(a={"$ref": "https://json-schema.org/draft/2020-12/schema"}), NOT_LOCAL),
     "relative reference": (_object(a={"$ref": "other.json"}), NOT_LOCAL),
     "anchor": (_object(a={"$ref": "#there"}, b={"$anchor": "there"}), NOT_LOCAL),
-    "reference to all of it": (_object(a={"$ref": "#"}), NOT_LOCAL),
     "reference that is no text": (_object(a={"$ref": 5}), NOT_LOCAL),
     "reference to nothing": (_object(a={"$ref": "#/$defs/x"}), "which is not in it"),
     "reference to text": (_object(a={"$ref": "#/type"}), "which is not in it"),
     "reference to itself": (_object(a={"$ref": "#/properties/a"}), "refers to itself"),
-    "circle": (
-        {**_object(a={"$ref": "#/$defs/x"}), "$defs": {"x": {"items": {"$ref": "#/$defs/x"}}}},
+    "reference to all of it in place": (
+        {**_object(), "allOf": [{"$ref": "#"}]},
+        "refers to itself without going deeper",
+    ),
+    "circle of alternatives": (
+        {
+            **_object(a={"$ref": "#/$defs/x"}),
+            "$defs": {
+                "x": {"items": {"$ref": "#/$defs/y"}, "anyOf": [{"$ref": "#/$defs/y"}]},
+                "y": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]},
+            },
+        },
         "refers to itself",
     ),
     "circle through what is no schema": (
@@ -127,6 +138,35 @@ def test_a_field_of_another_kind_is_refused(field: str, value: object, why: str)
     assert definitions.problems({**ADD, field: value}) == [why]
 
 
+TREE: Schema = _object(
+    name={"type": "string", "pattern": "^[a-z]+$"},
+    children={"type": "array", "items": {"$ref": "#"}},
+)
+JSON_VALUE: Schema = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "array", "items": {"$ref": "#/$defs/json"}},
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}},
+    ]
+}
+OPERATORS = ("and", "or", "xor", "nor")
+FILTER: Schema = {
+    "oneOf": [
+        _object(
+            op={"const": name},
+            left={"$ref": "#/$defs/filter"},
+            right={"$ref": "#/$defs/filter"},
+        )
+        for name in OPERATORS
+    ]
+}
+
+
+def _everyone(count: int) -> Schema:
+    names = {f"p{i}": {"$ref": f"#/$defs/d{i}"} for i in range(count)}
+    return {**_object(**names), "$defs": {f"d{i}": _object(**names) for i in range(count)}}
+
+
 HONEST: dict[str, Schema] = {
     "empty": {"type": "object"},
     "draft 7": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"},
@@ -150,6 +190,10 @@ HONEST: dict[str, Schema] = {
         e={"if": {"type": "string"}, "then": {"minLength": 1}, "else": False},
     ),
     "deep enough": _nested(15),
+    "tree": TREE,
+    "any JSON": {**_object(a={"$ref": "#/$defs/json"}), "$defs": {"json": JSON_VALUE}},
+    "filter": {**_object(a={"$ref": "#/$defs/filter"}), "$defs": {"filter": FILTER}},
+    "every one has every other": _everyone(30),
 }
 
 
@@ -173,6 +217,107 @@ SLOW = [
     "\\d+\\d+\\d+\\d+\\d+\\d+x",
     "(a{1,100}){1,100}",
 ]
+
+
+def _deep(levels: int, member: str = "left") -> Any:
+    value: Any = {"op": "xor"}
+    for _ in range(levels - 1):
+        value = {"op": "xor", member: value}
+    return value
+
+
+def test_recursion_ends_with_the_arguments() -> None:
+    shape = ParsedDefinition.of(TREE)
+
+    right = {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}]}
+    wrong = {"name": "a", "children": [{"name": "b", "children": [{"name": "C"}]}]}
+
+    assert shape.violations(right) == []
+    (violation,) = shape.violations(wrong)
+    assert violation.path == "$.children[0].children[0].name"
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_alternatives_that_multiply_are_checked_as_far_as_that_takes_no_time(wrong: bool) -> None:
+    shape = ParsedDefinition.of(
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/filter"}},
+            "$defs": {"filter": FILTER},
+        }
+    )
+    (note,) = definitions.notes({"inputSchema": shape.content["inputSchema"]})
+    most = int(note.split()[-2])
+    began = time.thread_time()
+
+    fits = shape.violations({"a": _deep(most - 1) | ({"op": "not"} if wrong else {})})
+    (deep,) = shape.violations({"a": _deep(28) | ({"op": "not"} if wrong else {})})
+
+    assert most >= 5
+    assert bool(fits) == wrong
+    assert str(deep) == f"$: is nested too deeply to be checked: give at most {most} levels"
+    assert time.thread_time() - began < 1.0
+
+
+# As Playwright's tools are listed: the SDK shows what is there once its defaults are.
+SCREENSHOT: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["png", "jpeg"], "default": "png"},
+        "url": {"type": "string"},
+        "clip": {
+            "type": "object",
+            "properties": {"scale": {"$ref": "#/$defs/scale"}, "x": {"type": "integer"}},
+            "required": ["scale", "x"],
+        },
+    },
+    "required": ["type", "url"],
+    "additionalProperties": False,
+    "$defs": {"scale": {"type": "number", "default": 1}},
+}
+
+
+def test_what_has_a_default_may_be_missing_and_must_fit_where_it_is_not() -> None:
+    shape = ParsedDefinition.of(SCREENSHOT)
+
+    assert shape.violations({"url": "x", "clip": {"x": 1}}) == []
+    assert [str(one) for one in shape.violations({"clip": {}})] == [
+        "$.clip.x: is required",
+        "$.url: is required",
+    ]
+    assert [one.path for one in shape.violations({"url": "x", "type": "gif"})] == ["$.type"]
+    # What is forbidden together stays so.
+    both = {"properties": {"a": {"default": 1}}, "not": {"required": ["a"]}}
+    assert ParsedDefinition.of({"type": "object", **both}).violations({"a": 1})
+
+
+def test_tables_and_approvers_see_what_the_server_puts_in() -> None:
+    row = {row.name: row for row in arguments.rows(SCREENSHOT)}["type"]
+    shown = arguments.arguments(SCREENSHOT, {"url": "x", "clip": {"x": 1}})
+    page = render_to_string("ui/arguments.html", {"arguments": shown})
+
+    assert (row.required, row.default_label, row.default) == (False, "server default", "png")
+    assert [one.name for one in shown.left_out] == ["type", "clip.scale"]
+    assert " ".join(page.split()).count("(server default") == 2
+
+
+def test_a_table_of_arguments_shows_recursion_once() -> None:
+    wide = {f"p{n}": {"$ref": "#"} for n in range(10)}
+    rows = arguments.rows({"type": "object", "properties": {**wide, "last": TREE | {"$id": "x"}}})
+
+    assert [row.name for row in rows if row.depth == 0] == [*wide, "last"]
+    assert all("recursive" in row.constraints for row in rows[:10])
+    assert len(rows) < 20
+
+
+def test_a_table_of_a_tree() -> None:
+    rows = arguments.rows(TREE)
+
+    assert [(row.name, row.type, row.depth) for row in rows] == [
+        ("name", "string", 0),
+        ("children", "array of object", 0),
+    ]
+    assert rows[1].constraints == ["recursive"]
 
 
 @pytest.mark.parametrize("pattern", SLOW)

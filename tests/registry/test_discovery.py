@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from copy import deepcopy
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ def _publish(tool: Tool, by: User) -> None:
 
 
 def _served() -> list[str]:
-    """What agents get of the toolset, in order."""
+    """What agents get of the toolset, by the names that people know, in order."""
     toolset = published_catalogue.load().toolset("all")
     assert toolset is not None
-    return list(toolset.by_exposed)
+    return [tool.exposed_name for tool in toolset.by_exposed.values()]
 
 
 @pytest.fixture
@@ -341,8 +342,8 @@ def test_a_setting_publishes_every_first_look(
         ("add\n", "has other characters"),
         ("a\u0000b", "has other characters"),
         ("ADD", "could pass for “calculator.add”"),
-        ("x" * 54, "has 65 characters, of which clients accept 64"),
-        ("x" * 5000, "has 5011 characters"),
+        ("x" * 129, "has 129 characters, of which MCP allows 128"),
+        ("x" * 5000, "has 5000 characters"),
         ("countersign.await_call", "begin with “countersign.” are ours"),
     ],
 )
@@ -359,6 +360,22 @@ def test_a_name_that_could_mislead_is_left_out_and_its_neighbours_are_not(
     assert "Left out: 1." in row.summary
     assert list(Tool.objects.values_list("name", flat=True)) == ["add", "multiply"]
     assert _served() == ["calculator.add"]
+
+
+@pytest.mark.parametrize("length", [54, 128])
+def test_a_name_that_is_too_long_for_clients_is_kept_and_shortened_for_agents(
+    known: Server, look: Look, offering: Offering, olga: User, length: int
+) -> None:
+    offering.tools = [ADD, {**ADD, "name": "x" * length}]
+    look(known)
+    _publish(_tool("x" * length), olga)
+
+    toolset = published_catalogue.load().toolset("all")
+
+    assert toolset is not None
+    whole = f"calculator.{'x' * length}"
+    digits = sha256(whole.encode()).hexdigest()[:8]
+    assert toolset.by_exposed[f"calculator_{'x' * 44}_{digits}"].exposed_name == whole
 
 
 def test_a_definition_that_is_too_large_is_left_out(
@@ -438,7 +455,25 @@ def test_a_server_that_is_down_keeps_its_tools_and_says_why(
     ) == ["server.reached", "server.lost", "server.reached"]
 
 
-@pytest.mark.parametrize("raw", [b"5", b"[5]", b'[{"name": 5}]', b'[{"name": "x"}]'])
+def test_one_tool_that_is_nonsense_keeps_no_other_from_agents(
+    known: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    """Empty, doubled or no name at all; of two with one name the first counts."""
+    doubled = {**ADD, "description": "Another."}
+    nonsense = [5, {"name": 5}, {**ADD, "name": ""}, {"name": "x"}]
+    offering.raw = json.dumps([*nonsense, ADD, doubled, {**ADD, "name": "more"}]).encode()
+
+    row = look(known)
+
+    assert row.succeeded
+    assert "Left out: 5." in row.summary
+    for why in ("One has no name.", "“add” is left out: It is listed twice.", "no inputSchema"):
+        assert why in row.summary
+    assert _served() == ["calculator.add"]
+    assert _tool("more").state == Tool.State.NEW
+
+
+@pytest.mark.parametrize("raw", [b"5", b'{"a": 1}'])
 def test_nonsense_is_said_to_be_nonsense(
     known: Server, look: Look, offering: Offering, raw: bytes
 ) -> None:

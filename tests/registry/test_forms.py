@@ -1,5 +1,6 @@
 """A tool's schema as a form: what went in comes out, exactly, through a browser."""
 
+import json
 from typing import Any
 
 import pytest
@@ -376,3 +377,30 @@ def test_a_file_a_date_and_an_example_have_their_own_controls() -> None:
     assert 'type="date"' in page
     assert '<option value="2026-01-01">' in page
     assert 'type="date"' not in html(filled(TARGET, b'{"target":null,"day":"tomorrow"}'))
+
+
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "left": {"$ref": "#"},
+        "right": {"$ref": "#"},
+        "children": {"type": "array", "items": {"$ref": "#"}},
+    },
+}
+
+
+def test_recursion_is_drawn_as_far_as_it_is_asked_for() -> None:
+    """What a schema would repeat without end is JSON; items of a list are fields, one by one."""
+    form = filled(TREE)
+    page = html(form)
+    given = b'{"name": "a", "left": {"name": "b"}, "children": [{"name": "c", "children": []}]}'
+    whole = filled(TREE, given)
+
+    assert form.root is not None
+    assert [field.kind for field in form.root.children] == ["text", "json", "json", "list"]
+    assert page.count("<textarea") < 6
+    assert whole.root is not None
+    (child,) = whole.root.children[3].children
+    assert [field.kind for field in child.children] == ["text", "json", "json", "list"]
+    assert json.loads(sent(whole).document or b"") == json.loads(given)

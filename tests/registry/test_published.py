@@ -1,5 +1,6 @@
 """What agents get, quickly, and what is wrong with what they send."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,11 @@ from django.db import connection
 from django.db.models import OuterRef, Subquery
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import User
+from accounts.models import Agent, User
 from registry import services
-from registry.models import Definition, Server, Tool
-from registry.publishing import published_catalogue
+from registry.methods import READ
+from registry.models import Definition, Item, ItemVersion, Server, ShownTool, Tag, Tool, Toolset
+from registry.publishing import published_catalogue, published_items
 from registry.schemas import compiled, definitions
 from registry.schemas.violations import MAX_VIOLATIONS, Violation, violations
 
@@ -84,8 +86,27 @@ def test_lists_come_out_alike_in_every_process(offer: Offer) -> None:
     toolset = published_catalogue.load().toolset("all")
 
     assert toolset is not None
-    assert list(toolset.by_exposed) == sorted(f"many.{name}" for name in names)
-    assert list(toolset.by_server["many"]) == sorted(names)
+    shown = [name.replace(".", "_") for name in names]
+    assert list(toolset.by_exposed) == sorted(f"many_{name}" for name in shown)
+    assert list(toolset.by_server["many"]) == sorted(shown)
+
+
+def test_a_name_that_two_tools_come_to_finds_neither(offer: Offer) -> None:
+    (dotted,) = offer(_content("a.b"))
+    before = published_catalogue.load().toolset("all")
+    offer(_content("a_b"))
+
+    after = published_catalogue.load().toolset("all")
+
+    assert before is not None
+    assert after is not None
+    found = before.by_server["many"].find("a_b")
+    assert found is not None
+    assert found.tool_id == dotted.pk
+    # Who has the list of before does not reach the other tool.
+    assert after.by_server["many"].find("a_b") is None
+    assert after.by_server["many"].find("a.b") is not None
+    assert len(after.by_server["many"]) == 2
 
 
 def test_what_is_not_there_is_not_there(offer: Offer) -> None:
@@ -123,6 +144,93 @@ def test_what_is_not_offered_any_more_is_not_kept_in_memory(offer: Offer, olga: 
     published_catalogue.load()
 
     assert key not in published_catalogue._shapes
+
+
+def test_a_change_makes_only_what_it_concerns_anew(offer: Offer, olga: User) -> None:
+    first, second = offer(_content("first"), _content("second"))
+    before = published_catalogue.load()
+    assert published_catalogue.load().toolset("all") is before.toolset("all")
+
+    Tool.objects.filter(pk=first.pk).update(timeout_s=7)
+    after = published_catalogue.load()
+
+    changed = after.tool(first.pk)
+    assert changed is not None
+    assert changed.timeout_s == 7
+    assert after.tool(second.pk) is before.tool(second.pk)
+    mine = after.toolset("all")
+    assert mine is not None
+    assert mine.by_exposed["many_first"] is mine.by_server["many"]["first"] is changed
+
+
+CHANGES: dict[str, Callable[[list[Tool], User], object]] = {
+    "a tool": lambda tools, _: Tool.objects.filter(pk=tools[1].pk).update(mode="background"),
+    "its tags": lambda tools, _: tools[1].tags.add(Tag.objects.create(name="slow")),
+    "gone": lambda tools, olga: services.retire(tools[0], by=olga),
+    "its server": lambda _, __: Server.objects.update(
+        slug="more", url="http://127.0.0.1:10/", connection_version=2
+    ),
+    "what it may ask": lambda _, __: Server.objects.update(relays=[]),
+    "the server is off": lambda _, __: Server.objects.update(enabled=False),
+    "a name": lambda tools, _: ShownTool.objects.create(
+        toolset=Toolset.objects.get(slug="all"), tool=tools[0], name="other"
+    ),
+    "the separator": lambda _, __: Toolset.objects.update(separator="-"),
+    "how long is waited": lambda _, __: Toolset.objects.update(hold_s=3),
+    "own tools": lambda _, __: Toolset.objects.update(own_tools=["get_call"]),
+    "agents": lambda _, olga: Toolset.objects.get(slug="all").agents.add(
+        Agent.objects.create(name="scout", owner=olga)
+    ),
+    "another server": lambda tools, _: Toolset.objects.get(slug="all").servers.clear(),
+    "one tool alone": lambda tools, _: _one_alone(tools[1]),
+    "a resource": lambda tools, _: _publish_resource(tools[0]),
+}
+
+
+def _one_alone(tool: Tool) -> None:
+    toolset = Toolset.objects.get(slug="all")
+    toolset.servers.clear()
+    toolset.tools.add(tool)
+
+
+def _publish_resource(tool: Tool) -> None:
+    server = tool.server
+    Tool.objects.filter(pk=tool.pk).update(name=READ)
+    item = Item.objects.create(server=server, kind=Item.Kind.RESOURCE, key="file:///a")
+    version = ItemVersion.objects.create(item=item, version=1, digest="d" * 64, body='{"uri":"a"}')
+    Item.objects.filter(pk=item.pk).update(
+        state=Item.State.PUBLISHED, latest=version, published=version
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changed_is_what_everything_made_anew_is(
+    offer: Offer, olga: User, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = offer(_content("first"), _content("second"), _content("third"))
+    before = published_catalogue.load()
+    CHANGES[change](tools, olga)
+
+    after = published_catalogue.load()
+
+    for kept, nothing in (
+        (published_catalogue._Before, {"servers": {}, "tools": {}, "toolsets": {}}),
+        (published_items._LastRead, {"loaded": ([], {})}),
+    ):
+        for name, value in nothing.items():
+            monkeypatch.setattr(kept, name, value)
+    anew = published_catalogue.load()
+    assert vars(after)["_tools"].keys() == vars(anew)["_tools"].keys()
+    assert [_plain(tool) for tool in vars(after)["_tools"].values()] == [
+        _plain(tool) for tool in vars(anew)["_tools"].values()
+    ]
+    assert _plain(after.toolset("all")) == _plain(anew.toolset("all"))
+    assert _plain(after.toolset("all")) != _plain(before.toolset("all"))
+
+
+def _plain(made: Any) -> str:
+    """What it says, without what only this process knows it by."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(made))
 
 
 @pytest.mark.long

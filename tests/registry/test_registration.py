@@ -1,8 +1,10 @@
 """Servers are registered under names that pass for no other, and keep their secrets."""
 
 import json
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any
 
@@ -386,7 +388,7 @@ def test_a_toolset_holds_servers_and_single_tools_for_its_agents(
 
     known = published_catalogue.load().toolset("code")
     assert known is not None
-    assert list(known.by_exposed) == ["github.add", "gitlab.add"]
+    assert list(known.by_exposed) == ["github_add", "gitlab_add"]
     assert {slug: list(tools) for slug, tools in known.by_server.items()} == {
         "github": ["add"],
         "gitlab": ["add"],
@@ -489,6 +491,20 @@ def test_the_command_line_says_what_was_wrong(
         call_command("register_server", *arguments)
 
 
+def test_who_reads_only_the_beginning_of_it_has_changed_the_toolset_all_the_same(
+    register: Register, scout: Agent, olga: User
+) -> None:
+    """`manage.py toolset code --agent scout | head -0`"""
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    with suppress(BrokenPipeError), open(writing, "w", buffering=1) as closed:
+        call_command("toolset", "code", "--agent", "scout", stdout=closed)
+        closed.flush()
+
+    assert Toolset.objects.get(slug="code").agents.get() == scout
+
+
 def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga: User) -> None:
     _published(register("github"), olga)
     _published(register("gitlab"), olga)
@@ -501,12 +517,12 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         stdout=output,
     )
 
-    own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\n"
+    own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\nseparator: _\n"
     assert output.getvalue() == f"servers: github\ntools: gitlab.add\nagents: scout\n{own}"
     known = published_catalogue.load().toolset("code")
     assert known is not None
     assert (list(known.by_exposed), known.agents) == (
-        ["github.add", "gitlab.add"],
+        ["github_add", "gitlab_add"],
         frozenset([scout.pk]),
     )
 
@@ -518,7 +534,7 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         stdout=output,
     )
     own = "own tools: await_call, get_call, my_waiting_calls, justify, explain\n"
-    assert output.getvalue().endswith(f"servers: -\ntools: -\nagents: -\n{own}")
+    assert output.getvalue().endswith(f"servers: -\ntools: -\nagents: -\n{own}separator: _\n")
     assert Entry.objects.filter(action="toolset.own_tools_set").count() == 1
 
 

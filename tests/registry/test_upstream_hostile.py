@@ -343,9 +343,6 @@ async def test_an_unknown_revision_is_said(upstreams: Upstreams) -> None:
         ({"tools": [], "nextCursor": "again"}, "circle"),
         ({"tools": [], "nextCursor": 7}, "nextCursor is not text"),
         ({"tools": {}}, "no list of tools"),
-        ({"tools": [{"inputSchema": {}}]}, "without a name"),
-        ({"tools": [{"name": "t"}]}, "“t” without an inputSchema"),
-        ({"tools": [{"name": "t", "inputSchema": {}}] * 2}, "“t” twice"),
     ],
 )
 async def test_a_spoilt_list_of_tools_is_nonsense(
@@ -354,6 +351,26 @@ async def test_a_spoilt_list_of_tools_is_nonsense(
     async with serving(modern(nothing, tools=json.dumps(pages))) as server:
         with pytest.raises(ProtocolError, match=said):
             await upstreams.discover(server.target())
+
+
+@pytest.mark.parametrize(
+    ("tool", "left_out"),
+    [
+        ({"inputSchema": {}}, ("tools/list", "One has no name.")),
+        ("t", ("tools/list", "One has no name.")),
+        ({"name": "t"}, ("t", "It has no inputSchema.")),
+        ({"name": "good", "inputSchema": {}}, ("good", "It is listed twice.")),
+    ],
+)
+async def test_a_tool_that_is_none_keeps_no_other_away(
+    upstreams: Upstreams, tool: object, left_out: tuple[str, str]
+) -> None:
+    pages = {"tools": [{"name": "good", "inputSchema": {}}, tool]}
+    async with serving(modern(nothing, tools=json.dumps(pages))) as server:
+        listing = await upstreams.discover(server.target())
+
+    assert [found["name"] for found in listing.tools] == ["good"]
+    assert list(listing.left_out) == [left_out]
 
 
 async def test_a_list_of_tools_ends_somewhere(upstreams: Upstreams) -> None:

@@ -27,6 +27,7 @@ from registry.upstream import (
     UpstreamCall,
     Upstreams,
 )
+from registry.upstream.session import stdio
 from registry.upstream.transport.process import ServerProcess, Tail
 from tests.upstreams.local import local_upstreams
 
@@ -265,6 +266,18 @@ async def test_a_process_that_ends_before_it_is_greeted_did_not_start(
         assert "cannot find my configuration" in caught.value.detail
     with pytest.raises(NotSent, match="ended 5 times within 60 seconds"):
         await called(upstreams, "pid", target=target("dead"))
+
+
+async def test_a_server_of_today_that_is_slow_to_begin_is_not_taken_for_an_older_one(
+    upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Greeted as one, it says which revision it speaks (-32022)."""
+    monkeypatch.setattr(stdio, "_PROBE_S", 0.5)
+
+    found = await upstreams.discover(target("slow"))
+
+    assert found.revision == "2026-07-28"
+    assert [tool["name"] for tool in found.tools] == ["echo"]
 
 
 async def test_a_missing_program_is_certain(upstreams: Upstreams) -> None:

@@ -48,6 +48,7 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
 GATED = {"mode": "url", "elicitationId": "e1", "message": "Sign in.", "url": "https://a.example/1"}
 ASKING = TOOLS | {name: {"inputSchema": OBJECT} for name in (*QUESTIONS, "gated")}
 NO_SESSION = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}'
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 EVENTS = [(b"content-type", b"text/event-stream")]
 
 
@@ -56,6 +57,8 @@ class Asking(Recorder):
     legacy: bool = False
     # So often the legacy server answers "gated" only that a page has to be opened first.
     gates: int = 1
+    # By tool, what a client must be able to be asked to be shown it.
+    shy: dict[str, str] = field(default_factory=dict)
     # What each greeting declared, by session.
     greeted: dict[str, Any] = field(default_factory=dict)
     # Pages that it says are done with, on the stream beside each session.
@@ -82,6 +85,7 @@ class Asking(Recorder):
         self.tools = ASKING
         self.legacy = False
         self.gates = 1
+        self.shy = {}
         self.greeted.clear()
         self.done = []
 
@@ -91,8 +95,7 @@ class Asking(Recorder):
         if self.legacy:
             sessions = [r.headers.get("mcp-session-id") for r in self.calls]
             return [self.greeted[one] for one in sessions if one and one in self.greeted]
-        name = "io.modelcontextprotocol/clientCapabilities"
-        return [_without_tasks(r.message["params"]["_meta"][name]) for r in self.calls]
+        return [_without_tasks(r.message["params"]["_meta"][CAPABILITIES]) for r in self.calls]
 
     @property
     def calls(self) -> list[Received]:
@@ -120,6 +123,16 @@ class Asking(Recorder):
         self.received.append(received)
         await self._of_a_session(received, receive, send)
 
+    def shown(self, received: Received) -> dict[str, dict[str, Any]]:
+        """Without the tools that are only for clients with what they are `shy` of."""
+        if self.legacy:
+            can = self.greeted[received.headers["mcp-session-id"]]
+        else:
+            can = received.message["params"]["_meta"][CAPABILITIES]
+        return {
+            name: tool for name, tool in self.tools.items() if self.shy.get(name, "") in ("", *can)
+        }
+
     def capabilities(self) -> dict[str, Any]:
         return {"tools": {}}
 
@@ -131,7 +144,7 @@ class Asking(Recorder):
             case _ if "mcp-session-id" not in received.headers:
                 await _say(send, 400, NO_SESSION)
             case "tools/list":
-                listed = [{"name": name, **tool} for name, tool in self.tools.items()]
+                listed = [{"name": name, **tool} for name, tool in self.shown(received).items()]
                 await self._result(send, received, json.dumps({"tools": listed}).encode())
             case "tools/call" if message["params"]["name"] == "gated" and self.gates:
                 self.gates -= 1

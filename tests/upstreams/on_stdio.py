@@ -1,6 +1,7 @@
 """An MCP server on stdio that does what the name of the called tool says, good or bad.
 
-python on_stdio.py ERA, where ERA is how it begins: modern, legacy, mute, touchy, dead, stubborn
+python on_stdio.py ERA, where ERA is how it begins: modern, legacy, mute, touchy, dead, stubborn,
+slow
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from typing import Any
 
 era = sys.argv[1]
 written = threading.Lock()
+asked: list[str] = []
 cancelled: dict[int, threading.Event] = {}
 
 
@@ -142,7 +144,14 @@ def take(line: str) -> None:
     match method:
         case None:
             answers.add(message)
-        case "server/discover" if era in ("modern", "stubborn"):
+        case "server/discover" if era == "slow" and not asked:
+            # As under load: whoever asked has given up by the time of an answer.
+            asked.append(line)
+        case "initialize" if era == "slow":
+            data = {"supported": ["2026-07-28"], "requested": params["protocolVersion"]}
+            error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
+            say(id=id_, error=error)
+        case "server/discover" if era in ("modern", "slow", "stubborn"):
             found = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
             say(id=id_, result=found)
         case "initialize" if era not in ("modern", "stubborn"):

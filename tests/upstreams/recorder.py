@@ -121,11 +121,14 @@ class Recorder:
             case "server/discover":
                 await self._result(send, received, self.discovered)
             case "tools/list":
-                await self._result(send, received, _listed(self.tools))
+                await self._result(send, received, _listed(self.shown(received)))
             case "tools/call":
                 await self._call(received, receive, send)
             case _:
                 await self.other(received, receive, send)
+
+    def shown(self, received: Received) -> dict[str, dict[str, Any]]:
+        return self.tools
 
     async def other(self, received: Received, receive: Any, send: Any) -> None:
         """For servers that know more."""

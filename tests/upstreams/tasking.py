@@ -23,6 +23,9 @@ class Tasking(Recorder):
     answers: dict[str, Any] = field(default_factory=dict)
     # Of who does not understand tasks: "run" the call, "refuse" it, or make a "task" all the same.
     otherwise: str = "run"
+    # How often it wishes to be asked; and whether it says by itself how its tasks go on.
+    poll_ms: int = 100
+    tells: bool = False
 
     def reset(self) -> None:
         super().reset()
@@ -30,6 +33,8 @@ class Tasking(Recorder):
         self.says = "working"
         self.answers.clear()
         self.otherwise = "run"
+        self.poll_ms = 100
+        self.tells = False
 
     @property
     def about_tasks(self) -> list[str]:
@@ -53,6 +58,9 @@ class Tasking(Recorder):
 
     async def other(self, received: Received, receive: Any, send: Any) -> None:
         method = received.message["method"]
+        if method == "subscriptions/listen":
+            await self._tell_of_tasks(received, receive, send)
+            return
         assert received.headers["mcp-name"] == received.message["params"]["taskId"] == "task-1"
         if method == "tasks/update":
             self.answers |= received.message["params"]["inputResponses"]
@@ -67,6 +75,22 @@ class Tasking(Recorder):
         if self._released.is_set() and self.says == "working":
             members |= {"status": "completed", "result": json.loads(DONE)}
         await self._say(send, received, members)
+
+    async def _tell_of_tasks(self, received: Received, receive: Any, send: Any) -> None:
+        if not self.tells:
+            error = {"code": -32601, "message": "It tells of nothing."}
+            reply = {"jsonrpc": "2.0", "id": received.message["id"], "error": error}
+            await respond(send, json.dumps(reply).encode(), status=404)
+            return
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        named = {"_meta": {"io.modelcontextprotocol/subscriptionId": received.message["id"]}}
+        listened = {"notifications": received.message["params"]["notifications"]}
+        method = "notifications/subscriptions/acknowledged"
+        await send(_notice(method, named | listened))
+        if await self._released_before_gone(receive):
+            await send(_notice("notifications/tasks", named | self._task("completed")))
+            await receive()
 
     async def _say(self, send: Any, received: Received, members: dict[str, Any]) -> None:
         await self._result(send, received, json.dumps(members).encode())
@@ -84,5 +108,11 @@ class Tasking(Recorder):
             "createdAt": TIME,
             "lastUpdatedAt": TIME,
             "ttlMs": 60_000,
-            "pollIntervalMs": 100,
+            "pollIntervalMs": self.poll_ms,
         }
+
+
+def _notice(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    note = {"jsonrpc": "2.0", "method": method, "params": params}
+    body = b"data: %b\n\n" % json.dumps(note).encode()
+    return {"type": "http.response.body", "body": body, "more_body": True}

@@ -45,6 +45,8 @@ class Telling:
         self.tools = ["one", "two"]
         self.streams: list[asyncio.StreamWriter] = []
         self.asked = 0
+        # Of what it says that it can tell, it will not.
+        self.refuses = False
 
     def change(self, *tools: str, times: int = 1) -> None:
         self.tools = list(tools)
@@ -72,6 +74,8 @@ class Telling:
                 respond(out, reply(request, json.dumps(found)))
             case "tools/list":
                 respond(out, reply(request, json.dumps(listed(self.tools))))
+            case "subscriptions/listen" if self.refuses:
+                respond(out, b"", status=405)
             case "subscriptions/listen":
                 assert request.json["params"]["notifications"]["toolsListChanged"] is True
                 begin_events(out)
@@ -88,6 +92,8 @@ class Telling:
                 respond(out, reply(request, json.dumps(listed(self.tools))))
             case "server/discover":
                 respond(out, b"{}", status=400)
+            case "" if request.verb == "GET" and self.refuses:
+                respond(out, b"", status=405)
             case "" if request.verb == "GET":
                 begin_events(out)
                 await self._open(request, out)

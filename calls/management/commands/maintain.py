@@ -4,12 +4,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from audit.thinning import may_thin, thin
 from calls.content.large_results import expire, may_expire
+from core import months
 
 
 class Command(BaseCommand):
     help = (
-        "Remove what is past its time (large results, most checkpoints). Run from time to time, "
-        "with the maintenance role's way to the database as DATABASE_URL: `up` does so by itself."
+        "Remove what is past its time (large results, most checkpoints) and make the next months' "
+        "partitions. Run from time to time, with the maintenance role's way to the database as "
+        "DATABASE_URL: `up` does so by itself."
     )
     # It may read nothing that they look at.
     requires_system_checks: list[str] = []
@@ -24,3 +26,5 @@ class Command(BaseCommand):
             self.stdout.write(f"Removed {results} large results that were past their time.")
         if may_thin() and (checkpoints := thin()):
             self.stdout.write(f"Removed {checkpoints} checkpoints for which later ones stand.")
+        if made := months.make():
+            self.stdout.write(f"Made partitions: {', '.join(made)}.")

@@ -6,9 +6,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from approvals.recorded import unrecorded
-from audit.live import NotSigned, check_live
+from audit.live import NotSigned, check_live, first_new_id
 from audit.structure import unsealed
 from audit.verify import notes
+from calls import recorded as calls_recorded
+from core import months, triggers
 
 
 class Command(BaseCommand):
@@ -35,7 +37,10 @@ class Command(BaseCommand):
         except NotSigned as error:
             raise CommandError(str(error)) from error
         # What stands beside the record, and has to be in it.
-        found.wrong += unrecorded()
+        oldest = first_new_id(since)
+        found.wrong += [*unrecorded(), *calls_recorded.unrecorded(oldest), *triggers.absent()]
+        found.wrong += months.unguarded()
+        found.notes += months.overdue()
         for sentence in found.notes:
             self.stdout.write(sentence)
         for sentence in found.wrong:
@@ -46,7 +51,7 @@ class Command(BaseCommand):
             self.stderr.write(sentence)
         self.stdout.write(
             f"{found.entries} entries hold, by {found.checkpoints} checkpoints and "
-            f"{found.anchors} anchors; {unsealed()} are not sealed yet."
+            f"{found.anchors} anchors; {unsealed(oldest)} are not sealed yet."
         )
         # As verify.py: what is there holds, and a restore, which it declares, dropped some.
         if found.restored:

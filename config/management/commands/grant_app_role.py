@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import connections, transaction
 from psycopg import sql
 
 from core.triggers import EACH_FUNCTION, SEARCH_PATH
@@ -64,7 +64,18 @@ GRANT SELECT, INSERT ON {sealed} TO {seal};
 """
 GRANTS = """
 GRANT USAGE ON SCHEMA public TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
+DO $$
+DECLARE
+    one regclass;
+BEGIN
+    -- Partitions only by way of their table.
+    FOR one IN
+        SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace
+        AND relkind IN ('r', 'v', 'm', 'p') AND NOT relispartition
+    LOOP
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO {role}', one);
+    END LOOP;
+END $$;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role};
 REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role};
 REVOKE INSERT, DELETE ON core_generation FROM {role};
@@ -82,6 +93,8 @@ GRANT SELECT, INSERT ON audit_entry, audit_entryrow, audit_name TO {role};
 GRANT SELECT, DELETE ON audit_checkpoint TO {role};
 GRANT SELECT ON audit_signer, audit_origin TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
+GRANT EXECUTE ON FUNCTION core_make_months TO {role};
+REVOKE EXECUTE ON FUNCTION core_make_months FROM {app};
 """
 # Where it does, nobody else does.
 OF_MAINTENANCE = ("calls_resultpart",)
@@ -92,7 +105,11 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         role = str(settings.APP_ROLE)
-        with connections["owner"].cursor() as cursor:
+        # At once: between what is granted for all tables and what is taken back again for some,
+        # nobody must come in.
+        with transaction.atomic(using="owner"), connections["owner"].cursor() as cursor:
+            # Migrations know the triggers of tables.
+            cursor.execute("SELECT core_guard_partitions()")
             cursor.execute("SELECT current_user")
             row = cursor.fetchone()
             if not role or (row and row[0] == role):
@@ -155,7 +172,7 @@ class Command(BaseCommand):
 
     def _grant_maintenance(self, cursor: Any, maintenance: str, role: str) -> None:
         self._demand(cursor, maintenance, "remove what is past its time")
-        names = {"role": sql.Identifier(maintenance)}
+        names = {"role": sql.Identifier(maintenance), "app": sql.Identifier(role)}
         cursor.execute(sql.SQL(MAINTENANCE_GRANTS).format(**names))
         self._limit_entries(cursor, maintenance)
         for table in OF_MAINTENANCE:

@@ -44,6 +44,8 @@ class Command(BaseCommand):
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
         call_command("ensure_roles", stdout=sys.stderr)
+        with connections["owner"].cursor() as cursor:
+            cursor.execute("SELECT core_make_months()")
         adopt_old_key()
         note_secret()
         if only_migrate:

@@ -44,7 +44,7 @@ class Command(BaseCommand):
             raise CommandError("Give the path of a backup, or --declare.")
         try:
             manifest = archive.read(options["path"].resolve()) if options["path"] else None
-            host.enter(options["data"].resolve())
+            host.enter(options["data"].resolve(), may_be_new=True)
             if manifest is not None:
                 self._restore(options["path"].resolve(), manifest, options)
             self._declare(options)

@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("agent", help="the agent's name")
         parser.add_argument("toolset")
-        parser.add_argument("tool", help="as agents see it: server.tool")
+        parser.add_argument("tool", help="as agents see it: server_tool, or server.tool")
         parser.add_argument("arguments", nargs="?", default="{}", help="a JSON object")
         parser.add_argument("--key", default="", help="names this one call, however often asked")
         parser.add_argument("--again", action="store_true", help="meant, although the same ran")

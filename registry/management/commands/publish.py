@@ -14,7 +14,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("server")
-        parser.add_argument("tool", nargs="?", help="as its server calls it")
+        parser.add_argument(
+            "tool",
+            nargs="?",
+            help="as its server calls it; or a resource's URI, or a prompt's name",
+        )
         parser.add_argument("--digest", help="of the definition that you have read")
         parser.add_argument("--all", action="store_true", help="publish everything that waits")
 
@@ -30,15 +34,20 @@ class Command(BaseCommand):
             self._show(server)
 
     def _all(self, server: Server) -> None:
-        if refused := services.publish_all(server, by=None):
+        refused = services.publish_all(server, by=None)
+        if refused := refused + services.publish_items(server, by=None):
             raise CommandError("\n".join(refused))
 
     def _one(self, server: Server, name: str, digest: str) -> None:
         tool = server.tools.select_related("server").filter(name=name).first()
-        if tool is None:
-            raise CommandError(f"{server} has no tool named {name}.")
+        item = server.items.filter(key=name, latest__digest=digest).first()
         try:
-            services.publish(tool, digest=digest, by=None)
+            if tool is not None:
+                services.publish(tool, digest=digest, by=None)
+            elif item is not None:
+                services.publish_item(item, digest=digest, by=None)
+            else:
+                raise CommandError(f"{server} has no tool named {name}, nor anything with it.")
         except CountersignError as error:
             raise CommandError(str(error)) from error
 
@@ -51,3 +60,9 @@ class Command(BaseCommand):
             self.stdout.write(f"  {revealed(tool.latest.body)}")
             for problem in definitions.problems(tool.latest.content):
                 self.stdout.write(f"  Cannot be published: {revealed(problem)}")
+        for item in server.items.waiting().for_list():
+            if item.latest is not None:
+                self.stdout.write(
+                    f"{item.kind} {revealed(item.key)}  --digest {item.latest.digest}"
+                )
+                self.stdout.write(f"  {revealed(item.latest.body)}")

@@ -8,7 +8,7 @@ from django.db.models import Model
 from accounts.models import Agent
 from core.errors import CountersignError
 from registry import services
-from registry.models import OwnTool, Server, Tool, Toolset
+from registry.models import OwnTool, Separator, Server, Tool, Toolset
 from registry.publishing import override_service
 
 Verb = Callable[..., None]
@@ -31,6 +31,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
         parser.add_argument("--title", default="")
+        told = "until an agent that waits for people is answered; 0: as everywhere"
+        parser.add_argument("--hold", type=int, metavar="SECONDS", help=told)
+        told = "in agents' names, between server and tool (default: _)"
+        parser.add_argument("--separator", choices=Separator.values, help=told)
         for option, *_ in PARTS:
             flag = f"--{option.replace('_', '-')}"
             parser.add_argument(flag, action="append", default=[], metavar="NAME")
@@ -43,17 +47,32 @@ class Command(BaseCommand):
                 f"--{option}", action="append", default=[], metavar="TOOL=…", help=told
             )
 
-    @transaction.atomic
     def handle(self, **options: Any) -> None:
+        with transaction.atomic():
+            toolset = self._set(options)
+        # Whoever reads only the beginning of it (`| head`) has changed all the same.
+        self._show(toolset)
+
+    def _set(self, options: dict[str, Any]) -> Toolset:
         toolset = self._toolset(options["name"], options["title"])
         for option, model, column, verb in PARTS:
             for name in options[option]:
                 verb(toolset, _named(model, column, name), by=None)
+        if options["hold"] is not None:
+            self._set_hold(toolset, options["hold"] or None)
+        if options["separator"]:
+            services.set_separator(toolset, options["separator"], by=None)
         self._set_own_tools(toolset, set(options["own_tool"]), set(options["without_own_tool"]))
         for option, field in SHOWN.items():
             for given in options[option]:
                 _say(toolset, field, given)
-        self._show(toolset)
+        return toolset
+
+    def _set_hold(self, toolset: Toolset, seconds: int | None) -> None:
+        try:
+            services.set_hold(toolset, seconds, by=None)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
 
     def _set_own_tools(self, toolset: Toolset, more: set[str], without: set[str]) -> None:
         try:
@@ -76,10 +95,20 @@ class Command(BaseCommand):
             names = ", ".join(map(str, getattr(toolset, kind).all()))
             self.stdout.write(f"{kind}: {names or '-'}")
         self.stdout.write(f"own tools: {', '.join(toolset.own_tools) or '-'}")
+        self.stdout.write(f"separator: {toolset.separator}")
+        if toolset.hold_s:
+            self.stdout.write(f"hold: {toolset.hold_s} s")
+        self._show_doubled(toolset)
         for said in toolset.shown_tools.select_related("tool").order_by("tool__exposed_name"):
             words = {field: getattr(said, field) for field in SHOWN.values()}
             told = ", ".join(f"{field} {text}" for field, text in words.items() if text)
             self.stdout.write(f"{said.tool.exposed_name}: {told}")
+
+    def _show_doubled(self, toolset: Toolset) -> None:
+        names = override_service.names_of(toolset)
+        for tool in override_service.offered_of(toolset).filter(pk__in=names.doubled):
+            told = names.names[tool.pk] or "left out"
+            self.stdout.write(f"{tool}: another tool would have the same name; agents see {told}")
 
 
 def _say(toolset: Toolset, field: str, given: str) -> None:

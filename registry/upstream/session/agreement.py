@@ -42,11 +42,12 @@ class Agreement:
     loudness: Loudness = field(default_factory=Loudness)
     # On the loop's clock: the server knew its session then.
     known_at: float = 0.0
+    # It speaks 2026-07-28: asked several times of each call.
+    modern: bool = field(init=False)
     _prepared: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
 
-    @property
-    def modern(self) -> bool:
-        return self.revision == MODERN
+    def __post_init__(self) -> None:
+        self.modern = self.revision == MODERN
 
     def for_tool(self, name: str) -> tuple[bytes, bytes]:
         """The head of a tool's calls and its name as JSON, made once."""

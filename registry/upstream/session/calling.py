@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 # Most calls end sooner; only a longer one is worth a task that waits for its cancellation.
 _WATCH_AFTER_S = 0.02
-_MESSAGE_LENGTH = 1000
 
 
 @dataclass(slots=True)
@@ -80,9 +79,12 @@ class UpstreamCall:
     sends: int = 0
     # The server took an earlier send, and wants to be asked again.
     was_taken: bool = False
+    # By which its server says how far it is, also after it made a task of it; 0: not sent yet.
+    token: int = 0
 
     def meta(self, id_: int, *, modern: bool) -> bytes:
         """The `_meta` of its request."""
+        self.token = id_
         return wire.meta(
             modern,
             token=id_ if self.on_progress else None,
@@ -104,14 +106,29 @@ class UpstreamCall:
             sentence = f"It was to be sent again, and was not. {error}"
             raise (OutcomeUnknown if self.was_taken else NotSent)(sentence) from error
 
-    def hear(self, message: WireMessage, token: int) -> None:
+    def hear(self, message: WireMessage) -> None:
         """Pass on a notification that belongs to this call; others are not for the caller."""
         params = message.params or {}
-        if message.method == "notifications/progress" and params.get("progressToken") == token:
+        if message.method == "notifications/progress" and params.get("progressToken") == self.token:
             if self.on_progress and (progress := _progress(params)):
                 _tell(self.on_progress, progress)
         elif message.method == "notifications/message" and self.on_log:
             _tell(self.on_log, params)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskErrand:
+    """Asking about a task, fetching its result, answering what it asks, or cancelling it."""
+
+    method: str
+    task: str
+    # Members of its params.
+    more: bytes = b""
+    # Hears what comes before the reply, and is asked.
+    call: UpstreamCall | None = None
+
+    def request(self, id_: int, *, modern: bool) -> bytes:
+        return wire.about_task(id_, self.method, self.task, modern=modern, more=self.more)
 
 
 class CancelScope:
@@ -186,14 +203,18 @@ def _progress(params: dict[str, Any]) -> ProgressReport | None:
     done, message = _number(params.get("progress")), params.get("message")
     if done is None:
         return None
-    said = message[:_MESSAGE_LENGTH] if isinstance(message, str) else ""
+    said = message if isinstance(message, str) else ""
     return ProgressReport(progress=done, total=_number(params.get("total")), message=said)
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _tell(listener: Callable[[Any], None], what: Any) -> None:

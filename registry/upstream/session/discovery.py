@@ -32,10 +32,10 @@ class DiscoverableServer(Protocol):
 
 async def discover(server: DiscoverableServer, limits: Limits, *, by_http: bool) -> ServerListing:
     revision, opening = await server.introduce(limits)
-    tools = await _tools(server, opening, limits)
     left_out: LeftOut = []
+    tools = await _tools(server, opening, limits, left_out)
     if by_http and revision == MODERN:
-        tools, left_out = _without_invalid(tools)
+        tools = _without_invalid(tools, left_out)
     instructions = opening.get("instructions")
     others: dict[str, Any] = {
         kind: await _others(server, opening, kind, limits, left_out) for kind in items.KINDS
@@ -51,9 +51,11 @@ async def discover(server: DiscoverableServer, limits: Limits, *, by_http: bool)
     )
 
 
-async def _tools(server: DiscoverableServer, opening: dict[str, Any], limits: Limits) -> Items:
+async def _tools(
+    server: DiscoverableServer, opening: dict[str, Any], limits: Limits, left_out: LeftOut
+) -> Items:
     try:
-        return await _all_pages(server, limits)
+        return await _all_pages(server, limits, left_out)
     except RpcErrorReply as error:
         # A server without tools need not know the method.
         offers_tools = "tools" in _object(opening.get("capabilities"))
@@ -62,11 +64,11 @@ async def _tools(server: DiscoverableServer, opening: dict[str, Any], limits: Li
         raise
 
 
-async def _all_pages(server: DiscoverableServer, limits: Limits) -> Items:
+async def _all_pages(server: DiscoverableServer, limits: Limits, left_out: LeftOut) -> Items:
     tools: dict[str, dict[str, Any]] = {}
 
     def collect(page: dict[str, Any]) -> int:
-        _collect(page, tools)
+        _collect(page, tools, left_out)
         return len(tools)
 
     await _turn_pages(server, "tools", limits, collect)
@@ -120,26 +122,22 @@ def _named(listed: str) -> str:
     return "resource templates" if listed == "resources/templates" else listed
 
 
-def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]]) -> None:
+def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]], left_out: LeftOut) -> None:
+    """What is wrong with one tool keeps no other from agents; of two with one name, the first
+    counts."""
     listed = page.get("tools")
     if not isinstance(listed, list):
         raise ProtocolError("The server's tools/list has no list of tools.")
     for tool in listed:
-        name = _name(tool)
-        if name in tools:
-            raise ProtocolError(f"The server lists the tool “{name[:100]}” twice.")
-        tools[name] = tool
-
-
-def _name(tool: Any) -> str:
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
-        raise ProtocolError("The server lists a tool without a name.")
-    if not isinstance(tool.get("inputSchema"), dict):
-        raise ProtocolError(
-            f"The server lists the tool “{tool['name'][:100]}” without an inputSchema."
-        )
-    name: str = tool["name"]
-    return name
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(name, str) or not name:
+            left_out.append(("tools/list", "One has no name."))
+        elif name in tools:
+            left_out.append((name, "It is listed twice."))
+        elif not isinstance(tool.get("inputSchema"), dict):
+            left_out.append((name, "It has no inputSchema."))
+        else:
+            tools[name] = tool
 
 
 def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | None:
@@ -154,9 +152,9 @@ def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | Non
     return cursor
 
 
-def _without_invalid(tools: Items) -> tuple[Items, LeftOut]:
+def _without_invalid(tools: Items, left_out: LeftOut) -> Items:
     """Source: MCP 2026-07-28: a client on HTTP must drop tools with an invalid x-mcp-header."""
-    kept, left_out = [], []
+    kept = []
     for tool in tools:
         try:
             header_params.declared(tool["inputSchema"])
@@ -164,7 +162,7 @@ def _without_invalid(tools: Items) -> tuple[Items, LeftOut]:
             left_out.append((tool["name"], str(error)))
         else:
             kept.append(tool)
-    return kept, left_out
+    return kept
 
 
 def _server_info(opening: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.agreement import Agreement, base_headers
-from registry.upstream.session.calling import CancelScope, UpstreamCall
+from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.http_statuses import (
     RENEGOTIATE,
     SessionInvalid,
@@ -82,7 +82,7 @@ class HttpServer:
     ) -> None:
         self.target = target
         # What agents can be asked by a server that is told so once, when it is greeted.
-        self._words = words
+        self._words = words or target.asks
         self._abler: dict[tuple[str, ...], HttpServer] = {}
         # Hears what belongs to no call.
         self.beside: Hear = ignore
@@ -173,30 +173,43 @@ class HttpServer:
         except SessionInvalid as invalid:
             raise NotSent(str(invalid)) from None
 
-    async def about_task(
-        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
-    ) -> WireMessage:
-        """Asks, fetches, answers or cancels; the message may hold an error."""
+    async def about_task(self, errand: TaskErrand, limits: Limits) -> WireMessage:
         agreement = self._agreement or await self._settle(limits)
         try:
-            return await self._about_task(agreement, method, task, limits, more)
+            return await self._about_task(agreement, errand, limits)
         except SessionInvalid:
             agreement = await self._settle(limits, instead_of=agreement)
         try:
-            return await self._about_task(agreement, method, task, limits, more)
+            return await self._about_task(agreement, errand, limits)
         except SessionInvalid as invalid:
             raise NotSent(str(invalid)) from None
 
     async def _about_task(
-        self, agreement: Agreement, method: str, task: str, limits: Limits, more: bytes
+        self, agreement: Agreement, errand: TaskErrand, limits: Limits
     ) -> WireMessage:
         id_ = next(self._ids)
-        body = wire.about_task(id_, method, task, modern=agreement.modern, more=more)
-        order = self._order(id_, body, agreement.head(method, task), limits)
+        order = self._order(
+            id_,
+            errand.request(id_, modern=agreement.modern),
+            agreement.head(errand.method, errand.task),
+            limits,
+        )
+        if errand.call is not None:
+            order.resume = agreement.resuming
+            order.hear = partial(self._hear, agreement, errand.call, order)
+            self._out[id_] = (agreement, errand.call, order)
         try:
             return await exchange(self._links, order)
         except BadStatus as bad:
             raise self._meaning(bad, id_, agreement) from None
+        finally:
+            self._heard(order)
+
+    async def listen_to_task(self, task: str, hear: Hear) -> None:
+        """Until the server ends the stream on which it says how this task goes on."""
+        agreement = self._agreement or await self._settle(Limits())
+        if agreement.modern:
+            await self._listen(agreement, {"taskIds": [task]}, hear)
 
     async def watch(self, uris: Sequence[str], hear: Hear) -> None:
         """Until the server ends the stream on which it tells of these resources."""
@@ -337,7 +350,7 @@ class HttpServer:
         status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
         if status >= 300:
             raise NotGreeted(f"The server refused the greeting with HTTP {status}.", status=status)
-        if self._words:
+        if self._words and not self.target.asks:
             await self._listen_beside(agreement)
         return agreement
 
@@ -362,7 +375,7 @@ class HttpServer:
         self, agreement: Agreement, method: str, params: bytes, limits: Limits
     ) -> dict[str, Any]:
         id_ = next(self._ids)
-        parts = [part for part in (params, wire.meta(agreement.modern)) if part]
+        parts = [part for part in (params, wire.meta(agreement.modern, words=self._words)) if part]
         body = wire.request(id_, method, b",".join(parts))
         order = self._order(id_, body, agreement.head(method), limits)
         try:
@@ -424,13 +437,19 @@ class HttpServer:
                 self._links.spawn(self._stop(agreement, id_))
             raise
         finally:
-            self._out.pop(id_, None)
-            # Whatever it still asks, nothing waits for an answer any more.
-            for errand in order.errands:
-                errand.cancel()
+            self._heard(order)
         if message.error and withdrawal.asked:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
+
+    def _heard(self, order: HttpRequest) -> None:
+        """Whatever it still asks, nothing waits for an answer any more."""
+        self._out.pop(order.id, None)
+        # It holds the order itself: without this, nothing of a call goes before the collector of
+        # cycles comes by.
+        order.hear = None
+        for errand in order.errands:
+            errand.cancel()
 
     def _call_order(self, agreement: Agreement, call: UpstreamCall, id_: int) -> HttpRequest:
         modern = agreement.modern
@@ -458,7 +477,7 @@ class HttpServer:
         if message.method in BESIDE_CALLS:
             self.beside(message)
         elif message.id is None:
-            call.hear(message, order.id)
+            call.hear(message)
         elif not agreement.modern and input_requests.may_be_asked(call, message):
             errand = self._links.spawn(self._answer(agreement, call, order, message))
             order.errands.append(errand)

@@ -14,7 +14,7 @@ import orjson
 
 from registry.upstream import wire
 from registry.upstream.session import input_requests
-from registry.upstream.session.calling import CancelScope, UpstreamCall
+from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.log_level import SET_LEVEL, logs
 from registry.upstream.transport.process import (
     ProcessClosed,
@@ -51,7 +51,7 @@ class StdioServer:
     def __init__(self, target: Target, ids: Iterator[int], words: tuple[str, ...] = ()) -> None:
         self.target = target
         # What agents can be asked by a server that is told so once, when it is greeted.
-        self._words = words
+        self._words = words or target.asks
         self._abler: dict[tuple[str, ...], StdioServer] = {}
         # Hears what belongs to no call.
         self.beside: Callable[[WireMessage], None] = ignore
@@ -83,7 +83,7 @@ class StdioServer:
         id_ = next(self._ids)
         line = self._line(call, id_)
         handlers = ReplyHandlers(
-            partial(_hear, call, id_),
+            call.hear,
             partial(input_requests.may_be_asked, call),
             partial(input_requests.reply_to, call),
         )
@@ -122,14 +122,17 @@ class StdioServer:
         child = self._running() or await self._prepare()
         return await self._ask(child, method, params, limits, modern=self._revision == MODERN)
 
-    async def about_task(
-        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
-    ) -> WireMessage:
-        """Asks, fetches, answers or cancels; the message may hold an error."""
+    async def about_task(self, errand: TaskErrand, limits: Limits) -> WireMessage:
         child = self._running() or await self._prepare()
         id_ = next(self._ids)
-        line = wire.about_task(id_, method, task, modern=self._revision == MODERN, more=more)
-        return await child.ask(id_, line, limits, ReplyHandlers())
+        line = errand.request(id_, modern=self._revision == MODERN)
+        return await child.ask(id_, line, limits, _of_errand(errand))
+
+    async def listen_to_task(self, task: str, hear: Callable[[WireMessage], None]) -> None:
+        """As long as the process says how this task goes on."""
+        child = self._running() or await self._prepare()
+        if self._revision == MODERN:
+            await self._listen(child, {"taskIds": [task]}, WATCHED, hear)
 
     async def watch(self, uris: Sequence[str], hear: Callable[[WireMessage], None]) -> None:
         """As long as the process lives that tells of these resources: one that has no calls."""
@@ -153,10 +156,20 @@ class StdioServer:
         else:
             await child.over()
 
-    async def _listen(self, child: ServerProcess, wanted: dict[str, Any], limits: Limits) -> None:
+    async def _listen(
+        self,
+        child: ServerProcess,
+        wanted: dict[str, Any],
+        limits: Limits,
+        hear: Callable[[WireMessage], None] = ignore,
+    ) -> None:
         id_ = next(self._ids)
         line = wire.request(id_, LISTEN, wire.listening(wanted))
-        message = await child.ask(id_, line, limits, ReplyHandlers())
+        try:
+            message = await child.ask(id_, line, limits, ReplyHandlers(hear))
+        except asyncio.CancelledError:
+            await self._stop(child, id_)
+            raise
         if message.error:
             raise RpcErrorReply(message.error)
 
@@ -213,7 +226,17 @@ class StdioServer:
         # Some leave when asked something that they do not know.
         if child.ended:
             child = await self._spawn()
-        return await self._initialize(child, revision)
+        try:
+            return await self._initialize(child, revision)
+        except RpcErrorReply as error:
+            # It was only too slow to answer the probe: by now it does.
+            offered = wire.supported(error.data)
+            if not isinstance(offered, list) or MODERN not in offered:
+                raise
+            if await self._probe(child) != MODERN:
+                raise
+        self._revision = MODERN
+        return child
 
     async def _spawn(self) -> ServerProcess:
         if self._child:
@@ -266,7 +289,7 @@ class StdioServer:
         self, child: ServerProcess, method: str, params: bytes, limits: Limits, *, modern: bool
     ) -> dict[str, Any]:
         id_ = next(self._ids)
-        parts = [part for part in (params, wire.meta(modern)) if part]
+        parts = [part for part in (params, wire.meta(modern, words=self._words)) if part]
         line = wire.request(id_, method, b",".join(parts))
         message = await child.ask(id_, line, limits, ReplyHandlers())
         if message.error:
@@ -288,5 +311,14 @@ class StdioServer:
         return self._stderr.text(_LAST_WORDS)
 
 
-def _hear(call: UpstreamCall, id_: int, message: WireMessage) -> None:
-    call.hear(message, id_)
+def _of_errand(errand: TaskErrand) -> ReplyHandlers:
+    call = errand.call
+    if call is None:
+        return ReplyHandlers()
+    return ReplyHandlers(
+        call.hear,
+        partial(input_requests.may_be_asked, call),
+        partial(input_requests.reply_to, call),
+        token=call.token,
+        task=errand.task,
+    )

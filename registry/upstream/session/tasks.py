@@ -11,14 +11,15 @@ import contextlib
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from core import strict_json
 from registry.upstream import wire
 from registry.upstream.session import input_requests
-from registry.upstream.session.calling import UpstreamCall
+from registry.upstream.session.calling import TaskErrand, UpstreamCall
+from registry.upstream.session.task_news import LEAST_S, MOST_S, TaskNews, TaskServer
 from registry.upstream.values import (
     CallReply,
     CancelledUpstream,
@@ -36,8 +37,7 @@ from registry.upstream.values import (
 )
 from registry.upstream.wire import WireMessage
 
-# How often a server is asked, whatever it wishes.
-_LEAST_S, _MOST_S, _USUAL_S = 0.2, 30.0, 1.0
+_USUAL_S = 1.0
 _ERRAND = Limits(connect_s=5, idle_s=15, total_s=20)
 _ENDED = ("completed", "failed", "cancelled")
 _ID_MAX = 1000
@@ -45,72 +45,98 @@ _ID_MAX = 1000
 _ROUND = 0
 
 
-class TaskServer(Protocol):
-    async def about_task(
-        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
-    ) -> WireMessage: ...
-
-
-def made(reply: CallReply, *, asked_for: bool) -> TaskRef | None:
+def made(reply: CallReply, call: UpstreamCall) -> TaskRef | None:
     """The task that a tools/call was answered with; None for a result."""
     if reply.kind == "task":
-        return _ref(orjson.loads(reply.result), modern=True)
-    if asked_for:
+        return _ref(orjson.loads(reply.result), call, modern=True)
+    if call.as_task:
         task = orjson.loads(reply.result).get("task")
-        return _ref(task, modern=False) if isinstance(task, dict) else None
+        return _ref(task, call, modern=False) if isinstance(task, dict) else None
     return None
 
 
-def _ref(task: dict[str, Any], *, modern: bool) -> TaskRef:
+def _ref(task: dict[str, Any], call: UpstreamCall, *, modern: bool) -> TaskRef:
     name = task.get("taskId")
     if not isinstance(name, str) or not 0 < len(name) <= _ID_MAX:
         raise ProtocolError("The server answered with a task that has no usable id.")
-    return TaskRef(name, modern, _pause(task))
+    return TaskRef(name, modern, _wished(task), call.token)
 
 
-def _pause(task: dict[str, Any]) -> float:
+def _wished(task: dict[str, Any]) -> float:
+    """How often the server wants to be asked."""
     said = task.get("pollIntervalMs", task.get("pollInterval"))
     if isinstance(said, bool) or not isinstance(said, int | float):
         return _USUAL_S
-    return min(max(said / 1000, _LEAST_S), _MOST_S)
+    return min(max(said / 1000, LEAST_S), MOST_S)
 
 
 async def follow(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> CallReply:
     """Until the task has ended; raises as a call does. It was sent: nothing here is NotSent."""
+    call.token = ref.token
     try:
-        async with asyncio.timeout(call.limits.total_s):
-            return await _followed(server, ref, call)
+        async with asyncio.timeout(call.limits.total_s) as clock:
+            with TaskNews(server, ref, call) as news:
+                return await _followed(server, ref, call, news, clock)
     except TimeoutError:
         await _tell(server, ref)
         raise TimedOut("The server's task did not end in time.", "total") from None
 
 
-async def _followed(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> CallReply:
-    pause = ref.poll_s
+async def _followed(
+    server: TaskServer, ref: TaskRef, call: UpstreamCall, news: TaskNews, clock: asyncio.Timeout
+) -> CallReply:
+    wished_s = ref.poll_s
     given: set[str] = set()
+    seen: tuple[Any, ...] = ()
+    asked_at: float | None = None
     while True:
-        if await _cancelled_within(call, pause):
+        if await news.wait(wished_s):
             return await _stopped(server, ref, call, partial(CancelledUpstream))
+        if news.result is not None and news.result.error is None:
+            return wire.reply(news.result)
         task = await _looked(server, ref)
         if task is None:
             continue
         value, message = task
         if value.get("status") in _ENDED:
             return await _end(server, ref, value, message)
+        asked_at = _pause(clock, asked_at, is_asked=value.get("status") == "input_required")
         _relay(call, value)
         if value.get("status") == "input_required" and not await _helped(
-            server, ref, call, value, given
+            server, ref, call, value, given, news
         ):
             return await _stopped(server, ref, call, partial(InputWanted, _wanted(value)))
-        pause = _pause(value)
+        wished_s = _wished(value)
+        if seen != (seen := (value.get("status"), value.get("statusMessage"), len(given))):
+            news.note_change()
+
+
+def _pause(clock: asyncio.Timeout, since: float | None, *, is_asked: bool) -> float | None:
+    """The server's time stands still while it waits for an answer; since when it was seen to."""
+    now = asyncio.get_running_loop().time()
+    when = clock.when()
+    if since is not None and when is not None:
+        clock.reschedule(when + now - since)
+    return now if is_asked else None
 
 
 async def _helped(
-    server: TaskServer, ref: TaskRef, call: UpstreamCall, value: dict[str, Any], given: set[str]
+    server: TaskServer,
+    ref: TaskRef,
+    call: UpstreamCall,
+    value: dict[str, Any],
+    given: set[str],
+    news: TaskNews,
 ) -> bool:
     """Pass on what answers there are to what it asks; False where there will be none."""
     requests = value.get("inputRequests")
-    if call.asking is None or not ref.modern or not isinstance(requests, dict) or not requests:
+    if call.asking is None:
+        return False
+    if not ref.modern:
+        # It asks on the stream on which it is asked for its result.
+        news.listen()
+        return True
+    if not isinstance(requests, dict) or not requests:
         return False
     answers = input_requests.told(requests, await call.asking.look(requests, _ROUND))
     if answers is None:
@@ -120,7 +146,7 @@ async def _helped(
     if new:
         more = wire.responses(orjson.dumps(new))
         with contextlib.suppress(NotSent, OutcomeUnknown, RefusedByServer):
-            await server.about_task("tasks/update", ref.id, _ERRAND, modern=True, more=more)
+            await server.about_task(TaskErrand("tasks/update", ref.id, more), _ERRAND)
             given |= set(new)
     return True
 
@@ -132,7 +158,7 @@ async def _stopped(
     await _tell(server, ref)
     until = asyncio.get_running_loop().time() + call.limits.cancel_grace_s
     while asyncio.get_running_loop().time() < until:
-        await asyncio.sleep(_LEAST_S)
+        await asyncio.sleep(LEAST_S)
         task = await _looked(server, ref)
         if task is None:
             continue
@@ -144,19 +170,10 @@ async def _stopped(
     raise why(acknowledged=False)
 
 
-async def _cancelled_within(call: UpstreamCall, seconds: float) -> bool:
-    if call.cancel is None:
-        await asyncio.sleep(seconds)
-        return False
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(call.cancel.wait(), seconds)
-    return call.cancel.is_set()
-
-
 async def _looked(server: TaskServer, ref: TaskRef) -> tuple[dict[str, Any], WireMessage] | None:
     """None: it could not be asked just now, and may be later."""
     try:
-        message = await server.about_task("tasks/get", ref.id, _ERRAND, modern=ref.modern)
+        message = await server.about_task(TaskErrand("tasks/get", ref.id), _ERRAND)
     except (NotSent, OutcomeUnknown, RefusedByServer):
         return None
     except RpcErrorReply as error:
@@ -186,7 +203,7 @@ async def _fetched(server: TaskServer, ref: TaskRef) -> WireMessage:
     """It has ended: its result can be asked for as often as need be."""
     while True:
         try:
-            return await server.about_task("tasks/result", ref.id, _ERRAND, modern=False)
+            return await server.about_task(TaskErrand("tasks/result", ref.id), _ERRAND)
         except (NotSent, OutcomeUnknown, RefusedByServer):
             await asyncio.sleep(_USUAL_S)
 
@@ -204,7 +221,7 @@ def _cut_out(message: WireMessage, result: dict[str, Any]) -> bytes:
 def _relay(call: UpstreamCall, value: dict[str, Any]) -> None:
     said = value.get("statusMessage")
     if isinstance(said, str) and said and call.on_status:
-        call.on_status(said[:1000])
+        call.on_status(said)
 
 
 def _wanted(value: dict[str, Any]) -> str:
@@ -222,4 +239,4 @@ def _member(value: Any, name: str) -> Any:
 
 async def _tell(server: TaskServer, ref: TaskRef) -> None:
     with contextlib.suppress(UpstreamError):
-        await server.about_task("tasks/cancel", ref.id, _ERRAND, modern=ref.modern)
+        await server.about_task(TaskErrand("tasks/cancel", ref.id), _ERRAND)

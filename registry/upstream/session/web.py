@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from registry.upstream.session.calling import UpstreamCall
+from registry.upstream.session.calling import TaskErrand, UpstreamCall
 from registry.upstream.session.http import Hear, HttpServer
 from registry.upstream.session.http_sse import Stream
 from registry.upstream.session.http_statuses import not_greeted
@@ -111,12 +111,16 @@ class WebServer(HttpServer):
         else:
             await self._older.attend(opened)
 
-    async def about_task(
-        self, method: str, task: str, limits: Limits, *, modern: bool, more: bytes = b""
-    ) -> WireMessage:
+    async def about_task(self, errand: TaskErrand, limits: Limits) -> WireMessage:
         if self._older is None:
-            return await super().about_task(method, task, limits, modern=modern, more=more)
-        return await self._older.about_task(method, task, limits, modern=modern, more=more)
+            return await super().about_task(errand, limits)
+        return await self._older.about_task(errand, limits)
+
+    async def listen_to_task(self, task: str, hear: Hear) -> None:
+        if self._older is None:
+            await super().listen_to_task(task, hear)
+        else:
+            await self._older.listen_to_task(task, hear)
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         if self._older is None:

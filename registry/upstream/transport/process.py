@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
@@ -52,6 +52,9 @@ class ReplyHandlers:
     hear: Callable[[WireMessage], None] = ignore
     may_ask: Callable[[WireMessage], bool] | None = None
     answer: Callable[[WireMessage], Awaitable[bytes]] | None = None
+    # Of an earlier request whose progress comes here too, and the task that it became.
+    token: int = 0
+    task: str = ""
 
 
 class Tail:
@@ -234,8 +237,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
             if self.ear is not None:
                 self.ear(message)
             return
-        token = (message.params or {}).get("progressToken")
-        named = self._waiting.get(token) if isinstance(token, int) else None
+        params = message.params or {}
+        token = params.get("progressToken") or _member(params, wire.SUBSCRIPTION)
+        named = self._named(token) if isinstance(token, int) else None
         # Other notifications name no call; with one call out they can only be about it.
         if named is None and token is None and len(self._waiting) == 1:
             named = next(iter(self._waiting.values()))
@@ -245,13 +249,29 @@ class ServerProcess(asyncio.SubprocessProtocol):
         elif self.ear is not None:
             self.ear(message)
 
+    def _named(self, token: int) -> PendingRequest | None:
+        if token in self._waiting:
+            return self._waiting[token]
+        return next((one for one in self._waiting.values() if one.way.token == token), None)
+
     def _asked_by(self, question: WireMessage) -> PendingRequest | None:
         """Whose call it is about. Nothing says so; with several out, it would be a guess, and
         another agent's user might be asked."""
-        if question.method == "ping" or len(self._waiting) != 1:
+        if question.method == "ping":
             return None
-        waiting = next(iter(self._waiting.values()))
+        waiting = self._of_task(question)
+        if waiting is None and len(self._waiting) == 1:
+            waiting = next(iter(self._waiting.values()))
+        if waiting is None:
+            return None
         return waiting if waiting.way.may_ask and waiting.way.may_ask(question) else None
+
+    def _of_task(self, question: WireMessage) -> PendingRequest | None:
+        related = _member(question.params or {}, wire.RELATED_TASK)
+        task = related.get("taskId") if isinstance(related, dict) else None
+        if not isinstance(task, str) or not task:
+            return None
+        return next((one for one in self._waiting.values() if one.way.task == task), None)
 
     def _relay(self, waiting: PendingRequest, question: WireMessage) -> None:
         errand = self._loop.create_task(self._answered(waiting, question), name="answer a server")
@@ -340,6 +360,12 @@ def _program(target: Target, env: dict[str, str]) -> str:
     if found is None:
         raise NotSent(f"There is no program “{target.argv[0]}” that can be run.")
     return str(Path(found).absolute())
+
+
+def _member(params: dict[str, Any], name: str) -> Any:
+    """Of its `_meta`."""
+    meta = params.get("_meta")
+    return meta.get(name) if isinstance(meta, dict) else None
 
 
 def _fail(waiting: PendingRequest, error: UpstreamError) -> None:
