@@ -79,4 +79,5 @@ def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
         doubtful=call.executed == Executed.UNKNOWN,
         options=options_of(call.pk),
         revision=call.revision,
+        agent_id=call.agent_id,
     )

@@ -79,6 +79,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         since_s=0.0 if is_paused else since_s,
         options=options_of(call.pk),
         revision=call.revision,
+        agent_id=call.agent_id,
         is_cancelled=call.cancel_asked_at is not None,
     )
 

@@ -80,6 +80,8 @@ class ExecutionRequest:
     responses: bytes = b""
     # What its agent speaks; "": not MCP.
     revision: str = ""
+    # Whom its server may ask.
+    agent_id: int | None = None
     # Somebody asked for its end while nobody was there to hear it.
     is_cancelled: bool = False
     # On the monotonic clock, which goes on while a process is stopped: its lease began then.
@@ -313,6 +315,7 @@ class Engine:
             on_status=events.say,
             asking=inputs,
             abilities=inputs.words if inputs else (),
+            asker=str(execution_request.agent_id or ""),
             more=responses(execution_request.responses) if execution_request.responses else b"",
             as_task=tool.shape.runs_as_task,
             asks_pages=execution_request.revision == MODERN,

@@ -461,6 +461,7 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
         options=call_request.options,
         responses=call_request.responses,
         revision=call_request.revision,
+        agent_id=call_request.bearer.agent_id,
     )
 
 

@@ -30,6 +30,7 @@ from registry.upstream.values import (
 from registry.upstream.wire import LISTS_CHANGED, PAGE_DONE, UPDATED, WireMessage
 
 Server = WebServer | StdioServer
+AnyServer = HttpServer | StdioServer
 
 
 class Upstreams:
@@ -62,35 +63,43 @@ class Upstreams:
     ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
-        server: HttpServer | StdioServer = self._known(target) or await self._server(target)
+        server: AnyServer = self._known(target) or await self._server(target)
         if call.abilities:
-            server = await server.able(call.abilities, call.limits)
-        if call.on_page is not None:
-            call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
-        if pause is not None:
-            reply = input_requests.resumed(call, pause)
-        else:
-            try:
-                reply = await server.call(call)
-            except RpcErrorReply as error:
-                # It may want a page to be opened first.
-                reply = await input_requests.called(server, call, error)
-        if reply.kind == input_requests.INPUT_REQUIRED:
-            reply = await input_requests.answered(server, call, reply)
-        if call.on_task is None or (reply.kind != "task" and not call.as_task):
-            return reply
-        ref = tasks.made(reply, call)
-        if ref is None:
-            return reply
-        await call.on_task(ref)
-        return await tasks.follow(server, ref, call)
+            server = await server.able(call, call.limits)
+        server.users += 1
+        try:
+            if call.on_page is not None:
+                call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
+            if pause is not None:
+                reply = input_requests.resumed(call, pause)
+            else:
+                try:
+                    reply = await server.call(call)
+                except RpcErrorReply as error:
+                    # It may want a page to be opened first.
+                    reply = await input_requests.called(server, call, error)
+            if reply.kind == input_requests.INPUT_REQUIRED:
+                reply = await input_requests.answered(server, call, reply)
+            if call.on_task is None or (reply.kind != "task" and not call.as_task):
+                return reply
+            ref = tasks.made(reply, call)
+            if ref is None:
+                return reply
+            await call.on_task(ref)
+            return await tasks.follow(server, ref, call)
+        finally:
+            server.users -= 1
 
     async def follow_task(self, target: Target, ref: TaskRef, call: UpstreamCall) -> CallReply:
         """Take up a task that an earlier `call` became, in this process or another."""
-        server: HttpServer | StdioServer = await self._server(target)
+        server: AnyServer = await self._server(target)
         if call.abilities:
-            server = await server.able(call.abilities, call.limits)
-        return await tasks.follow(server, ref, call)
+            server = await server.able(call, call.limits)
+        server.users += 1
+        try:
+            return await tasks.follow(server, ref, call)
+        finally:
+            server.users -= 1
 
     async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:
         """As long as the server tells of these resources, over a connection or process that has

@@ -37,6 +37,7 @@ OF_LISTS: dict[str, Any] = {f"{kind}ListChanged": True for kind in _LISTS}
 # For so long a server of 2025-11-25 is asked to keep what became of a task.
 TASK_TTL_MS = 24 * 3600 * 1000
 
+INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 # Outside of what JSON-RPC and MCP keep for themselves.
 NO_ANSWER = -1
@@ -183,11 +184,15 @@ def cancelled(id_: int, reason: str) -> bytes:
     return notification("notifications/cancelled", {"requestId": id_, "reason": reason})
 
 
-def answer_to(question: WireMessage) -> bytes:
-    """Our own answer to a server's request, where nobody else has one: ping is all we know."""
+def answer_to(question: WireMessage, *, of_no_call: bool = False) -> bytes:
+    """Our own answer to a server's request, where nobody else has one: ping is all we know.
+    `of_no_call`: some agent could be asked, and nothing says which call it is about."""
     body: dict[str, Any] = {"jsonrpc": "2.0", "id": question.id}
     if question.method == "ping":
         body["result"] = {}
+    elif of_no_call:
+        said = "It is not known which call this is about: ask while exactly one runs."
+        body["error"] = {"code": INVALID_REQUEST, "message": said}
     else:
         said = f"This client declared no capability for {question.method[:100]}."
         body["error"] = {"code": METHOD_NOT_FOUND, "message": said}

@@ -61,6 +61,8 @@ class UpstreamCall:
     # often it was.
     asking: InputChannel | None = None
     abilities: tuple[str, ...] = ()
+    # Who is asked: a session in which a server may ask is of one agent alone.
+    asker: str = ""
     rounds: Iterator[int] = field(default_factory=partial(count, 1))
     # As members of its `_meta`.
     trace: Mapping[str, str] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.agreement import Agreement, base_headers
+from registry.upstream.session.asking_sessions import AskingSessions
 from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.http_statuses import (
     RENEGOTIATE,
@@ -83,10 +84,12 @@ class HttpServer:
         self.target = target
         # What agents can be asked by a server that is told so once, when it is greeted.
         self._words = words or target.asks
-        self._abler: dict[tuple[str, ...], HttpServer] = {}
+        self._asking: AskingSessions[HttpServer] = AskingSessions()
+        # Calls that go on over it.
+        self.users = 0
         # Hears what belongs to no call.
         self.beside: Hear = ignore
-        # Calls that may be asked something: of a question beside them all nobody says whose it is.
+        # Calls that may be asked something: of a question beside them nobody says whose it is.
         self._out: dict[int, tuple[Agreement, UpstreamCall, HttpRequest]] = {}
         self._links = links
         self._ids = ids
@@ -113,7 +116,7 @@ class HttpServer:
             agreement = await self._prepare(call.limits, instead_of=agreement)
         if not agreement.modern and call.abilities != self._words:
             # It was of today when it was asked last.
-            return await (await self.able(call.abilities, call.limits)).call(call)
+            return await (await self.able(call, call.limits)).call(call)
         # By the server's own words nothing was taken the first time: it is sent once more.
         try:
             return await self._call(agreement, call)
@@ -142,20 +145,22 @@ class HttpServer:
             pass
         return agreement
 
-    async def able(self, words: tuple[str, ...], limits: Limits) -> "HttpServer | StdioServer":
-        """The same server for agents that can be asked this: of an earlier revision, with a
-        session of its own, since there a client says what it can only once."""
+    async def able(self, call: UpstreamCall, limits: Limits) -> "HttpServer | StdioServer":
+        """The same server for what this call's agent can be asked: of an earlier revision, with a
+        session of its own."""
         known = self.target.revision
         if known not in LEGACY:
             agreement = self._agreement or await self._prepare(limits)
             if agreement.modern:
                 return self
             known = agreement.revision
-        if words not in self._abler:
-            target = replace(self.target, revision=known)
-            self._abler[words] = HttpServer(target, self._links, self._ids, words)
-            self._abler[words].beside = self.beside
-        return self._abler[words]
+        words, target = call.abilities, replace(self.target, revision=known)
+        return await self._asking.find((words, call.asker), partial(self._same_for, words, target))
+
+    def _same_for(self, words: tuple[str, ...], target: Target) -> "HttpServer":
+        same = HttpServer(target, self._links, self._ids, words)
+        same.beside = self.beside
+        return same
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         """A request that changes nothing."""
@@ -268,8 +273,7 @@ class HttpServer:
         return agreement.revision, agreement.opening
 
     async def close(self) -> None:
-        for abler in self._abler.values():
-            await abler.close()
+        await self._asking.close()
         self._standing.close()
         agreement, self._agreement = self._agreement, None
         if agreement and agreement.session:
@@ -486,13 +490,15 @@ class HttpServer:
             self._links.spawn(self._tell(answer))
 
     def _hear_beside(self, message: WireMessage) -> None:
-        """Only with one call out it can be about none but that."""
+        """Only with one call out it can be about none but that: over this session nobody is asked
+        but one agent."""
         if message.method in BESIDE_CALLS:
             self.beside(message)
         elif len(self._out) == 1:
             self._hear(*next(iter(self._out.values())), message)
         elif self._agreement is not None and message.id is not None:
-            answer = self._order(0, wire.answer_to(message), self._agreement.head(), _ERRAND)
+            body = wire.answer_to(message, of_no_call=bool(self._words))
+            answer = self._order(0, body, self._agreement.head(), _ERRAND)
             self._links.spawn(self._tell(answer))
 
     async def _answer(

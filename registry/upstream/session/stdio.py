@@ -14,6 +14,7 @@ import orjson
 
 from registry.upstream import wire
 from registry.upstream.session import input_requests
+from registry.upstream.session.asking_sessions import AskingSessions
 from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.log_level import SET_LEVEL, logs
 from registry.upstream.transport.process import (
@@ -52,7 +53,9 @@ class StdioServer:
         self.target = target
         # What agents can be asked by a server that is told so once, when it is greeted.
         self._words = words or target.asks
-        self._abler: dict[tuple[str, ...], StdioServer] = {}
+        self._asking: AskingSessions[StdioServer] = AskingSessions()
+        # Calls that go on over it.
+        self.users = 0
         # Hears what belongs to no call.
         self.beside: Callable[[WireMessage], None] = ignore
         self._ids = ids
@@ -101,21 +104,22 @@ class StdioServer:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
 
-    async def able(self, words: tuple[str, ...], limits: Limits) -> "StdioServer":
-        """The same server for agents that can be asked this: of an earlier revision, a process of
-        its own, since there a client says what it can only once."""
+    async def able(self, call: UpstreamCall, limits: Limits) -> "StdioServer":
+        """The same server for what this call's agent can be asked: of an earlier revision, a
+        process of its own."""
         if self.target.revision not in LEGACY:
             if self._running() is None:
                 await self._prepare()
             if self._revision == MODERN:
                 return self
-        if words not in self._abler:
-            self._abler[words] = self._same_for(words)
-            self._abler[words].beside = self.beside
-        return self._abler[words]
+        key = call.abilities, call.asker
+        return await self._asking.find(key, partial(self._same_for, call.abilities))
 
     def _same_for(self, words: tuple[str, ...]) -> "StdioServer":
-        return StdioServer(replace(self.target, revision=self._revision), self._ids, words)
+        target = replace(self.target, revision=self._revision)
+        same = StdioServer(target, self._ids, words)
+        same.beside = self.beside
+        return same
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         """A request that changes nothing."""
@@ -183,8 +187,7 @@ class StdioServer:
         return self._stderr.text()
 
     async def close(self) -> None:
-        for abler in self._abler.values():
-            await abler.close()
+        await self._asking.close()
         self._closed = True
         if self._child:
             await self._child.stop()

@@ -85,14 +85,14 @@ class WebServer(HttpServer):
             await self._look_ahead(error)
         return await super().call(call)
 
-    async def able(self, words: tuple[str, ...], limits: Limits) -> HttpServer | StdioServer:
+    async def able(self, call: UpstreamCall, limits: Limits) -> HttpServer | StdioServer:
         if self._older is not None:
-            return await self._older.able(words, limits)
+            return await self._older.able(call, limits)
         try:
-            return await super().able(words, limits)
+            return await super().able(call, limits)
         except NotGreeted as error:
             older = await self._look_back(error, limits)
-        return await older.able(words, limits)
+        return await older.able(call, limits)
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         if self._older is None:

@@ -218,7 +218,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         elif waiting := self._asked_by(message):
             self._relay(waiting, message)
         else:
-            self.tell(wire.answer_to(message))
+            unclear = any(_may_ask(one, message) for one in self._waiting.values())
+            self.tell(wire.answer_to(message, of_no_call=unclear))
 
     def _answer(self, message: WireMessage, size: int) -> None:
         waiting = self._waiting.get(message.id) if isinstance(message.id, int) else None
@@ -262,9 +263,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         waiting = self._of_task(question)
         if waiting is None and len(self._waiting) == 1:
             waiting = next(iter(self._waiting.values()))
-        if waiting is None:
-            return None
-        return waiting if waiting.way.may_ask and waiting.way.may_ask(question) else None
+        return waiting if waiting and _may_ask(waiting, question) else None
 
     def _of_task(self, question: WireMessage) -> PendingRequest | None:
         related = _member(question.params or {}, wire.RELATED_TASK)
@@ -366,6 +365,10 @@ def _member(params: dict[str, Any], name: str) -> Any:
     """Of its `_meta`."""
     meta = params.get("_meta")
     return meta.get(name) if isinstance(meta, dict) else None
+
+
+def _may_ask(waiting: PendingRequest, question: WireMessage) -> bool:
+    return waiting.way.may_ask is not None and waiting.way.may_ask(question)
 
 
 def _fail(waiting: PendingRequest, error: UpstreamError) -> None:
