@@ -17,9 +17,12 @@ from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
 from approvals.second_accounts import second_accounts
+from approvals.services import why_stopped
 from approvals.step_up_proofs import StepUpOptions
 from approvals.votes import VoteSummary, pictures
+from calls import pauses
 from calls.content.amendments import Amendments, edited, edits_of
+from calls.freezes import FreezeBook
 from calls.history import PastCall, RecentCalls, before
 from calls.models import Amendment, Call
 from registry.schemas.arguments import Arguments, arguments
@@ -53,6 +56,8 @@ class Card:
     edited: Amendments | None
     # What this person's yes asks for beyond the session.
     step: StepUpOptions
+    # The emergency stop or pause under which nobody can approve it; empty without one.
+    stopped: str = ""
     again: DuplicateOf | None = None
     # This person has a part in the call, and decides on it because nobody else may.
     single_person: bool = False
@@ -70,9 +75,7 @@ class Card:
 
     @property
     def left_s(self) -> float | None:
-        """To decide, once the emergency stop that covers it has ended; None without one."""
-        stopped_at = self.call.clock_stopped_at
-        return (self.approval.decide_by - stopped_at).total_seconds() if stopped_at else None
+        return left_s(self.approval)
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
@@ -84,24 +87,38 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class CardDiscussion:
-    """Of a card that waits, what people add while it does."""
+class CardNews:
+    """Of a card that waits, what changes while it does."""
 
     approval: Approval
     votes: VoteSummary
     talk: Discussion
+    stopped: str
 
     @property
     def waits(self) -> bool:
         return self.approval.state == Approval.State.WAITING
 
+    @property
+    def left_s(self) -> float | None:
+        return left_s(self.approval)
 
-def spoken(approvals: Sequence[Approval], person: User) -> list[CardDiscussion]:
+
+def left_s(approval: Approval) -> float | None:
+    """To decide, once the emergency stop that covers it has ended; None without one."""
+    stopped_at = approval.call.clock_stopped_at
+    return (approval.decide_by - stopped_at).total_seconds() if stopped_at else None
+
+
+def news(approvals: Sequence[Approval], person: User) -> list[CardNews]:
     if not approvals:
         return []
     facts = eligibility.facts([approval.pk for approval in approvals])
     votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
-    return [CardDiscussion(one, votes[one.pk], said[one.pk]) for one in approvals]
+    stops = pauses.load()
+    return [
+        CardNews(one, votes[one.pk], said[one.pk], why_stopped(one, stops)) for one in approvals
+    ]
 
 
 def card(approval: Approval, person: User, *, error: str = "", typed: str = "") -> Card:
@@ -134,6 +151,7 @@ class CardFacts:
     again: dict[UUID, DuplicateOf]
     edits: dict[UUID, list[Amendment]]
     role_changes: list[RoleChange]
+    stops: FreezeBook
     second_accounts: dict[UUID, list[str]]
 
 
@@ -149,6 +167,7 @@ def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFact
         _again(facts),
         _edits(approvals),
         role_changes.recent(),
+        pauses.load(),
         second_accounts(facts),
     )
 
@@ -185,6 +204,7 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         talk=known.talks[pk],
         edited=edited(call, known.edits.get(pk)),
         step=known.steps.get(pk, step_up_proofs.NO_STEP),
+        stopped=why_stopped(approval, known.stops),
         again=known.again.get(pk),
         single_person=facts.single_person and person.pk in facts.parties - set(facts.excluded),
         newcomers=_newcomers(known.role_changes, approval, votes),

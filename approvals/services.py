@@ -19,7 +19,7 @@ from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
 from calls import dispatch, pauses
 from calls.basis import superseding
-from calls.freezes import frozen
+from calls.freezes import FreezeBook, frozen
 from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
@@ -124,7 +124,7 @@ def _vote(
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
     if supersede_locked(approval):
         return None
-    if approve and (why := _why_stopped(approval)):
+    if approve and (why := why_stopped(approval)):
         raise DecisionRefused(why)
 
     made = Vote.objects.create(
@@ -172,16 +172,17 @@ def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
     return True
 
 
-def _why_stopped(approval: Approval) -> str:
-    """Why nothing may approve it now, as a sentence; empty if votes may."""
-    return pauses.load().over(approval.call.agent_id, approval.call.server_id)
+def why_stopped(approval: Approval, book: FreezeBook | None = None) -> str:
+    """Why nothing may approve it now, as a sentence; empty if votes may. `book`: what is stopped,
+    if just read."""
+    return (book or pauses.load()).over(approval.call.agent_id, approval.call.server_id)
 
 
 def _settle(approval: Approval, made: Vote | None = None) -> bool:
     """Decides the call if the votes meet a threshold. `made`: the vote just cast."""
     verdict = eligibility.decided(approval.pk, approval.thresholds)
     approve = verdict == Approval.State.APPROVED
-    if not verdict or (approve and _why_stopped(approval)):
+    if not verdict or (approve and why_stopped(approval)):
         return False
     votes = _counted(approval, approve=approve)
     # Somebody who voted before may count again: then nobody's doing decided it now.

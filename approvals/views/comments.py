@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from approvals import services
-from approvals.cards import card, spoken
+from approvals.cards import card, news
 from approvals.comments import CommentRefused
 from approvals.comments import say as add
 from approvals.models import Approval
@@ -51,7 +51,7 @@ def say(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         except CommentRefused as refused:
             error = str(refused)
     if is_htmx(request):
-        context = {"card": spoken([approval], request.user)[0], "approval": approval}
+        context = {"card": news([approval], request.user)[0], "approval": approval}
         return render(request, "approvals/parts/answered.html", context | {"error": error})
     if error:
         messages.warning(request, error)

@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from accounts.models import User
 from approvals import services, step_up_proofs
-from approvals.cards import card, cards, spoken
+from approvals.cards import card, cards
+from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
 from approvals.eligibility import why_not
 from approvals.models import Approval, ApprovalQuerySet
@@ -53,7 +54,7 @@ def news(request: ConsoleRequest) -> HttpResponse:
     waiting = [approval for approval in there if approval.state == Approval.State.WAITING]
     context = {
         "cards": cards((one for one in there if one not in waiting), request.user),
-        "spoken": spoken(waiting, request.user),
+        "waiting_cards": card_news(waiting, request.user),
         "alone": "alone" in request.GET,
     }
     if "announce" in request.GET:
@@ -91,7 +92,8 @@ def step_up(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     obstacle = why_not(approval, request.user)
     if not obstacle and request.POST.get("seen", "") != approval.call.call_digest:
         obstacle = _("What you were shown is not what would be sent. Look again.")
-    if obstacle:
+    # Before a device asks for a finger in vain.
+    if obstacle := obstacle or services.why_stopped(approval):
         return JsonResponse({"error": obstacle}, status=403)
     return JsonResponse(step_up_proofs.offer(approval, request.user))
 

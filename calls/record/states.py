@@ -76,6 +76,8 @@ REPEATABLE = """
 ATTEMPTS = 3
 
 LIVE = (State.HELD, State.APPROVED, State.QUEUED, State.RUNNING)
+# An emergency stop keeps it from going on.
+NOT_STARTED = (State.HELD, State.APPROVED, State.QUEUED)
 TERMINAL = tuple(state for state in State if state not in LIVE)
 # Never sent, whatever else happened.
 NOT_SENT = (

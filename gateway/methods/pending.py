@@ -21,6 +21,7 @@ from gateway.methods.call_end import wait_for_end
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.submit import lookups, messages, wait
+from gateway.submit.lookups import TaskRow
 from registry.methods import GET
 from registry.models import OwnTool
 from registry.publishing.published_catalogue import CALL
@@ -73,17 +74,16 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     if isinstance(seen, Answer):
         await wait.heard(rpc.runtime, state.call_id)
         return rpc.answered(seen)
-    if state.round >= ROUNDS or await _is_asked(rpc, state.call_id):
+    found = await lookups.own(rpc.runtime, state.call_id, agent_id=rpc.agent_id)
+    assert found is not None
+    if state.round >= ROUNDS or _is_asked(rpc, found):
         return await not_yet(rpc, state.call_id)
-    return _input_required(rpc, replace(state, round=state.round + 1))
+    return _input_required(rpc, replace(state, round=state.round + 1), stopped=found.stopped)
 
 
-async def _is_asked(rpc: RpcRequest, call_id: UUID) -> bool:
+def _is_asked(rpc: RpcRequest, found: TaskRow) -> bool:
     """People want to know something: the model can answer, its client cannot."""
-    if OwnTool.JUSTIFY not in rpc.context.toolset.own_tools:
-        return False
-    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
-    return found is not None and bool(found.questions)
+    return OwnTool.JUSTIFY in rpc.context.toolset.own_tools and bool(found.questions)
 
 
 async def _look(
@@ -128,14 +128,14 @@ def _first_round(call_id: UUID, digest: str) -> handles.RequestState:
     return handles.RequestState(call_id, digest, 0, int(time.time()) + handles.LASTS_S)
 
 
-def _input_required(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+def _input_required(rpc: RpcRequest, state: handles.RequestState, *, stopped: str = "") -> bytes:
     members: dict[str, Any] = {
         "resultType": "input_required",
         "requestState": handles.seal_state(replace(state, logged=rpc.logged), rpc.agent_id),
         "_meta": {
             replies.CALL: str(state.call_id),
             # A requestState alone does not say what is waited for.
-            replies.WAITING: messages.asks_a_person(state.call_id),
+            replies.WAITING: messages.asks_a_person(state.call_id, stopped),
         },
     }
     _say_that_people_decide(rpc)

@@ -8,11 +8,12 @@ import orjson
 
 from approvals import comments
 from audit.models import Entry
+from calls import pauses
 from calls.content.amendments import AmendmentSummary, modified
 from calls.content.large_results import body_of
 from calls.models import Call, Result
 from calls.record.refusal import AGAIN, RefusalDetails, of_call
-from calls.record.states import NOT_SENT, State
+from calls.record.states import NOT_SENT, NOT_STARTED, State
 from gateway.submit import messages
 from policies.models import Rule
 
@@ -22,7 +23,7 @@ def described(call: Call) -> dict[str, Any]:
     members: dict[str, Any] = {
         **in_short(call),
         "executed": call.executed or None,
-        "outcome": call.outcome or messages.stands(State(call.state), call.pk, call.fingerprint),
+        "outcome": call.outcome or _stands(call),
         "reason": call.reason,
         "finished_at": call.finished_at,
         "arguments": orjson.Fragment(bytes(call.arguments)),
@@ -37,6 +38,15 @@ def described(call: Call) -> dict[str, Any]:
     if found := _modified(call):
         members["arguments_modified"] = orjson.Fragment(found.json)
     return members
+
+
+def _stands(call: Call) -> str:
+    state = State(call.state)
+    return messages.stands(state, call.pk, call.fingerprint, stopped=_stopped(call))
+
+
+def _stopped(call: Call) -> str:
+    return pauses.load().over(call.agent_id, call.server_id) if call.state in NOT_STARTED else ""
 
 
 def _refusal(call: Call) -> RefusalDetails:
@@ -66,7 +76,9 @@ def in_short(call: Call) -> dict[str, Any]:
         "page": messages.page_of(call.pk),
     }
     if call.state == State.HELD:
-        members |= {"decide_by": call.decide_by, "questions": comments.open_questions(call.pk)}
+        # No clock runs during an emergency stop.
+        decide_by = None if call.clock_stopped_at else call.decide_by
+        members |= {"decide_by": decide_by, "questions": comments.open_questions(call.pk)}
     return members
 
 

@@ -12,7 +12,7 @@ from psycopg_pool import PoolTimeout
 
 from calls.content.answers import CallStatus, load_status
 from calls.record import resource_links
-from calls.record.states import LIVE, State
+from calls.record.states import LIVE, NOT_STARTED, State
 from core.errors import RecordUnavailable
 from gateway.process.runtime import Runtime
 from policies.decide import Subject
@@ -26,7 +26,7 @@ _OWN = """
             WHERE q.approval_id = calls_call.id AND q.kind = 'question' AND NOT EXISTS (
                 SELECT FROM approvals_comment a
                 WHERE a.approval_id = q.approval_id AND a.kind = 'answer' AND a.id > q.id)
-            ORDER BY q.id) END
+            ORDER BY q.id) END, server_id
     FROM calls_call
     WHERE id = %s AND agent_id = %s
 """
@@ -58,6 +58,8 @@ class TaskRow:
     seen: CallStatus
     # What people asked since the agent last spoke.
     questions: tuple[str, ...] = ()
+    # The emergency stop or pause that keeps it from starting; empty without one.
+    stopped: str = ""
 
 
 async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | None:
@@ -71,7 +73,10 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | No
             seen = await load_status(link, [call_id])
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(UNREADABLE, call_id=call_id) from error
-    return TaskRow(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()))
+    stopped = ""
+    if seen[call_id].state in NOT_STARTED:
+        stopped = (await runtime.fresh()).freezes.over(agent_id, row[4])
+    return TaskRow(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()), stopped)
 
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:

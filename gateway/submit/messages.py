@@ -31,7 +31,12 @@ def page_of(call_id: UUID) -> str:
     return f"{settings.PUBLIC_URL}/calls/{call_id}/"
 
 
-def stands(state: State, call_id: UUID, fingerprint: str, how_far: str = "") -> str:
+def stands(
+    state: State, call_id: UUID, fingerprint: str, how_far: str = "", *, stopped: str = ""
+) -> str:
+    """`stopped`: the emergency stop or pause that keeps it from starting."""
+    if stopped:
+        return f"{stands(state, call_id, fingerprint)} {_suspended(state, stopped)}"
     page = {"page": page_of(call_id), "fingerprint": fingerprint, "how_far": how_far}
     if state == State.HELD:
         said = _(
@@ -48,14 +53,29 @@ def stands(state: State, call_id: UUID, fingerprint: str, how_far: str = "") -> 
     return str(_ENDED.get(state, state.label))
 
 
-def asks_a_person(call_id: UUID) -> str:
+def _suspended(state: State, stopped: str) -> str:
+    if state == State.HELD:
+        return _("Suspended: %(why)s Until that has ended nobody can approve it.") % {
+            "why": stopped
+        }
+    return _("Suspended: %(why)s Until that has ended it does not start.") % {"why": stopped}
+
+
+def asks_a_person(call_id: UUID, stopped: str = "") -> str:
     said = _("A person has to approve this call before it runs, at %(page)s.")
-    return said % {"page": page_of(call_id)}
+    asks = said % {"page": page_of(call_id)}
+    return f"{asks} {_suspended(State.HELD, stopped)}" if stopped else asks
 
 
 def of(found: TaskRow, toolset: PublishedToolset) -> str:
     """How a call stands, and what people want to hear of its agent, if it can answer here."""
-    said = stands(found.seen.state, found.call_id, found.fingerprint, how_far(found.seen))
+    said = stands(
+        found.seen.state,
+        found.call_id,
+        found.fingerprint,
+        how_far(found.seen),
+        stopped=found.stopped,
+    )
     if not found.questions or OwnTool.JUSTIFY not in toolset.own_tools:
         return said
     asked = _('A person asks: “%(asked)s” Answer by %(tool)s with {"call_id": "%(id)s"}.')

@@ -1,5 +1,6 @@
 // Approve can be pressed once every argument was in view, from its first line to its last: what
-// nobody looked at is not approved by a slip. The server does not rely on it.
+// nobody looked at is not approved by a slip; and not while an emergency stop covers the call. The
+// server does not rely on it.
 (() => {
   const waiting = new Map();
   // On a phone they cover the end of the page: nobody sees what stands behind them.
@@ -58,6 +59,13 @@
     for (const card of document.querySelectorAll("[data-card]")) watch(card);
   }
 
+  // An emergency stop begins and ends while the page is open, and nothing is approved meanwhile.
+  function suspend() {
+    for (const button of document.querySelectorAll("[data-approve]")) {
+      button.disabled = Boolean(button.closest("[data-card]").querySelector("[data-suspended]"));
+    }
+  }
+
   // Before htmx and the form hear of it: a press too early leads to what was not seen yet.
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-approve][aria-disabled]");
@@ -69,5 +77,6 @@
   }, { capture: true });
 
   document.body.addEventListener("htmx:load", watchAll);
+  document.body.addEventListener("htmx:oobAfterSwap", suspend);
   watchAll();
 })();

@@ -65,7 +65,7 @@
     j: () => step(1),
     k: () => step(-1),
     o: (card) => card.querySelector("[data-own]")?.click(),
-    a: (card) => card.querySelector("[data-approve]")?.focus(),
+    a: (card) => card.querySelector("[data-approve]:enabled, [data-suspended]")?.focus(),
     r: refuse,
   };
 

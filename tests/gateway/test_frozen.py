@@ -12,10 +12,13 @@ from accounts.models import User
 from accounts.roles import Role
 from approvals import freezes
 from calls.models import Call, Freeze
-from registry.models import Server
+from policies.models import Effect
+from registry import services as toolsets
+from registry.models import OwnTool, Server, Toolset
 from tests.conftest import person
-from tests.gateway.agent import Agent
-from tests.gateway.conftest import Play
+from tests.gateway.agent import MODERN, TASKS, Agent
+from tests.gateway.conftest import AddRule, Play, until
+from tests.gateway.test_rest import Rest, rest  # noqa: F401
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -77,3 +80,55 @@ async def test_rest_answers_503(
     async with http.post(f"{stack.web_url}/api/calls", json=ask, headers=headers) as response:
         assert response.status == 503
         assert "All calls are frozen" in (await response.json())["detail"]
+
+
+STOPPED = (
+    "Suspended: Calls of this agent are frozen since",
+    "by olga: Odd things happen. Until that has ended nobody can approve it.",
+)
+
+
+def says_so(text: str) -> bool:
+    return all(part in text for part in STOPPED)
+
+
+async def test_whoever_waits_for_a_person_is_told_that_calls_are_stopped(
+    play: Play,
+    rest: Rest,  # noqa: F811
+    scout: AgentRow,
+    olga: User,
+    toolset: Toolset,
+    rule: AddRule,
+    stack: Stack,
+) -> None:
+    await sync_to_async(toolsets.set_own_tools)(toolset, OwnTool.values, by=None)
+    await sync_to_async(toolsets.set_hold)(toolset, 1, by=None)
+    await rule(Effect.ASK, "echo")
+    tasks, plain = play(MODERN), play(MODERN)
+    tasks.capabilities = TASKS
+    task = (await tasks.call("rec.echo", {"text": "task"})).result["taskId"]
+    asked = await plain.call("rec.echo", {"text": "plain"})
+    call = {"call_id": asked.call_id}
+    assert (await rest.get(f"calls/{asked.call_id}")).last["decide_by"]
+
+    frozen = await begin(olga, agent=scout)
+
+    async def task_says_so() -> bool:
+        found = await tasks.ask("tasks/get", {"taskId": task})
+        return says_so(found.result["statusMessage"])
+
+    await until(task_says_so)
+    state = {"requestState": asked.result["requestState"]}
+    again = await plain.call("rec.echo", {"text": "plain"}, **state)
+    assert says_so(again.result["_meta"]["countersign/waiting"])
+    assert says_so((await plain.call("countersign_await_call", call)).text)
+    seen = (await plain.call("countersign_get_call", call)).result["structuredContent"]
+    by_rest = (await rest.get(f"calls/{asked.call_id}")).last
+    for one in (seen, by_rest):
+        assert says_so(one["outcome"])
+        assert one["decide_by"] is None
+
+    await end(frozen, by="ada")
+    by_rest = (await rest.get(f"calls/{asked.call_id}")).last
+    assert "Suspended" not in by_rest["outcome"]
+    assert by_rest["decide_by"]
