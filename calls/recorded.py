@@ -58,6 +58,38 @@ RESULTS = """
         WHERE x.call_id = e.call_id AND x.seq IS NOT NULL AND x.result IS NOT NULL))
     ORDER BY 1 LIMIT %(most)s
 """
+# What came back last, and which digest the call's row has of it.
+DIGESTS = """
+    SELECT c.id FROM calls_call c
+    JOIN (
+        SELECT call_id,
+            (array_agg(result ORDER BY seq DESC) FILTER (WHERE result IS NOT NULL))[1] AS result
+        FROM audit_entryrow e WHERE seq IS NOT NULL AND {of_entries} GROUP BY call_id
+    ) e ON e.call_id = c.id
+    WHERE c.result_digest <> COALESCE(encode(e.result, 'hex'), '')
+    ORDER BY 1 LIMIT %(most)s
+"""
+# Who asked, on whose behalf, for what; of names that nobody forgot.
+ASKED = """
+    SELECT c.id FROM calls_call c
+    JOIN audit_entryrow e ON e.call_id = c.id AND e.seq = 1
+    LEFT JOIN audit_name agent ON agent.id = e.agent
+    LEFT JOIN audit_name person ON person.id = e.person
+    LEFT JOIN audit_name tool ON tool.id = e.tool
+    WHERE {of_calls} AND (
+        agent.salt IS NOT NULL AND agent.subject IS DISTINCT FROM c.agent_id
+        OR person.salt IS NOT NULL AND person.subject IS DISTINCT FROM c.person_id
+        OR tool.text IS DISTINCT FROM c.tool_name)
+    ORDER BY 1 LIMIT %(most)s
+"""
+# Of calls whose entries say that nothing came back.
+STRAY = """
+    SELECT r.call_id FROM calls_result r
+    WHERE {of_results} AND NOT EXISTS (
+        SELECT FROM audit_entryrow e
+        WHERE e.call_id = r.call_id AND e.seq IS NOT NULL AND e.result IS NOT NULL)
+    ORDER BY 1 LIMIT %(most)s
+"""
 
 
 def unrecorded(since: int = 0) -> list[str]:
@@ -67,6 +99,9 @@ def unrecorded(since: int = 0) -> list[str]:
         *_differing("The arguments of call {} are not those", ARGUMENTS, since),
         *_differing("The arguments that call {} was changed to are not those", AMENDED, since),
         *_differing("The result of call {} is not that", RESULTS, since),
+        *_differing("The digest of the result of call {} is not that", DIGESTS, since),
+        *_differing("Agent, person or tool of call {} are not those", ASKED, since),
+        *_differing("The result of call {} is one for which there is no move,", STRAY, since),
     ]
 
 
@@ -90,7 +125,12 @@ def _differing(said: str, query: str, since: int) -> Iterator[str]:
 
 
 def _rows(query: str, since: int) -> list[tuple[Any, ...]]:
-    columns = {"of_calls": "c.id", "of_entries": "e.call_id", "of_amendments": "a.call_id"}
+    columns = {
+        "of_calls": "c.id",
+        "of_entries": "e.call_id",
+        "of_amendments": "a.call_id",
+        "of_results": "r.call_id",
+    }
     lately = {
         name: LATELY.format(column=column) if since else "true" for name, column in columns.items()
     }

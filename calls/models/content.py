@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from accounts.models import Agent
 from audit.models import ClockTime
+from calls.models.legal import HAS_MOVE, IS_RUNNING, ResultGuard
 from calls.record.states import Executed, State
 from core.triggers import Refuse, append_only
 from registry.models import Server
@@ -38,6 +39,9 @@ class Result(models.Model):
         triggers = [
             Refuse(name="no_update", operation=pgtrigger.Update),
             Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+            ResultGuard(
+                name="result_guard", known=HAS_MOVE, why="a result that no move of its call brought"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -60,6 +64,11 @@ class ResultPart(models.Model):
         triggers = [
             Refuse(name="no_update", operation=pgtrigger.Update),
             Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+            ResultGuard(
+                name="result_guard",
+                known=IS_RUNNING,
+                why="a part of a result, of a call that does not run",
+            ),
         ]
 
     def __str__(self) -> str:

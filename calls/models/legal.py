@@ -23,10 +23,16 @@ FIXED = (
     "arguments_digest",
     "origin",
     "mode",
+    "revision",
+    "client",
+    "request_key",
     "effect",
     "rule_id",
+    "reason",
     "asked_at",
 )
+# How it went: written with a move, whose entry has the digest of what came back.
+ENDING = ("executed", "outcome", "sent_at", "finished_at", "result_size", "result_digest")
 # Of a held call, what an amendment changes.
 AMENDED = ("amendment_id", "statement", "call_digest")
 
@@ -43,11 +49,21 @@ AMENDABLE = """(
     FROM calls_amendment a WHERE a.id = n.amendment_id AND a.call_id = n.id
 ) IS TRUE"""
 
-# SQL over the same: the move stands in the record.
+# SQL over the same: the move stands in the record, with what came back by it.
 ENTERED = """(
-    SELECT true FROM audit_entryrow e
+    SELECT n.result_digest = o.result_digest OR e.result = decode(n.result_digest, 'hex')
+    FROM audit_entryrow e
     WHERE e.call_id = n.id AND e.seq = n.seq AND e.from_state = o.state AND e.to_state = n.state
 )"""
+# SQL over a new result `n`: a move of its call's brought it. A large one stands in parts, which
+# audit_verify compares as long as they are kept.
+HAS_MOVE = """(
+    SELECT true FROM audit_entryrow e
+    WHERE e.call_id = n.call_id AND e.seq IS NOT NULL AND e.result IS NOT NULL
+      AND (n.kept_until IS NOT NULL OR e.result = sha256(n.body)) LIMIT 1
+)"""
+# SQL over a new part `n` of one.
+IS_RUNNING = "(SELECT c.state = 'running' FROM calls_call c WHERE c.id = n.call_id)"
 
 
 def _refusing(why: str, *, rows: str) -> str:
@@ -123,6 +139,8 @@ class LegalMove(StrictTrigger):
             THEN 'what was asked is never changed'
             WHEN {amended} AND NOT (n.seq = o.seq + 1 AND {AMENDABLE})
             THEN 'what is to be sent changes only by an amendment while the call is held'
+            WHEN n.state = o.state AND {_differ(ENDING)}
+            THEN 'how a call went is written once, by the move that says it'
             WHEN n.state = o.state AND n.seq = o.seq
             THEN NULL
             WHEN NOT (n.seq = o.seq + 1 AND ({amended} OR {_along()})
@@ -133,6 +151,25 @@ class LegalMove(StrictTrigger):
             END""",
             rows=rows,
         )
+
+
+class ResultGuard(StrictTrigger):
+    """What comes back of a call is written while it is known to have come."""
+
+    level = pgtrigger.Statement
+    when = pgtrigger.After
+    operation = pgtrigger.Insert
+    declare = [("wrong", "text")]
+    referencing = pgtrigger.Referencing(new="new_rows")  # type: ignore[no-untyped-call]
+
+    def __init__(self, *, name: str, known: str, why: str) -> None:
+        """`known`: SQL over the new row `n`."""
+        super().__init__(name=name)
+        self.known, self.why = known, why
+
+    def get_func(self, model: models.Model) -> str:
+        why = f"CASE WHEN {self.known} IS NOT TRUE THEN '{self.why}' END"
+        return _refusing(why, rows="new_rows n")
 
 
 def _differ(columns: tuple[str, ...]) -> str:

@@ -46,6 +46,11 @@ FORGED = [
     ("UPDATE calls_call SET arguments_digest = repeat('0', 64)", "The arguments of call"),
     ("UPDATE calls_result SET body = '{}'", "The result of call"),
     ("DELETE FROM calls_result", "The result of call"),
+    ("UPDATE calls_call SET result_digest = repeat('0', 64)", "The digest of the result of call"),
+    ("UPDATE calls_call SET result_digest = ''", "The digest of the result of call"),
+    ("UPDATE calls_call SET agent_id = agent_id + 1", "Agent, person or tool of call"),
+    ("UPDATE calls_call SET person_id = person_id + 1", "Agent, person or tool of call"),
+    ("UPDATE calls_call SET tool_name = 'mailer.add'", "Agent, person or tool of call"),
     (
         "INSERT INTO calls_amendment (call_id, seq, person_id, arguments, arguments_digest,"
         " call_digest, note, private, at) SELECT id, 2, person_id, '{}', '', '', '', false, now()"
@@ -64,11 +69,25 @@ def test_a_call_that_was_changed_past_its_entries_is_found(
 
     forger.execute(forgery)
 
-    (sentence,) = unrecorded()
-    assert said in sentence
-    assert str(ended) in sentence
+    sentences = unrecorded()
+    assert said in sentences[0]
+    assert all(str(ended) in sentence for sentence in sentences)
     # Of what is newer alone: nothing of this call.
     assert unrecorded(newest + 1) == []
+
+
+def test_a_result_of_a_call_to_which_none_came_is_found(
+    scout: Agent, olga: User, forger: psycopg.Connection[Any]
+) -> None:
+    tool = scenery.server("printer", olga, scenery.ADD).tools.get()
+    denied = scenery.call(scout, scenery.offered(scout, tool), {"a": 1, "b": 2}, State.REFUSED)
+
+    forger.execute(
+        "INSERT INTO calls_result (call_id, kind, body) VALUES (%s, 'result', '{}')", [denied]
+    )
+
+    (sentence,) = unrecorded()
+    assert sentence.startswith(f"The result of call {denied} is one for which there is no move")
 
 
 def test_the_command_says_it(

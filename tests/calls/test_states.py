@@ -21,6 +21,7 @@ from calls.record.new_call import NewCall
 from calls.record.states import FIRST, MOVES, Executed, State
 from calls.record.transitions import OPEN, Move, move_now
 from core.ids import first_id, uuid7
+from registry.models import Server, Tool
 
 pytestmark = pytest.mark.django_db
 
@@ -180,8 +181,12 @@ def test_what_may_have_been_sent_does_not_go_back_to_the_queue(
 
 
 def test_a_later_attempt_that_was_not_sent_does_not_undo_an_earlier_one(scout: Agent) -> None:
+    server = Server.objects.create(slug="mailer", owner=scout.owner)
+    Tool.objects.create(pk=1, server=server, name="send", safe_to_repeat=True)
     call_id = bring_to(scout, State.RUNNING)
-    Call.objects.filter(pk=call_id).update(executed=Executed.UNKNOWN)
+    lost = Move(call_id, State.RUNNING, State.QUEUED, SYSTEM, executed=Executed.UNKNOWN)
+    assert move_now(lost)
+    assert move_now(move(call_id, State.QUEUED, State.RUNNING))
 
     assert move_now(Move(call_id, State.RUNNING, State.FAILED, SYSTEM, executed=Executed.NO))
 
@@ -215,6 +220,10 @@ CHANGES = [
     "toolset = 'other'",
     "effect = 'allow'",
     "mode = 'inline'",
+    "revision = '2026-07-28'",
+    "client = 'another'",
+    "request_key = 'x'",
+    "reason = 'A rule allows it.'",
     "asked_at = now() - interval '1 day'",
     "id = gen_random_uuid()",
 ]
@@ -227,6 +236,57 @@ def test_it_refuses_to_change_what_was_asked(scout: Agent, state: State) -> None
     for change in CHANGES:
         with pytest.raises(DatabaseError, match="what was asked is never changed"):
             sql(f"UPDATE calls_call SET {change} WHERE id = %s", call_id)
+
+
+ENDINGS = [
+    "executed = 'unknown'",
+    "outcome = 'It went well.'",
+    "result_digest = repeat('0', 64)",
+    "result_size = 1",
+    "sent_at = now() - interval '1 day'",
+    "finished_at = now() - interval '1 day'",
+]
+
+
+@pytest.mark.parametrize("state", [State.HELD, State.RUNNING, State.SUCCEEDED, State.UNKNOWN])
+def test_it_refuses_to_change_how_a_call_went(scout: Agent, state: State) -> None:
+    call_id = bring_to(scout, state)
+
+    for change in ENDINGS:
+        with pytest.raises(DatabaseError, match="how a call went is written once"):
+            sql(f"UPDATE calls_call SET {change} WHERE id = %s", call_id)
+
+
+def test_a_move_says_what_came_back_as_its_entry_does(scout: Agent) -> None:
+    call_id = bring_to(scout, State.RUNNING)
+    entry_for(call_id, State.RUNNING, State.SUCCEEDED)
+
+    with pytest.raises(DatabaseError, match="a move without its entry"):
+        sql(
+            "UPDATE calls_call SET state = 'succeeded', seq = seq + 1,"
+            " result_digest = encode(sha256('{}'), 'hex') WHERE id = %s",
+            call_id,
+        )
+
+
+@pytest.mark.parametrize("state", [State.REFUSED, State.RUNNING, State.SUCCEEDED])
+def test_it_refuses_a_result_that_no_move_brought(scout: Agent, state: State) -> None:
+    call_id = bring_to(scout, state)
+    result = "INSERT INTO calls_result (call_id, kind, body, kept_until) VALUES (%s, 'result', {})"
+
+    for values in ("'{}', NULL", "'', now()"):
+        with pytest.raises(DatabaseError, match="a result that no move of its call brought"):
+            sql(result.format(values), call_id)
+
+
+@pytest.mark.parametrize("state", [State.REFUSED, State.HELD, State.SUCCEEDED])
+def test_it_refuses_a_part_of_a_result_of_a_call_that_does_not_run(
+    scout: Agent, state: State
+) -> None:
+    call_id = bring_to(scout, state)
+
+    with pytest.raises(DatabaseError, match="a part of a result, of a call that does not run"):
+        sql("INSERT INTO calls_resultpart (call_id, number, body) VALUES (%s, 0, 'x')", call_id)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ STATEMENTS = {
 }
 COLUMN = {"calls_call": "tool_name", "calls_result": "kind"}
 # What the table itself lets its owner do.
-FREE = {("calls_result", "INSERT"), ("calls_result", "DELETE")}
+FREE = {("calls_result", "DELETE")}
 
 
 # What came last before calls stood in months.
