@@ -115,7 +115,7 @@ def news(approvals: Sequence[Approval], person: User) -> list[CardNews]:
         return []
     facts = eligibility.facts([approval.pk for approval in approvals])
     votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
-    stops = pauses.load()
+    stops = _stops(facts)
     return [
         CardNews(one, votes[one.pk], said[one.pk], why_stopped(one, stops)) for one in approvals
     ]
@@ -167,9 +167,13 @@ def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFact
         _again(facts),
         _edits(approvals),
         role_changes.recent(),
-        pauses.load(),
+        _stops(facts),
         second_accounts(facts),
     )
+
+
+def _stops(facts: dict[UUID, EligibilityFacts]) -> FreezeBook:
+    return pauses.load() if any(one.is_anything_stopped for one in facts.values()) else FreezeBook()
 
 
 def _edits(approvals: list[Approval]) -> dict[UUID, list[Amendment]]:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals.models import Approval, Vote
+from calls import pauses
 from calls.models import Call
 from policies.decide import Decision
 from policies.models import Effect
@@ -24,7 +25,7 @@ from policies.thresholds import DECIDE, PERSON, Threshold, plain, stored
 Thresholds = list[dict[str, Any]]
 
 # The rule is as entries know it: it may have another name by now, or be gone.
-_FACTS = """
+_FACTS = f"""
 SELECT a.call_id,
     e.details ->> 'rule', e.details ->> 'again',
     (SELECT jsonb_agg(jsonb_build_array(x.person_id, x.why))
@@ -33,7 +34,8 @@ SELECT a.call_id,
      FROM approvals_counted(a.call_id, a.thresholds) c)::text,
     approvals_single_person(),
     ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p),
-    EXISTS (SELECT FROM accounts_user u WHERE u.unconfirmed_until IS NOT NULL)
+    EXISTS (SELECT FROM accounts_user u WHERE u.unconfirmed_until IS NOT NULL),
+    {pauses.IS_ANYTHING_STOPPED}
 FROM approvals_approval a
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
 WHERE a.call_id = ANY(%s)
@@ -63,6 +65,8 @@ class EligibilityFacts(NamedTuple):
     parties: frozenset[int] = frozenset()
     # There are accounts that nobody but who let them in has confirmed.
     has_guests: bool = False
+    # Something is, though maybe not this call.
+    is_anything_stopped: bool = False
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
@@ -80,11 +84,19 @@ def _facts(
     single_person: bool,
     parties: list[int],
     has_guests: bool,
+    is_anything_stopped: bool,
 ) -> EligibilityFacts:
     never = _sentences(orjson.loads(excluded or "[]"))
     tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
     return EligibilityFacts(
-        rule or "", never, tally, again, single_person, frozenset(parties), has_guests
+        rule or "",
+        never,
+        tally,
+        again,
+        single_person,
+        frozenset(parties),
+        has_guests,
+        is_anything_stopped,
     )
 
 

@@ -28,6 +28,13 @@ STATE = f"""
     ) p ON true
 """
 
+# As part of a statement: is anything stopped at all, whoever stopped it?
+IS_ANYTHING_STOPPED = f"""
+    (({origins.AT_HOME}) IS NOT TRUE
+     OR EXISTS (SELECT FROM calls_pause WHERE ended_at IS NULL)
+     OR EXISTS (SELECT FROM calls_freeze WHERE ended_at IS NULL))
+"""
+
 
 def why_paused() -> str:
     """A sentence for agents and people; empty if calls may be sent."""
