@@ -259,13 +259,12 @@ def _record(action: str, given: Vote, *, by: User) -> None:
 def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, actor: Actor) -> None:
     """Stores the decision. `votes`: those that made it, the last one cast last; `actor`: who is
     recorded for it."""
-    approve = state == Approval.State.APPROVED
     sentence = _sentence(votes, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
         state=state, decided_by=votes[-1].person, decided_at=ClockTime()
     )
     approval.refresh_from_db(fields=["state", "decided_by", "decided_at"])
-    _move(approval, sentence, approve=approve, by=actor)
+    _move(approval, sentence, votes, by=actor)
 
 
 def say_decided(approval: Approval) -> str:
@@ -283,9 +282,12 @@ def say_decided(approval: Approval) -> str:
     return _("The call no longer waits: %(what)s.") % what
 
 
-def _move(approval: Approval, sentence: str, *, approve: bool, by: Actor) -> None:
+def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) -> None:
+    approve = votes[-1].approve
     target = State.APPROVED if approve else State.DENIED
-    move = Move(approval.pk, State.HELD, target, by, reason=sentence)
+    # Votes that did not count are entries too: the report names those that did.
+    people = [vote.person_id for vote in votes]
+    move = Move(approval.pk, State.HELD, target, by, sentence, details={"decided_by": people})
     if not approve:
         move.outcome = sentence
     if not move_now(move):

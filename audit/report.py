@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from django.db import connection
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from audit.filters import Filters
 from audit.finding import Bounds, ids
@@ -16,30 +20,38 @@ from audit.finding import Bounds, ids
 # So many entries are read at most; the page says so when that was not all.
 READ = 6000
 SHOWN = 12
-HELD = "held"
-# How a held call goes when nobody decides.
-LEFT = ("expired", "withdrawn", "superseded")
+QUOTED = 3
 
+# `fate`: how it left the queue; at most one move does. Votes before the last edit fell with it.
 CALLS = """
-    SELECT b.call_id, b.at, b.agent, b.person, b.tool, COALESCE(b.details ->> 'effect', ''),
-           COALESCE(b.details ->> 'rule', ''), b.reason, now.from_state, now.to_state, now.reason,
-           COALESCE(votes.yes, '{}'), COALESCE(votes.no, '{}'), COALESCE(votes.why, '')
+    SELECT b.call_id, b.at, b.agent, b.person, b.tool, b.to_state,
+           COALESCE(b.details ->> 'effect', ''), COALESCE(b.details ->> 'rule', ''), b.reason,
+           COALESCE(b.details ->> 'refusal', ''), COALESCE(b.details ->> 'granted_by', ''),
+           now.to_state, COALESCE(fate.to_state, ''), COALESCE(fate.decided_by, '[]'),
+           COALESCE(edits.people, '{}'), COALESCE(votes.cast_now, '[]')
     FROM audit_entry b
     LEFT JOIN LATERAL (
-        SELECT m.from_state, m.to_state, m.reason FROM audit_entry m
+        SELECT m.to_state FROM audit_entry m
         WHERE m.call_id = b.call_id AND m.seq IS NOT NULL ORDER BY m.seq DESC LIMIT 1
     ) now ON true
     LEFT JOIN LATERAL (
-        SELECT array_agg(v.name ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'true') yes,
-               array_agg(v.name ORDER BY v.id) FILTER (WHERE v.details ->> 'approve' = 'false') no,
-               max(v.reason) AS why
-        FROM (
-            -- Who had a part in the call themselves, being alone, is called so.
-            SELECT w.*, w.actor || CASE WHEN w.details ->> 'single_person' = 'true'
-                THEN ' (single-person mode)' ELSE '' END AS name
-            FROM audit_entry w
-        ) v
-        WHERE v.call_id = b.call_id AND v.seq IS NULL AND v.action = 'approval.voted'
+        SELECT m.to_state, m.details -> 'decided_by' AS decided_by FROM audit_entry m
+        WHERE b.to_state = 'held' AND m.call_id = b.call_id AND m.seq IS NOT NULL
+          AND m.from_state = 'held' AND m.to_state <> 'held' LIMIT 1
+    ) fate ON true
+    LEFT JOIN LATERAL (
+        SELECT array_agg(DISTINCT m.actor ORDER BY m.actor) AS people, max(m.id) AS last
+        FROM audit_entry m
+        WHERE b.to_state = 'held' AND m.call_id = b.call_id AND m.seq IS NOT NULL
+          AND m.from_state = 'held' AND m.to_state = 'held'
+    ) edits ON true
+    LEFT JOIN LATERAL (
+        SELECT jsonb_agg(jsonb_build_array(
+            v.actor_id, v.actor, v.details -> 'approve', v.reason,
+            v.details -> 'single_person') ORDER BY v.id) AS cast_now
+        FROM audit_entry v
+        WHERE b.to_state = 'held' AND v.call_id = b.call_id AND v.seq IS NULL
+          AND v.action = 'approval.voted' AND v.id > COALESCE(edits.last, 0)
           AND NOT EXISTS (
             SELECT FROM audit_entry t
             WHERE t.call_id = v.call_id AND t.seq IS NULL AND t.action = 'approval.taken_back'
@@ -50,6 +62,55 @@ CALLS = """
 """
 
 
+class Verdict(TextChoices):
+    """Who or what let a call run, or did not. Each call has exactly one."""
+
+    ALLOWED = "allowed", _("Allowed by policy")
+    STANDING = "standing", _("Allowed by a standing approval")
+    APPROVED = "approved", _("Approved by people")
+    DENIED = "denied", _("Denied by people")
+    PENDING = "held", _("Pending approval")
+    EXPIRED = "expired", _("Expired before people decided")
+    WITHDRAWN = "withdrawn", _("Withdrawn before people decided")
+    SUPERSEDED = "superseded", _("Superseded before people decided")
+    LOST = "unknown", _("Pending when a backup was restored")
+    BLOCKED = "blocked", _("Blocked by policy")
+    NOT_WAITED = "not_waited", _("Needed approval, and was not to wait for it")
+    INVALID = "invalid", _("Invalid request")
+    STOPPED = "frozen", _("Refused by an emergency stop")
+    # Of entries that do not say why, as earlier versions wrote them.
+    REFUSED = "refused", _("Refused before policy was asked")
+
+
+# Of a refused call, by what its first entry says.
+_REFUSALS = {"unknown_tool": Verdict.INVALID, "invalid": Verdict.INVALID, "key": Verdict.INVALID}
+_REFUSALS |= {"frozen": Verdict.STOPPED}
+_BEFORE_RULES = (Verdict.INVALID, Verdict.STOPPED, Verdict.REFUSED)
+_UNDECIDED = (
+    Verdict.PENDING,
+    Verdict.EXPIRED,
+    Verdict.WITHDRAWN,
+    Verdict.SUPERSEDED,
+    Verdict.LOST,
+)
+_BY_RULES = {"deny": Verdict.BLOCKED, "ask": Verdict.NOT_WAITED}
+
+
+class CastVote(NamedTuple):
+    """A vote that stands. `approve` is None where the entry's details were forgotten."""
+
+    person_id: int | None
+    who: str
+    approve: bool | None
+    reason: str
+    is_alone: bool | None
+
+    @property
+    def name(self) -> str:
+        # Who had a part in the call themselves, being alone, is called so.
+        return f"{self.who} (single-person mode)" if self.is_alone else self.who
+
+
 class ReportedCall(NamedTuple):
     """One call, from asking to where it is now, and by whose leave."""
 
@@ -58,47 +119,63 @@ class ReportedCall(NamedTuple):
     agent: str
     person: str
     tool: str
+    first: str
     effect: str
     rule: str
-    why: str
-    came_from: str
+    # Why policy decided so, or why it was refused.
+    reason: str
+    refusal: str
+    granted_by: str
     state: str
-    outcome: str
-    allowed_by: list[str]
-    refused_by: list[str]
-    said: str
+    fate: str
+    # Ids of the people whose votes made the decision. Earlier versions did not write it.
+    decided_by: list[int]
+    edited_by: list[str]
+    votes: list[CastVote]
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...]) -> ReportedCall:
+        *facts, decided_by, edited_by, votes = row
+        cast = [CastVote(*vote) for vote in orjson.loads(votes)]
+        return cls._make([*facts, orjson.loads(decided_by), edited_by, cast])
 
     @property
-    def leave(self) -> str:
-        """Who or what allowed or stopped it: groups calls that are told together."""
-        if self.undecided:
-            return "waits"
-        if self.refused_by:
-            return "person-no"
-        if self.allowed_by:
-            return "person-yes"
-        return {"allow": "rule-yes", "deny": "rule-no"}.get(self.effect, "waits")
+    def verdict(self) -> Verdict:
+        if self.first == "held":
+            return Verdict(self.fate or "held")
+        if self.first == "refused":
+            refused = _BY_RULES.get(self.effect) or _REFUSALS.get(self.refusal)
+            return refused or Verdict.REFUSED
+        return Verdict.STANDING if self.effect == "ask" else Verdict.ALLOWED
 
     @property
-    def undecided(self) -> bool:
-        """It waits, or left the queue without a decision; some may have voted all the same."""
-        return self.state == HELD or (self.came_from == HELD and self.state in LEFT)
+    def voices(self) -> list[CastVote]:
+        """The votes that decided it; of a call that people did not decide, all that stand."""
+        approve = {Verdict.APPROVED: True, Verdict.DENIED: False}.get(self.verdict)
+        if approve is None:
+            return self.votes
+        agreed = [vote for vote in self.votes if vote.approve is approve]
+        return [v for v in agreed if not self.decided_by or v.person_id in self.decided_by]
 
     @property
     def who(self) -> str:
-        voted = ", ".join(dict.fromkeys(self.refused_by or self.allowed_by))
-        return voted if voted or self.undecided else self.rule
+        if self.verdict == Verdict.STANDING:
+            return self.granted_by
+        return ", ".join(dict.fromkeys(vote.name for vote in self.voices))
 
 
 @dataclass(slots=True)
 class Group:
-    """Calls of one agent to one tool, by the same leave."""
+    """Calls that one sentence is true of."""
 
     agent: str
     person: str
     tool: str
-    leave: str
+    verdict: Verdict
+    # Who approved, denied, or voted without deciding it; or whose standing approval it was.
     who: str
+    rule: str
+    edited_by: str
     calls: list[ReportedCall] = field(default_factory=list)
 
     @property
@@ -116,6 +193,28 @@ class Group:
     @property
     def states(self) -> list[tuple[str, int]]:
         return _counted(call.state for call in self.calls)
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.verdict in _UNDECIDED
+
+    @property
+    def is_by_policy(self) -> bool:
+        """Are its reasons those of rules?"""
+        return self.verdict not in _BEFORE_RULES
+
+    @property
+    def quotes(self) -> list[tuple[str, str]]:
+        """What people wrote with their votes, (who, text): the newest."""
+        said = ((vote.name, vote.reason) for call in self.calls for vote in call.voices)
+        return list(dict.fromkeys(one for one in said if one[1]))[:QUOTED]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rules decided so, or why it was refused: never a person's words."""
+        if self.verdict in (Verdict.ALLOWED, Verdict.STANDING):
+            return []
+        return list(dict.fromkeys(call.reason for call in self.calls if call.reason))[:QUOTED]
 
 
 class RoleEntry(NamedTuple):
@@ -135,7 +234,8 @@ class Report:
     calls: int
     tools: int
     states: list[tuple[str, int]]
-    leaves: dict[str, int]
+    # Every call once, in the order of Verdict.
+    verdicts: list[tuple[Verdict, int]]
     # What people and administrators did besides calls: (action, how often).
     acts: list[tuple[str, int]]
     # What changed who may decide.
@@ -145,43 +245,29 @@ class Report:
 
 def report(filters: Filters, within: Bounds) -> Report:
     wanted = ids(filters, within, most=READ)
-    told = list(_told(wanted))
-    groups: dict[tuple[str, ...], Group] = {}
+    told = [ReportedCall.of_row(row) for row in _rows(CALLS, wanted)]
+    groups: dict[tuple[Any, ...], Group] = {}
     for call in told:
-        key = (call.agent, call.tool, call.leave, call.who)
-        group = groups.setdefault(key, Group(call.agent, call.person, *key[1:]))
-        group.calls.append(call)
+        edited_by = ", ".join(call.edited_by)
+        key = (call.agent, call.person, call.tool, call.verdict, call.who, call.rule, edited_by)
+        groups.setdefault(key, Group(*key)).calls.append(call)
+    verdicts = Counter(call.verdict for call in told)
     return Report(
         groups=sorted(groups.values(), key=lambda group: -group.count),
         calls=len(told),
         tools=len({call.tool for call in told}),
         states=_counted(call.state for call in told),
-        leaves=dict(_counted(call.leave for call in told)),
-        acts=_acts(wanted),
-        roles=_roles(wanted),
+        verdicts=[(verdict, verdicts[verdict]) for verdict in Verdict if verdicts[verdict]],
+        acts=_rows(ACTS, wanted),
+        roles=[RoleEntry(*row) for row in _rows(ROLES, wanted)],
         cut=len(wanted) == READ,
     )
-
-
-def _told(wanted: list[int]) -> Iterator[ReportedCall]:
-    with connection.cursor() as cursor:
-        cursor.execute(CALLS, [wanted])
-        for row in cursor.fetchall():
-            yield ReportedCall(*row)
 
 
 ACTS = """
     SELECT action, count(*) FROM audit_entry
     WHERE id = ANY(%s) AND actor_kind = 'person' GROUP BY 1 ORDER BY 2 DESC, 1
 """
-
-
-def _acts(wanted: list[int]) -> list[tuple[str, int]]:
-    with connection.cursor() as cursor:
-        cursor.execute(ACTS, [wanted])
-        return list(cursor.fetchall())
-
-
 ROLES = """
     SELECT id, at, actor, action, COALESCE(details ->> 'person', ''),
            COALESCE(details ->> 'role', '')
@@ -194,14 +280,11 @@ ROLES = """
 """
 
 
-def _roles(wanted: list[int]) -> list[RoleEntry]:
+def _rows(sql: str, wanted: list[int]) -> list[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(ROLES, [wanted])
-        return [RoleEntry(*row) for row in cursor.fetchall()]
+        cursor.execute(sql, [wanted])
+        return list(cursor.fetchall())
 
 
-def _counted(values: Iterator[Any]) -> list[tuple[Any, int]]:
-    counts: dict[Any, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return sorted(counts.items(), key=lambda one: -one[1])
+def _counted(values: Iterable[str]) -> list[tuple[str, int]]:
+    return Counter(values).most_common()

@@ -171,6 +171,7 @@ async def _refuse(
     decision: Decision | None = None,
 ) -> SubmitResult:
     made = opening(call_request, State.REFUSED, decision, reason=reason)
+    made.details["refusal"] = refusal
     # Of what its agent is told as an error there is no task.
     listed = [] if refusal in ("unknown_tool", "key") else _listed(call_request)
     await runtime.call_runtime.journal.write((OPEN, made.line()), *listed)

@@ -120,6 +120,7 @@ async def test_what_is_denied_is_recorded_and_never_sent(
     assert [(entry.action, entry.actor, entry.to_state) for entry in entries] == [
         ("call.refused", "scout", "refused")
     ]
+    assert entries[0].details["refusal"] == "policy"
 
 
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
