@@ -1,10 +1,11 @@
-"""Is this process alive and does it reach the database? For supervisors and load balancers."""
+"""Is this process alive, and does it reach and hear the database? For supervisors and balancers."""
 
 from django.db import DatabaseError, InterfaceError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from core.connections import each_within
+from gateway.process import current
 
 WITHIN_S = 1.5
 
@@ -16,4 +17,6 @@ def healthz(request: HttpRequest) -> JsonResponse:
             cursor.execute("SELECT 1")
     except (DatabaseError, InterfaceError):
         return JsonResponse({"status": "no database"}, status=503)
+    if not current.is_listening():
+        return JsonResponse({"status": "not listening"}, status=503)
     return JsonResponse({"status": "ok"})

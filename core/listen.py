@@ -30,6 +30,10 @@ TASK = "countersign_task"
 
 Handler = Callable[[str], None]
 
+# Whoever has not heard the database for so long does not listen.
+SILENT_S = 5.0
+AGAIN_S = 0.2
+
 # The configuration's number. Restoring a backup makes the table anew, under another number of its
 # own: then this is another number too, also where `n` comes out the same.
 GENERATION = "SELECT n + (tableoid::bigint << 30) FROM core_generation"
@@ -46,12 +50,20 @@ class Listener:
         self.generation = 0
         # On the monotonic clock: `generation` was the truth at this moment or later.
         self.known_at = float("-inf")
+        self._began_at = float("-inf")
+
+    @property
+    def is_listening(self) -> bool:
+        """Begun, and not without the database's word for long."""
+        heard_at = max(self.known_at, self._began_at)
+        return time.monotonic() - heard_at < SILENT_S
 
     def on(self, channel: str, handler: Handler) -> None:
         self._handlers.setdefault(channel, []).append(handler)
 
     def start(self) -> None:
         if self._task is None:
+            self._began_at = time.monotonic()
             self._task = asyncio.create_task(self._run(), name="listener")
 
     async def aclose(self) -> None:
@@ -67,7 +79,9 @@ class Listener:
                     await self._listen(connection)
             except (psycopg.Error, OSError, TimeoutError) as error:
                 log.warning("listener: %s", str(error).strip())
-                await asyncio.sleep(0.2)
+            except Exception:
+                log.exception("The listener failed; it connects anew.")
+            await asyncio.sleep(AGAIN_S)
 
     async def _connect(self) -> AsyncConnection:
         return await AsyncConnection.connect(
@@ -97,4 +111,8 @@ class Listener:
 
     def _tell(self, channel: str, payload: str) -> None:
         for handler in self._handlers.get(channel, ()):
-            handler(payload)
+            try:
+                handler(payload)
+            except Exception:
+                # The others are told all the same.
+                log.exception("A handler of %s failed.", channel)

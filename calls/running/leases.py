@@ -55,6 +55,8 @@ class Leases:
                 await self._renew()
             except (psycopg.Error, TimeoutError) as error:
                 log.warning("leases could not be renewed: %s", str(error).strip())
+            except Exception:
+                log.exception("Leases could not be renewed; it is tried again.")
 
     async def _renew(self) -> None:
         flights = dict(self._engine.flights)

@@ -160,7 +160,10 @@ class Endpoint:
     async def _health(self, send: Any) -> None:
         runtime = self._runtime or await self._start()
         await runtime.fresh()
-        await respond(send, 200, b'{"status":"ok"}')
+        if runtime.call_runtime.listener.is_listening:
+            await respond(send, 200, b'{"status":"ok"}')
+        else:
+            await respond(send, 503, b'{"status":"not listening"}')
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         while True:

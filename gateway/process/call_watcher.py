@@ -183,7 +183,10 @@ class CallWatcher:
                 due = set(self._watchers)
             self._due = set()
             self._nudge.clear()
-            await self._look(due & set(self._watchers))
+            try:
+                await self._look(due & set(self._watchers))
+            except Exception:
+                log.exception("Calls that are waited for could not be looked at; it goes on.")
 
     async def _look(self, ids: set[UUID]) -> None:
         if not ids:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from core.errors import RecordUnavailable
 from core.listen import CHANGED, Listener
+
+log = logging.getLogger(__name__)
 
 # A lost nudge costs this much.
 EVERY_S = 0.5
@@ -49,13 +52,22 @@ class ConfigChangeNotifier(Generic[Seen]):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._nudge.wait(), EVERY_S)
             self._nudge.clear()
-            # What cannot be known now is looked at again in a moment.
-            with contextlib.suppress(RecordUnavailable):
+            try:
                 now = await self._fresh()
-                if now is not seen:
-                    seen = now
-                    self._tell(now)
+            except RecordUnavailable:
+                # What cannot be known now is looked at again in a moment.
+                continue
+            except Exception:
+                log.exception("What changed could not be read; it is tried again.")
+                continue
+            if now is not seen:
+                seen = now
+                self._tell(now)
 
     def _tell(self, now: Seen) -> None:
         for listener in tuple(self._listeners):
-            listener(now)
+            try:
+                listener(now)
+            except Exception:
+                # The others are told all the same.
+                log.exception("A listener to changes of configuration failed.")

@@ -27,6 +27,17 @@ async def _started() -> Runtime:
     return runtime
 
 
+def is_listening() -> bool:
+    """Each runtime of this process hears the database."""
+    tasks = [task for loop, task in list(_starting.items()) if not loop.is_closed()]
+    runtimes = [task.result() for task in tasks if _has_started(task)]
+    return all(runtime.call_runtime.listener.is_listening for runtime in runtimes)
+
+
+def _has_started(task: asyncio.Task[Runtime]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
 async def leave() -> None:
     """Close this loop's runtime, if it ever had one."""
     task = _starting.pop(asyncio.get_running_loop(), None)
