@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from calls.models import Freeze
+from core.journal import Statement
 
 # Taken by whoever starts a call, shared, and by whoever freezes, alone: once a freeze is written,
 # nothing that it covers starts any more.
@@ -21,6 +22,19 @@ FROZEN = """
      WHERE f.ended_at IS NULL AND (f.agent_id IS NULL OR f.agent_id = c.agent_id)
        AND (f.server_id IS NULL OR f.server_id = c.server_id) LIMIT 1)
 """
+
+# Of calls that are about to be sent, and were opened a while ago: who may still go.
+STILL_FREE = Statement(
+    "still free",
+    f"""
+SELECT c.id
+FROM json_to_recordset(%s::json) AS a(id uuid, fence int) JOIN calls_call c ON c.id = a.id
+WHERE c.id BETWEEN %s AND %s AND c.fence = a.fence AND c.state = 'running'
+  AND {FROZEN} IS NOT TRUE AND NOT EXISTS (SELECT FROM calls_pause p WHERE p.ended_at IS NULL)
+""",
+    order=3,
+    bounded=True,
+)
 
 
 @dataclass(frozen=True, slots=True)

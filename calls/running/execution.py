@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -23,6 +23,7 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.content.answers import Answer, build_answer
+from calls.freezes import STILL_FREE
 from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.record.outcomes import again, cut_off, may_go_again, of_error, of_reply
 from calls.record.states import Executed, State
@@ -207,11 +208,12 @@ class Engine:
         return _answer(execution_request, outcome)
 
     async def _finish(
-        self, execution_request: ExecutionRequest, flight: InFlightCall, rest: Awaitable[None]
+        self, execution_request: ExecutionRequest, flight: InFlightCall, rest: asyncio.Future[None]
     ) -> None:
         flight.task = asyncio.current_task()
         try:
-            await rest
+            # It is written down also where this process stops waiting for it.
+            await asyncio.shield(rest)
             self._tell(execution_request, flight)
         finally:
             self._land(execution_request)
@@ -321,6 +323,7 @@ class Engine:
             asks_pages=execution_request.revision == MODERN,
             trace=options.trace,
             on_page=partial(completed_pages.done, self.journal, session) if session else None,
+            recheck=partial(self._recheck, execution_request),
             on_resend=partial(self._note_resend, execution_request),
         )
 
@@ -359,6 +362,16 @@ class Engine:
         if call_listener.on_early_reply is not None:
             call_listener.on_early_reply("task")
 
+    async def _recheck(self, execution_request: ExecutionRequest) -> None:
+        """Its server took long to greet: an emergency stop may have begun meanwhile."""
+        line = {"id": execution_request.call_id, "fence": execution_request.fence}
+        try:
+            (row,) = await self.journal.write((STILL_FREE, line))
+        except RecordUnavailable as error:
+            raise NotSent(str(error)) from error
+        if row is None:
+            raise NotSent("Emergency stop, or the call was given up, while its server was greeted.")
+
     async def _note_resend(
         self, execution_request: ExecutionRequest, reason: str, send: int
     ) -> None:
@@ -388,7 +401,7 @@ class Engine:
 
     def _write(
         self, execution_request: ExecutionRequest, flight: InFlightCall, outcome: Outcome
-    ) -> Coroutine[Any, Any, Awaitable[None] | None]:
+    ) -> Coroutine[Any, Any, asyncio.Future[None] | None]:
         line = ending(execution_request.call_id, execution_request.fence, outcome, SYSTEM)
         return self.outcome_writer.write(flight, line)
 

@@ -40,6 +40,8 @@ UNWRITTEN_S = 2.0
 # execution and actor, where there is nothing else to say.
 RESULT = ("result", "result_kind", "result_size", "result_digest")
 PLAIN = State.SUCCEEDED, Executed.YES, SYSTEM.kind, SYSTEM.name
+# So long a process that ends waits for outcomes whose calls were cut off while they were written.
+LEFT_S = 1.0
 # So often is looked whether another process left anything behind.
 EVERY_S = 2.0
 
@@ -61,9 +63,10 @@ class PendingOutcome:
         return f"{self.line['id']}.{self.line['fence']}"
 
     def until_released(self, work: asyncio.Future[Any]) -> Awaitable[Any]:
-        """Over with `work`, or before, once this is released."""
+        """Over with `work`, or before, once this is released. Whoever waits may be cancelled; the
+        work goes on."""
         if self.released is None:
-            return work
+            return asyncio.shield(work)
         work.add_done_callback(self.release)
         return self.released
 
@@ -89,6 +92,8 @@ class OutcomeWriter:
         self._task: asyncio.Task[None] | None = None
         # One at a time: keeping makes the folder when it is first needed.
         self._keeping = asyncio.Lock()
+        # Outcomes for which nobody waits any more.
+        self._left: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         if self._task is None:
@@ -99,6 +104,8 @@ class OutcomeWriter:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        if self._left:
+            await asyncio.wait(self._left, timeout=LEFT_S)
         await asyncio.to_thread(self._spool.close)
 
     async def write(
@@ -112,13 +119,31 @@ class OutcomeWriter:
         if self._journal.is_away:
             await self._keep(end)
         rows = self._journal.submit(*_lines_of(end))
-        await end.until_released(rows)
-        if rows.done() and rows.result()[-1] is not None and not end.kept:
-            end.recorded = True
-            return None
-        rest = asyncio.ensure_future(self._finish(end, rows))
-        await end.until_released(rest)
+        rest: asyncio.Future[None] | None = None
+        try:
+            await end.until_released(rows)
+            if rows.done() and rows.result()[-1] is not None and not end.kept:
+                end.recorded = True
+                return None
+            rest = asyncio.ensure_future(self._finish(end, rows))
+            await end.until_released(rest)
+        except asyncio.CancelledError:
+            self._write_alone(end, rest or asyncio.ensure_future(self._finish(end, rows)))
+            raise
         return None if rest.done() and rest.result() is None else rest
+
+    def _write_alone(self, end: PendingOutcome, rest: asyncio.Future[None]) -> None:
+        """Its call is cut off, and nobody looks after what came of it."""
+        task = asyncio.create_task(self._keep_until_written(end, rest), name="an outcome alone")
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
+
+    async def _keep_until_written(self, end: PendingOutcome, rest: asyncio.Future[None]) -> None:
+        await self._keep(end)
+        try:
+            await rest
+        except Exception:
+            log.exception("call %s: its outcome could not be written", end.line["id"])
 
     async def _finish(self, end: PendingOutcome, rows: Awaitable[list[Row | None]]) -> None:
         await self._note_if_late(end, (await rows)[-1], within=None)

@@ -11,14 +11,12 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from accounts.tokens import Bearer, TokenBook, well_formed
-from gateway.protocol.errors import CLOSE, RpcError
+from gateway.protocol.errors import CLOSE, RpcError, unauthorized
 from gateway.protocol.headers import Headers, accepts_both, accepts_events, is_json
 
 MAX_BODY = 1024 * 1024
 # What somebody may make us look at who shows nothing that looks like a token.
 MAX_BODY_STRANGER = 64 * 1024
-
-_CHALLENGE = (b"www-authenticate", b"Bearer")
 
 
 def check_origin(headers: Headers) -> None:
@@ -95,7 +93,7 @@ class TokenCache:
         self._known: dict[bytes, Bearer] = {}
 
     def bearer(self, headers: Headers, tokens: TokenBook) -> Bearer:
-        """One answer for absent, wrong, expired and revoked: it teaches a thief nothing."""
+        """Raises where there is none."""
         if tokens is not self._tokens:
             self._tokens, self._known = tokens, {}
         # Not the token itself: nobody shall find one in our memory who looks for it.
@@ -109,8 +107,7 @@ class TokenCache:
 def _looked_up(headers: Headers, tokens: TokenBook) -> Bearer:
     bearer = tokens.bearer(_shown(headers))
     if bearer is None:
-        message = "A valid agent token is needed: Authorization: Bearer csa_…"
-        raise RpcError(401, message, headers=(_CHALLENGE, CLOSE))
+        raise unauthorized()
     return bearer
 
 

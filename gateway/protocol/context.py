@@ -18,6 +18,7 @@ from gateway.process.log_lines import LogStream
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.protocol import large_results, replies, result_encoding
 from gateway.protocol.client import Client
+from gateway.protocol.errors import unauthorized
 from gateway.protocol.header_cache import HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.messages import RpcMessage
@@ -62,8 +63,11 @@ class RequestContext:
         return Actor("agent", self.bearer.agent_id, self.bearer.agent_name)
 
     async def renewed(self) -> RequestContext:
-        """As things stand now and not a moment ago, as far as there is still such an address."""
+        """As things stand now and not a moment ago, as far as there is still such an address.
+        Raises RpcError where the token is no longer valid."""
         snapshot = await self.runtime.newest()
+        if not snapshot.tokens.holds(self.bearer):
+            raise unauthorized()
         toolset = snapshot.catalogue.toolset(self.toolset.slug)
         if toolset is None or self.bearer.agent_id not in toolset.agents:
             return self

@@ -18,6 +18,7 @@ Header = tuple[bytes, bytes]
 RETRY_SOON: Header = (b"retry-after", b"1")
 # A queue is not worked off in a second.
 RETRY_LATER: Header = (b"retry-after", b"5")
+_CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 # Sent where the rest of a request will not be read.
 CLOSE: Header = (b"connection", b"close")
 
@@ -51,6 +52,12 @@ class RpcError(Exception):
             request_id or self.id,
             orjson.dumps(error),
         )
+
+
+def unauthorized() -> RpcError:
+    """The one answer for absent, wrong, expired and revoked: it teaches a thief nothing."""
+    message = "A valid agent token is needed: Authorization: Bearer csa_…"
+    return RpcError(401, message, headers=(_CHALLENGE, CLOSE))
 
 
 def invalid_request(message: str) -> RpcError:

@@ -21,11 +21,15 @@ async def run_until_reply(
     early_reply: asyncio.Future[EarlyReply] = asyncio.get_running_loop().create_future()
     call = runtime.keep(engine.execute(execution_request, _until(early_reply, call_listener)))
     either: set[asyncio.Future[Any]] = {call, early_reply}
-    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if call.done():
-        return call.result()
-    call.add_done_callback(partial(_keep_rest, runtime))
-    return early_reply.result()
+    is_answered = False
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        is_answered = call.done()
+    finally:
+        if not is_answered:
+            # Also where whoever asked stops waiting.
+            call.add_done_callback(partial(_keep_rest, runtime))
+    return call.result() if is_answered else early_reply.result()
 
 
 def _keep_rest(runtime: Runtime, call: asyncio.Task[Answer | Unwritten | None]) -> None:

@@ -15,6 +15,22 @@ from registry.publishing.uri_templates import Template
 Content = Mapping[str, Any]
 
 
+class ItemContent(dict[str, Any]):
+    """One version of an item, equal to what has its digest: to Python, true is 1, and 1 is 1.0."""
+
+    def __init__(self, body: bytes | str, digest: str) -> None:
+        super().__init__(orjson.loads(body))
+        self.digest = digest
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ItemContent) and self.digest == other.digest
+
+    __hash__ = None
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedItems:
     """Of one server, each by its key and in their order. Shared: never change it."""
@@ -73,7 +89,7 @@ class _LastRead:
 
 
 # Versions never change, so what was parsed stays right: by id and digest.
-_contents: dict[tuple[int, str], dict[str, Any]] = {}
+_contents: dict[tuple[int, str], ItemContent] = {}
 
 
 def load() -> dict[int, PublishedItems]:
@@ -123,12 +139,12 @@ def _templates(contents: Mapping[str, Content]) -> dict[str, tuple[Template, Con
     return {key: (Template(key), content) for key, content in contents.items()}
 
 
-def _parsed(wanted: set[tuple[int, str]]) -> dict[int, dict[str, Any]]:
+def _parsed(wanted: set[tuple[int, str]]) -> dict[int, ItemContent]:
     # Another thread may forget at any moment: what this load needs, it holds itself.
     held = {key: content for key in wanted if (content := _contents.get(key))}
     fresh = ItemVersion.objects.filter(pk__in=[pk for pk, _ in wanted - held.keys()])
     for pk, digest, body in fresh.values_list("pk", "digest", "body"):
-        held[pk, digest] = orjson.loads(body)
+        held[pk, digest] = ItemContent(body, digest)
     _contents.update(held)
     for key in set(_contents) - wanted:
         _contents.pop(key, None)

@@ -203,6 +203,32 @@ def _publish_resource(tool: Tool) -> None:
     )
 
 
+def test_what_python_calls_equal_is_a_change_of_a_resource(offer: Offer) -> None:
+    (tool,) = offer(_content("first"))
+    _publish_resource(tool)
+    _publish_version('{"uri":"a","x":true,"y":1}', "e")
+    before = _resource()
+
+    _publish_version('{"uri":"a","x":1,"y":1.0}', "f")
+    after = _resource()
+
+    assert str(after) == "{'uri': 'a', 'x': 1, 'y': 1.0}"
+    # So that whoever listens is told.
+    assert before != after
+
+
+def _publish_version(body: str, digest: str) -> None:
+    item = Item.objects.get()
+    made = ItemVersion.objects.create(item=item, version=ord(digest), digest=digest * 64, body=body)
+    Item.objects.update(latest=made, published=made)
+
+
+def _resource() -> Any:
+    toolset = published_catalogue.load().toolset("all")
+    assert toolset is not None
+    return toolset.offered["many"].resources["file:///a"]
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_changed_is_what_everything_made_anew_is(
     offer: Offer, olga: User, change: str, monkeypatch: pytest.MonkeyPatch

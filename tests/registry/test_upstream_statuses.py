@@ -209,6 +209,36 @@ async def test_it_is_sent_twice_at_most(upstreams: Upstreams) -> None:
     assert "says so a second time" in str(failed)
 
 
+async def test_it_is_sent_twice_at_most_also_where_its_agent_can_be_asked(
+    upstreams: Upstreams,
+) -> None:
+    """A server of today that became one of yesterday, and then forgets each session at once."""
+    sent: list[str] = []
+    today = True
+
+    async def handle(request: Request, out: asyncio.StreamWriter) -> None:
+        nonlocal today
+        if request.method == "tools/call":
+            sent.append(request.headers.get("mcp-session-id", "none"))
+            body, status = (of_version(request), 400) if today else (b"<html>", 404)
+            today = False
+            kind = "application/json" if status == 400 else "text/html"
+            respond(out, body, status=status, kind=kind)
+        elif today:
+            await modern(handle)(request, out)
+        elif request.verb == "GET":
+            respond(out, b"", status=405)
+        else:
+            await legacy(handle, session=f"s{len(sent)}")(request, out)
+
+    async with serving(handle) as server:
+        call = UpstreamCall("t", b"{}", abilities=("form",), asker="ann")
+        with pytest.raises(OutcomeUnknown):
+            await upstreams.call_tool(server.target(), call)
+
+    assert sent == ["none", "s1"]
+
+
 async def test_without_a_session_a_404_says_nothing(upstreams: Upstreams) -> None:
     for made in (legacy, lambda call: legacy(call, revision="2024-11-05", session="s")):
         acting = Acting(404, lambda _request: error(None, -32001, "Session not found"))

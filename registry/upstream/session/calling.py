@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 # Most calls end sooner; only a longer one is worth a task that waits for its cancellation.
 _WATCH_AFTER_S = 0.02
+# Whoever greets a server for longer is asked again whether the call may still be sent.
+_GREETED_S = 0.5
 
 
 @dataclass(slots=True)
@@ -74,6 +77,9 @@ class UpstreamCall:
     note_page: Callable[[Any], None] | None = None
     # Beside its arguments: answers to what its server asked, as members of its params.
     more: bytes = b""
+    # Awaited before the first send where it comes long after the call was made: raises NotSent.
+    recheck: Callable[[], Awaitable[None]] | None = None
+    made_at: float = field(default_factory=time.monotonic)
     # Awaited before each send but the first, with why it is sent again and which send it is.
     # Raises RecordUnavailable where that cannot be written down: then nothing is sent.
     on_resend: OnResend | None = None
@@ -100,7 +106,11 @@ class UpstreamCall:
     async def note_send(self) -> None:
         """To be awaited before the first byte of each request for this call."""
         self.sends += 1
-        if self.sends == 1 or self.on_resend is None:
+        if self.sends == 1:
+            if self.recheck is not None and time.monotonic() - self.made_at > _GREETED_S:
+                await self.recheck()
+            return
+        if self.on_resend is None:
             return
         try:
             await self.on_resend(self.resend_reason, self.sends)

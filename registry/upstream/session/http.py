@@ -114,10 +114,19 @@ class HttpServer:
         except SessionInvalid as invalid:
             call.resend_reason = str(invalid)
             agreement = await self._prepare(call.limits, instead_of=agreement)
-        if not agreement.modern and call.abilities != self._words:
-            # It was of today when it was asked last.
-            return await (await self.able(call, call.limits)).call(call)
-        # By the server's own words nothing was taken the first time: it is sent once more.
+        if agreement.modern or call.abilities == self._words:
+            return await self._call_again(agreement, call)
+        # It was of today when it was asked last.
+        asking = await self.able(call, call.limits)
+        if not isinstance(asking, HttpServer):
+            return await asking.call(call)
+        agreement = asking._agreement or await asking._prepare(call.limits)
+        if agreement.session and not asking._is_fresh(agreement):
+            agreement = await asking._checked(agreement, call.limits)
+        return await asking._call_again(agreement, call)
+
+    async def _call_again(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
+        """By the server's own words nothing was taken the first time: it is sent once more."""
         try:
             return await self._call(agreement, call)
         except SessionInvalid as invalid:
