@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -75,6 +76,15 @@ def connection(server: Server, commands: Commands) -> ServerConnection:
         return _connection(server, argv=tuple(server.argv), env=_command_of(server, commands).env)
     headers = _opened(server, "sealed_headers")
     return _connection(server, url=server.url, headers={**headers, **_authorization(server)})
+
+
+def current_keys(names: Iterable[str]) -> set[str]:
+    """By which those of these servers are reached now that calls may be sent to."""
+    keys, commands = set(), Commands()
+    for server in Server.objects.filter(slug__in=list(names), enabled=True):
+        with contextlib.suppress(Unreachable):
+            keys.add(connection(server, commands).key)
+    return keys
 
 
 def place(server: Server, name: str) -> str:

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -158,6 +158,22 @@ class Engine:
     async def aclose(self) -> None:
         if self._upstreams is not None:
             await self._upstreams.aclose()
+
+    @property
+    def server_keys(self) -> set[str]:
+        """Of the servers that calls were sent to from here."""
+        return set(self._targets)
+
+    async def close_stale(self, current: Set[str]) -> bool:
+        """Closes what reaches servers by other keys than these; False where calls still run over
+        some of it."""
+        stale = self.server_keys - current
+        for key in stale:
+            # A call that still goes there makes it anew, for the next look.
+            if not self.upstreams.is_used(key):
+                self._targets.pop(key, None)
+                await self.upstreams.close_target(key)
+        return self.server_keys.isdisjoint(stale)
 
     async def leave(self, seconds: float) -> None:
         """Nothing new is sent; what runs may end within `seconds`, and then is cut off."""

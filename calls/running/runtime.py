@@ -8,6 +8,7 @@ from django.conf import settings
 
 from calls.running.execution import Engine, owner_name
 from calls.running.leases import Leases
+from calls.running.stale_servers import StaleServers
 from core import listen, loop
 from core.connections import KEEPALIVE, AsyncConnection, Pool
 from core.journal import GroupCommit
@@ -29,6 +30,7 @@ class CallRuntime:
         self.listener = listen.Listener(url)
         self.engine = Engine(self.journal, owner=owner_name())
         self.leases = Leases(self.engine, self.pool)
+        self.stale_servers = StaleServers(self.engine, self.listener)
         self.listener.on(listen.CANCEL, self.leases.look)
         self.listener.on(listen.ANSWERED, self.engine.answered)
         self.started = False
@@ -39,6 +41,7 @@ class CallRuntime:
             await self.pool.open()
             self.listener.start()
             self.leases.start()
+            self.stale_servers.start()
             self.engine.outcome_writer.start()
 
     async def aclose(self) -> None:
@@ -48,6 +51,7 @@ class CallRuntime:
             keeping = self.engine.outcome_writer.aclose
             for part in (self.listener.aclose, self.leases.aclose, keeping, self.engine.aclose):
                 stack.push_async_callback(part)
+            stack.push_async_callback(self.stale_servers.aclose)
 
 
 _background: CallRuntime | None = None

@@ -63,11 +63,13 @@ class Upstreams:
     ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
-        server: AnyServer = self._known(target) or await self._server(target)
-        if call.abilities:
-            server = await server.able(call, call.limits)
-        server.users += 1
+        first: AnyServer = self._known(target) or await self._server(target)
+        server, asked = first, None
+        first.users += 1
         try:
+            if call.abilities:
+                server = asked = await first.able(call, call.limits)
+                asked.users += 1
             if call.on_page is not None:
                 call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
             if pause is not None:
@@ -88,18 +90,24 @@ class Upstreams:
             await call.on_task(ref)
             return await tasks.follow(server, ref, call)
         finally:
-            server.users -= 1
+            first.users -= 1
+            if asked is not None:
+                asked.users -= 1
 
     async def follow_task(self, target: Target, ref: TaskRef, call: UpstreamCall) -> CallReply:
         """Take up a task that an earlier `call` became, in this process or another."""
-        server: AnyServer = await self._server(target)
-        if call.abilities:
-            server = await server.able(call, call.limits)
-        server.users += 1
+        first: AnyServer = await self._server(target)
+        server, asked = first, None
+        first.users += 1
         try:
+            if call.abilities:
+                server = asked = await first.able(call, call.limits)
+                asked.users += 1
             return await tasks.follow(server, ref, call)
         finally:
-            server.users -= 1
+            first.users -= 1
+            if asked is not None:
+                asked.users -= 1
 
     async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:
         """As long as the server tells of these resources, over a connection or process that has
@@ -126,6 +134,11 @@ class Upstreams:
         """The end of what a server's processes wrote to their standard error."""
         server = self._servers.get(key)
         return server.stderr() if isinstance(server, StdioServer) else ""
+
+    def is_used(self, key: str) -> bool:
+        """A call goes on over it."""
+        server = self._servers.get(key)
+        return server is not None and server.users > 0
 
     async def close_target(self, key: str) -> None:
         if server := self._servers.pop(key, None):
