@@ -10,6 +10,7 @@ urlpatterns = [
     path("queue/news/", queue.news, name="news"),
     path("queue/count/", queue.count, name="count"),
     path("queue/<uuid:call_id>/", queue.detail, name="detail"),
+    path("queue/<uuid:call_id>/became/", queue.became, name="became"),
     path("queue/<uuid:call_id>/approve/", queue.approve, name="approve"),
     path("queue/<uuid:call_id>/step-up/", queue.step_up, name="step_up"),
     path("queue/<uuid:call_id>/refuse/", queue.refuse, name="refuse"),

@@ -46,6 +46,8 @@ class VoteSummary:
     may_still: list[str]
     # This person's own vote, which they may take back.
     own: Vote | None
+    # They voted on it, whether it is decided or not.
+    is_mine: bool
 
     @property
     def is_plain(self) -> bool:
@@ -98,6 +100,7 @@ def _picture(
         thresholds=_thresholds(asked, facts),
         may_still=_may_still(asked, votes, facts.excluded, able) if waits else [],
         own=next((vote for vote in votes if waits and vote.person_id == person.pk), None),
+        is_mine=any(vote.person_id == person.pk for vote in votes),
     )
 
 

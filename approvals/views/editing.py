@@ -40,9 +40,8 @@ def edit(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
             form.errors.append(str(refused))
         return _drawn(request, approval, form)
     except DecisionRefused as refused:
-        messages.warning(request, str(refused))
-    else:
-        messages.success(request, _("Your change is proposed. Somebody else has to approve it."))
+        return _drawn(request, approval, form, str(refused))
+    messages.success(request, _("Your change is proposed. Somebody else has to approve it."))
     return redirect("approvals:detail", call_id)
 
 
@@ -55,14 +54,18 @@ def _given(request: ConsoleRequest, document: bytes) -> Edit:
     )
 
 
-def _drawn(request: ConsoleRequest, approval: Approval, form: SchemaForm) -> HttpResponse:
+def _drawn(
+    request: ConsoleRequest, approval: Approval, form: SchemaForm, refusal: str = ""
+) -> HttpResponse:
+    """`refusal`: why nothing can be proposed here any more. What was written stays on the page."""
     others = editing.others(approval, request.user)
     context = {
         "section": "queue",
         "approval": approval,
         "call": approval.call,
         "form": form,
-        "obstacle": editing.why_not(approval, request.user),
+        "obstacle": refusal or editing.why_not(approval, request.user),
+        "written": form.document if request.method == "POST" else None,
         "others": others[: editing.NAMED],
         "more": max(0, len(others) - editing.NAMED),
         "given": request.POST,

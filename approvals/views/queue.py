@@ -75,6 +75,31 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     return render(request, "approvals/detail.html", context)
 
 
+@page("approvals.view_approval")
+def became(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """The card for a page that pressed a button of it and got no answer."""
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    if not is_htmx(request):
+        return redirect("approvals:detail", call_id)
+    context = {
+        "card": card(approval, request.user, error=_became(approval, request.user)),
+        "alone": "alone" in request.GET,
+    }
+    return render(request, "approvals/card.html", context)
+
+
+def _became(approval: Approval, person: User) -> str:
+    lost = _("The answer to what you pressed was lost.")
+    own = approval.standing.filter(person=person).first()
+    if own is None:
+        said = _("The record has no vote of yours on this call.")
+    elif own.approve:
+        said = _("The record has your vote: you approved this call.")
+    else:
+        said = _("The record has your vote: you denied this call.")
+    return f"{lost} {said}"
+
+
 @page("approvals.decide_approval", "POST")
 def approve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     return _decide(request, call_id, approve=True)
@@ -133,10 +158,18 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
         context = {"card": decided, "answered": True, "alone": "alone" in request.POST}
         return render(request, "approvals/card.html", context)
     if error:
-        messages.warning(request, error)
+        messages.warning(request, error + _unsent(request.POST.get("reason", "").strip()))
     else:
         messages.success(request, _said(approval, approve=approve))
     return redirect("approvals:queue")
+
+
+def _unsent(typed: str) -> str:
+    return (
+        " " + _("What you had written was not sent: “%(typed)s”") % {"typed": typed}
+        if typed
+        else ""
+    )
 
 
 def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:

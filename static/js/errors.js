@@ -6,6 +6,10 @@
   function tell(event) {
     // What the page reads by itself comes again with the next ring.
     if (event.detail.requestConfig.verb === "get") return;
+    // A card asks what became of it (lost.js).
+    const { elt, xhr } = event.detail;
+    const isLost = xhr.status === 0 || xhr.status >= 500;
+    if (isLost && elt.closest("[data-became] :is(.decision, .votes)")) return;
     place.replaceChildren(words.content.cloneNode(true));
     place.scrollIntoView({ block: "nearest" });
   }

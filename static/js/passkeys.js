@@ -3,6 +3,8 @@
 (() => {
   const able = Boolean(window.PublicKeyCredential && navigator.credentials);
 
+  const ANSWER_MS = 30_000;
+
   const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -28,7 +30,9 @@
   }
 
   async function ask(address, form, words) {
-    const answer = await fetch(address, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
+    const answer = await fetch(address, {
+      method: "POST", body: new FormData(form), headers: { Accept: "application/json" }, signal: AbortSignal.timeout(ANSWER_MS),
+    }).catch(() => { throw new Error(words.unanswered); });
     if (answer.redirected || !answer.headers.get("Content-Type")?.includes("json")) throw new Error(words.failed);
     const read = await answer.json();
     if (read.error) throw new Error(read.error);

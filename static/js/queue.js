@@ -36,6 +36,17 @@
     if (pressed && target.closest("[data-card]")?.id !== pressed) pressed = null;
   });
 
+  // One reason, whether it becomes a yes or a no: it goes where the form is that is to be sent.
+  document.addEventListener("toggle", ({ target: panel }) => {
+    if (!panel.matches(".refusal")) return;
+    const reason = panel.closest(".decision").querySelector(".approval [name=reason]");
+    const details = panel.querySelector("[name=reason]");
+    const [from, to] = panel.open ? [reason, details] : [details, reason];
+    if (!from.value || to.value) return;
+    to.value = from.value;
+    from.value = "";
+  }, true);
+
   function cards() {
     return [...document.querySelectorAll("[data-card]")];
   }

@@ -1,12 +1,13 @@
-"""What a card says while a person reads it: that calls are stopped, whose word is missing."""
+"""Cards while people read, type and press: stops, lost answers, and others who are faster."""
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from accounts.models import User
 from accounts.roles import Role
 from approvals import freezes
-from approvals.models import Approval
+from approvals.models import Approval, Vote
+from approvals.services import vote
 from calls.models import Call
 from calls.record.states import State
 from tests.browser.conftest import Opened, rung
@@ -90,3 +91,148 @@ def test_without_javascript_a_stopped_call_cannot_be_approved(
     expect(approve(page, office)).to_be_disabled()
     assert Call.objects.get(pk=office.held).state == State.HELD
     assert Approval.objects.get(pk=office.held).state == Approval.State.WAITING
+
+
+LOST = ("ERR_FAILED", "htmx:sendError")
+MINE = "The record has your vote: you approved this call."
+NONE = "The answer to what you pressed was lost. The record has no vote of yours on this call."
+
+
+def swallow(route: Route) -> None:
+    """The server takes it, and its answer never arrives."""
+    route.fetch()
+    route.abort()
+
+
+def voted(office: Office, by: User, *, approve: bool = False) -> None:
+    approval = Approval.objects.for_queue().get(pk=office.held)
+    digest = approval.call.call_digest
+    vote(approval, by=by, approve=approve, seen_digest=digest, reason="Ana has left.")
+    rung("queue")
+
+
+def test_after_a_lost_answer_the_card_asks_what_became_of_it(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice, will_complain_of=LOST, viewport={"width": 360, "height": 2400})
+    page.goto("/queue/")
+    page.route("**/approve/", swallow)
+    card(page, office).get_by_label("Reason").fill("As agreed.")
+
+    approve(page, office).click()
+
+    expect(card(page, office)).to_contain_text(MINE)
+    expect(card(page, office)).to_contain_text("Approved by alice")
+    expect(card(page, office)).not_to_contain_text("What you had written was not sent")
+    expect(page.get_by_text("may have been recorded or not")).to_have_count(0)
+    assert Vote.objects.get(approval=office.held).reason == "As agreed."
+
+
+def test_what_never_arrived_is_told_and_can_be_pressed_again(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice, will_complain_of=LOST, viewport={"width": 1280, "height": 2400})
+    page.goto("/queue/")
+    page.route("**/approve/", lambda route: route.abort(), times=1)
+    card(page, office).get_by_label("Reason").fill("As agreed.")
+    card(page, office).get_by_label("Reason").press("Tab")
+    approve(page, office).press("Enter")
+
+    expect(card(page, office)).to_contain_text(NONE)
+    expect(card(page, office).get_by_label("Reason")).to_have_value("As agreed.")
+    assert not Vote.objects.exists()
+
+    approve(page, office).click()
+    expect(card(page, office)).to_contain_text("Approved by alice")
+    assert Vote.objects.get(approval=office.held).reason == "As agreed."
+
+
+def test_it_is_asked_again_until_countersign_answers(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, will_complain_of=LOST, viewport={"width": 1280, "height": 2400})
+    page.route_web_socket("**/live/", lambda socket: None)
+    page.goto(f"/queue/{office.held}/")
+    page.route("**/approve/", swallow)
+    page.route("**/became/**", lambda route: route.abort(), times=2)
+
+    approve(page, office).click()
+
+    expect(card(page, office)).to_contain_text("No answer came to what you pressed.")
+    expect(card(page, office)).to_contain_text(MINE)
+    expect(card(page, office)).not_to_contain_text("No answer came to what you pressed.")
+
+
+def test_what_was_typed_stays_when_somebody_else_decides(opened: Opened, office: Office) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    page = opened(office.alice, viewport={"width": 360, "height": 780})
+    page.goto("/queue/")
+    live(page)
+    card(page, office).get_by_label("Reason").fill("Ask Ana <first>.")
+
+    voted(office, carol)
+
+    expect(card(page, office)).to_contain_text("Denied by carol")
+    expect(card(page, office)).to_contain_text(
+        "What you had written was not sent: Ask Ana <first>."
+    )
+
+
+def test_what_was_typed_stays_for_the_slower_of_two(opened: Opened, office: Office) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    page = opened(office.alice, viewport={"width": 1280, "height": 2400})
+    page.route_web_socket("**/live/", lambda socket: None)
+    page.goto("/queue/")
+    card(page, office).get_by_label("Reason").fill("Ask Ana first.")
+    voted(office, carol)
+
+    approve(page, office).click()
+
+    expect(card(page, office)).to_contain_text("carol answered first")
+    expect(card(page, office)).to_contain_text("What you had written was not sent: Ask Ana first.")
+
+
+def test_without_javascript_what_was_typed_comes_back_too(opened: Opened, office: Office) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    page = opened(office.alice, java_script_enabled=False)
+    page.goto("/queue/")
+    card(page, office).get_by_label("Reason").fill("Ask Ana first.")
+    voted(office, carol)
+
+    approve(page, office).click()
+
+    expect(page.locator("#messages")).to_contain_text("carol answered first")
+    expect(page.locator("#messages")).to_contain_text("not sent: “Ask Ana first.”")
+
+
+def test_an_edit_stays_when_somebody_else_decides(opened: Opened, office: Office) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    page = opened(office.alice, will_complain_of=("422",), viewport={"width": 360, "height": 780})
+    page.goto(f"/queue/{office.held}/edit/")
+    page.get_by_label("subject").fill("Minutes of Wednesday")
+    page.get_by_label("Why").fill("It was Wednesday.")
+    voted(office, carol)
+
+    page.get_by_role("button", name="Propose these arguments").click()
+
+    expect(page.get_by_text("carol answered first")).to_be_visible()
+    written = page.get_by_role("region", name="What you had written, and was not proposed")
+    expect(written).to_contain_text("Minutes of Wednesday")
+    expect(written).to_contain_text("It was Wednesday.")
+
+
+def test_the_reason_typed_goes_along_to_a_denial(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    held = card(alice, office)
+    alice.keyboard.press("j")
+    held.get_by_label("Reason").focus()
+    alice.keyboard.type("Ana has left.")
+
+    held.get_by_text("Deny …").press("Enter")
+
+    expect(held.get_by_label("Details")).to_have_value("Ana has left.")
+    expect(held.get_by_label("Reason")).to_have_value("")
+    held.get_by_text("Deny …").click()
+    expect(held.get_by_label("Reason")).to_have_value("Ana has left.")
+    held.get_by_text("Deny …").click()
+    held.get_by_role("button", name="Deny").press("Enter")
+    expect(held).to_contain_text("Denied by alice")
+    assert Vote.objects.get(approval=office.held).reason == "Ana has left."

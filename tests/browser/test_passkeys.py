@@ -61,9 +61,10 @@ class Window:
 
 
 @pytest.fixture
-def window(opened: Opened, office: Office, stack: Stack) -> Window:
+def window(request: pytest.FixtureRequest, opened: Opened, office: Office, stack: Stack) -> Window:
+    """`request.param`: what the browser will complain of."""
     here = stack.web_url.replace("127.0.0.1", "localhost")
-    page = opened(office.alice)
+    page = opened(office.alice, will_complain_of=getattr(request, "param", ()))
     page.context.add_cookies([session_cookie(office.alice, here)])
     made = Window(page, here)
     made.add_passkey()
@@ -189,4 +190,57 @@ def test_elsewhere_it_says_where(window: Window, held: Held, stack: Stack) -> No
     expect(window.page.get_by_text(f"Your passkeys belong to {window.here}")).to_be_visible()
     window.page.goto(f"{stack.web_url}/profile/")
     expect(window.page.get_by_text(f"Passkeys belong to {window.here}")).to_be_visible()
+    assert state(call) == State.HELD
+
+
+LOST = pytest.mark.parametrize("window", [("ERR_FAILED", "htmx:sendError")], indirect=True)
+UNASKED = pytest.mark.parametrize("window", [("ERR_FAILED",)], indirect=True)
+
+
+def swallow(route: Route) -> None:
+    """The server takes it, and its answer never arrives."""
+    route.fetch()
+    route.abort()
+
+
+@LOST
+def test_a_lost_answer_to_a_signed_approval_is_asked_for(window: Window, held: Held) -> None:
+    call = held("Lost")
+    window.page.route("**/approve/", swallow)
+
+    window.approve(call)
+
+    shown = window.page.locator("[data-card]")
+    expect(shown).to_contain_text("The record has your vote: you approved this call.")
+    expect(shown).to_contain_text("Approved by alice")
+    expect(shown).not_to_contain_text("Waiting for your passkey")
+    assert state(call) == State.QUEUED
+
+
+@LOST
+def test_a_signed_approval_that_never_arrived_can_be_pressed_again(
+    window: Window, held: Held
+) -> None:
+    call = held("Lost")
+    window.page.route("**/approve/", lambda route: route.abort(), times=1)
+    window.approve(call)
+    shown = window.page.locator("[data-card]")
+    expect(shown).to_contain_text("The record has no vote of yours on this call.")
+    expect(shown).not_to_contain_text("Waiting for your passkey")
+    # The card was drawn anew: its arguments are looked at again.
+    shown.locator(".arguments").scroll_into_view_if_needed()
+
+    window.page.get_by_role("button", name="Approve", exact=True).click()
+
+    expect(shown).to_contain_text("Approved by alice")
+
+
+@UNASKED
+def test_a_passkey_that_nobody_could_ask_for_says_so(window: Window, held: Held) -> None:
+    call = held("Unasked")
+    window.page.route("**/step-up/", lambda route: route.abort())
+
+    window.approve(call)
+
+    expect(window.page.get_by_text("No answer came. Nothing was approved")).to_be_visible()
     assert state(call) == State.HELD
