@@ -17,22 +17,42 @@ MOST = 50
 # Of all calls, or of those that have an entry of `since` or later.
 LATELY = "{column} IN (SELECT call_id FROM audit_entryrow WHERE id >= %(since)s)"
 STEPS = """
-    SELECT COALESCE(c.id, e.call_id), c.seq, c.state, e.seq, e.steps, e.state
-    FROM (SELECT id, seq, state FROM calls_call c WHERE {of_calls}) c
-    FULL JOIN (
-        SELECT call_id, max(seq) AS seq, count(*) AS steps,
-            (array_agg(to_state ORDER BY seq DESC))[1] AS state
-        FROM audit_entryrow e WHERE seq IS NOT NULL AND {of_entries} GROUP BY call_id
-    ) e ON e.call_id = c.id
-    WHERE (c.seq, c.state) IS DISTINCT FROM (e.seq, e.state) OR e.steps <> e.seq
+    SELECT COALESCE(m.id, r.call_id), m.seq, m.state, m.entry_seq, m.steps, m.entry_state,
+        m.result_digest = m.digest,
+        r.call_id IS NULL OR COALESCE(m.digest, '') <> ''
+    FROM (
+        SELECT COALESCE(c.id, e.call_id) AS id, c.seq, c.state, c.result_digest,
+            e.seq AS entry_seq, e.steps, e.state AS entry_state,
+            COALESCE(encode(e.result, 'hex'), '') AS digest
+        FROM (SELECT id, seq, state, result_digest FROM calls_call c WHERE {of_calls}) c
+        FULL JOIN (
+            SELECT call_id, max(seq) AS seq, count(*) AS steps,
+                (array_agg(to_state ORDER BY seq DESC))[1] AS state,
+                (array_agg(result ORDER BY seq DESC) FILTER (WHERE result IS NOT NULL))[1] AS result
+            FROM audit_entryrow e WHERE seq IS NOT NULL AND {of_entries} GROUP BY call_id
+        ) e ON e.call_id = c.id
+    ) m
+    FULL JOIN (SELECT call_id FROM calls_result r WHERE {of_results}) r ON r.call_id = m.id
+    WHERE (m.seq, m.state, m.result_digest) IS DISTINCT FROM (m.entry_seq, m.entry_state, m.digest)
+        OR m.steps <> m.entry_seq OR r.call_id IS NOT NULL AND COALESCE(m.digest, '') = ''
     ORDER BY 1 LIMIT %(most)s
 """
 # An amendment changes what is sent, and not what was asked.
-ARGUMENTS = """
-    SELECT c.id FROM calls_call c
-    JOIN audit_entryrow e ON e.call_id = c.id AND e.seq = 1
-    WHERE {of_calls} AND (sha256(c.arguments) IS DISTINCT FROM e.arguments
-        OR decode(c.arguments_digest, 'hex') IS DISTINCT FROM e.arguments)
+ASKED = """
+    SELECT id, is_for_it FROM (
+        SELECT c.id, sha256(c.arguments) = e.arguments
+                AND c.arguments_digest = encode(e.arguments, 'hex') AS is_as_asked,
+            -- Of names that nobody forgot.
+            (agent.salt IS NULL OR agent.subject = c.agent_id)
+                AND (person.salt IS NULL OR person.subject = c.person_id)
+                AND tool.text = c.tool_name AS is_for_it
+        FROM calls_call c
+        JOIN audit_entryrow e ON e.call_id = c.id AND e.seq = 1
+        LEFT JOIN audit_name agent ON agent.id = e.agent
+        LEFT JOIN audit_name person ON person.id = e.person
+        LEFT JOIN audit_name tool ON tool.id = e.tool
+        WHERE {of_calls}
+    ) asked WHERE (is_as_asked AND is_for_it) IS NOT TRUE
     ORDER BY 1 LIMIT %(most)s
 """
 AMENDED = """
@@ -58,66 +78,43 @@ RESULTS = """
         WHERE x.call_id = e.call_id AND x.seq IS NOT NULL AND x.result IS NOT NULL))
     ORDER BY 1 LIMIT %(most)s
 """
-# What came back last, and which digest the call's row has of it.
-DIGESTS = """
-    SELECT c.id FROM calls_call c
-    JOIN (
-        SELECT call_id,
-            (array_agg(result ORDER BY seq DESC) FILTER (WHERE result IS NOT NULL))[1] AS result
-        FROM audit_entryrow e WHERE seq IS NOT NULL AND {of_entries} GROUP BY call_id
-    ) e ON e.call_id = c.id
-    WHERE c.result_digest <> COALESCE(encode(e.result, 'hex'), '')
-    ORDER BY 1 LIMIT %(most)s
-"""
-# Who asked, on whose behalf, for what; of names that nobody forgot.
-ASKED = """
-    SELECT c.id FROM calls_call c
-    JOIN audit_entryrow e ON e.call_id = c.id AND e.seq = 1
-    LEFT JOIN audit_name agent ON agent.id = e.agent
-    LEFT JOIN audit_name person ON person.id = e.person
-    LEFT JOIN audit_name tool ON tool.id = e.tool
-    WHERE {of_calls} AND (
-        agent.salt IS NOT NULL AND agent.subject IS DISTINCT FROM c.agent_id
-        OR person.salt IS NOT NULL AND person.subject IS DISTINCT FROM c.person_id
-        OR tool.text IS DISTINCT FROM c.tool_name)
-    ORDER BY 1 LIMIT %(most)s
-"""
-# Of calls whose entries say that nothing came back.
-STRAY = """
-    SELECT r.call_id FROM calls_result r
-    WHERE {of_results} AND NOT EXISTS (
-        SELECT FROM audit_entryrow e
-        WHERE e.call_id = r.call_id AND e.seq IS NOT NULL AND e.result IS NOT NULL)
-    ORDER BY 1 LIMIT %(most)s
-"""
 
 
 def unrecorded(since: int = 0) -> list[str]:
     """A sentence for each; of calls with an entry of that id or later."""
     return [
         *_moved(since),
-        *_differing("The arguments of call {} are not those", ARGUMENTS, since),
+        *_asked(since),
         *_differing("The arguments that call {} was changed to are not those", AMENDED, since),
         *_differing("The result of call {} is not that", RESULTS, since),
-        *_differing("The digest of the result of call {} is not that", DIGESTS, since),
-        *_differing("Agent, person or tool of call {} are not those", ASKED, since),
-        *_differing("The result of call {} is one for which there is no move,", STRAY, since),
     ]
 
 
 def _moved(since: int) -> Iterator[str]:
-    for call_id, seq, state, entry_seq, steps, entry_state in _rows(STEPS, since):
-        if seq is None:
+    for call_id, seq, state, entry_seq, steps, entry_state, is_digest, has_move in _rows(
+        STEPS, since
+    ):
+        if not has_move:
+            yield f"The result of call {call_id} is of no move that has an entry."
+        elif seq is None:
             yield f"Call {call_id} is gone: its entries are still there."
         elif entry_seq is None:
             yield f"Call {call_id} has no entry."
-        elif (seq, state) == (entry_seq, entry_state):
+        elif steps != entry_seq and seq == entry_seq:
             yield f"Call {call_id} made {seq} moves, and {steps} of them have an entry."
+        elif not is_digest:
+            yield f"The digest of the result of call {call_id} is not that of its entry."
         else:
             yield (
                 f"Call {call_id} is {state} after {seq} moves, and its entries say {entry_state} "
                 f"after {entry_seq}."
             )
+
+
+def _asked(since: int) -> Iterator[str]:
+    for call_id, is_for_it in _rows(ASKED, since):
+        what = "The arguments" if is_for_it else "Agent, person or tool"
+        yield f"{what} of call {call_id} are not those of its entry."
 
 
 def _differing(said: str, query: str, since: int) -> Iterator[str]:

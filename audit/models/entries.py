@@ -10,7 +10,8 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import DatabaseDefault
-from django.db.models.functions import Left
+from django.db.models.functions import Left, Length
+from django.db.models.lookups import Exact
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import StrictTrigger, append_only
@@ -94,6 +95,100 @@ DETAILS_FORGOTTEN = """
 """
 
 
+def _only(column: str, *kinds: str) -> str:
+    """SQL over the new row `n`: the number that stands there, if any, is that of such a name."""
+    known = ", ".join(f"'{kind}'" for kind in kinds)
+    return f"""n.{column} IS NOT NULL AND (
+        SELECT k.kind IN ({known}) FROM audit_name k WHERE k.id = n.{column}) IS NOT TRUE"""
+
+
+# What is in an entry's context, where it has one (audit/sql/entries.sql).
+SHARED = "ARRAY['effect', 'rule', 'origin', 'revision', 'toolset']"
+# SQL over facts as jsonb: whoever reads them in any language gets the same, and gets to their end.
+READABLE = """(
+    jsonb_typeof({facts}) = 'object'
+    AND NOT jsonb_path_exists({facts}, 'strict $.**{{{depth} to last}}')
+    AND NOT jsonb_path_exists(
+        {facts}, 'strict $.** ? (@.type() == "number" && (@ > 1e300 || @ < -1e300))'))"""
+# Deeper than anything that we write, and less than what any reader of JSON takes.
+DEEPEST = 30
+
+
+class LegalName(StrictTrigger):
+    """What a name is sealed by is what it says; a forgotten one was not written so."""
+
+    name = "legal_name"
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert
+
+    def get_func(self, model: models.Model) -> str:
+        # No object within: it has five facts, which people filter by.
+        context = READABLE.format(facts="NEW.text::jsonb", depth=2)
+        return f"""
+        IF NEW.salt IS NULL OR octet_length(NEW.salt) <> 16
+            OR NEW.commitment IS DISTINCT FROM audit_commitment(
+                NEW.salt, NEW.kind, NEW.subject, NEW.text, NEW.server, NEW.definition)
+        THEN
+            RAISE EXCEPTION 'a name that is not what it would be sealed by';
+        END IF;
+        IF NEW.kind IN ('agent', 'person', 'policy', 'system') THEN
+            IF NEW.server || NEW.definition <> '' THEN
+                RAISE EXCEPTION 'only tools have a server and a definition';
+            END IF;
+        ELSIF NEW.kind NOT IN ('action', 'tool', 'reason', 'context') OR NEW.subject IS NOT NULL
+            OR NEW.kind <> 'tool' AND NEW.server || NEW.definition <> ''
+        THEN
+            RAISE EXCEPTION 'a name of no kind that entries have';
+        ELSIF NEW.kind = 'context' THEN
+            IF NEW.text IS NOT JSON OBJECT WITH UNIQUE KEYS THEN
+                RAISE EXCEPTION 'a context is an object in JSON';
+            ELSIF NEW.text::jsonb - {SHARED} <> '{{}}' OR NOT {context} THEN
+                RAISE EXCEPTION 'a context has other facts than these';
+            END IF;
+        END IF;
+        RETURN NEW;
+        """
+
+
+class LegalEntry(StrictTrigger):
+    """What is added can be verified and exported, whoever adds it: nobody could remove it."""
+
+    name = "legal_entry"
+    level = pgtrigger.Statement
+    when = pgtrigger.After
+    operation = pgtrigger.Insert
+    declare = [("wrong", "text")]
+    referencing = pgtrigger.Referencing(new="new_rows")  # type: ignore[no-untyped-call]
+
+    def get_func(self, model: models.Model) -> str:
+        facts = READABLE.format(facts="n.details", depth=DEEPEST)
+        # What the record says of itself decides what verification expects.
+        by_owner = """pg_has_role((
+            SELECT c.relowner FROM pg_class c WHERE c.oid = 'audit_entryrow'::regclass), 'USAGE')"""
+        return f"""
+        SELECT looked.why INTO wrong FROM (
+            SELECT CASE
+            WHEN (SELECT k.kind = 'action' AND (k.text NOT LIKE 'record.%' OR {by_owner})
+                  FROM audit_name k WHERE k.id = n.action) IS NOT TRUE
+            THEN 'an entry whose action is none, or the record''s own'
+            WHEN {_only("actor", "agent", "person", "policy", "system")}
+                OR {_only("agent", "agent")} OR {_only("person", "person")}
+                OR {_only("tool", "tool")} OR {_only("reason", "reason")}
+                OR {_only("context", "context")}
+            THEN 'an entry with a name that is not there, or of another kind'
+            WHEN n.details IS NOT NULL AND (
+                {facts} IS NOT TRUE OR n.context IS NOT NULL AND n.details ?| {SHARED})
+            THEN 'an entry whose details cannot be read, or say what its context says'
+            END AS why FROM new_rows n
+        ) looked WHERE looked.why IS NOT NULL LIMIT 1;
+        IF wrong IS NOT NULL THEN
+            RAISE EXCEPTION USING MESSAGE = wrong;
+        END IF;
+        RETURN NULL;
+        """
+
+
 class Name(models.Model):
     """What entries name: an agent, a person, a tool, a sentence. A renamed subject gets another
     row, so that entries keep saying what was true.
@@ -123,7 +218,14 @@ class Name(models.Model):
             models.Index("kind", "subject", name="audit_name_subject", condition=~Q(subject=None)),
             models.Index(fields=["id"], name="audit_name_forgotten", condition=Q(salt=None)),
         ]
+        constraints = [
+            # Any other length could stand for more than one field of a leaf.
+            models.CheckConstraint(
+                name="audit_name_commitment", condition=Exact(Length("commitment"), 32)
+            ),
+        ]
         triggers = [
+            LegalName(),
             *(one for one in append_only() if one.name != "no_update"),
             OnlyForgotten(forgotten=NAME_FORGOTTEN, commitment="encode(OLD.commitment, 'hex')"),
         ]
@@ -197,6 +299,7 @@ class EntryRow(models.Model):
             ),
         ]
         triggers = [
+            LegalEntry(),
             *(one for one in append_only() if one.name != "no_update"),
             OnlyForgotten(forgotten=DETAILS_FORGOTTEN, commitment="(NEW.details ->> 'commitment')"),
         ]

@@ -451,10 +451,10 @@ def test_a_name_with_a_commitment_made_anew_is_found_by_the_leaves(
     assert outsider(tmp_path).returncode == 1
 
 
-@pytest.mark.parametrize("role", ["DATABASE_URL", "DATABASE_OWNER_URL"])
-def test_an_entry_of_a_name_that_nobody_has_is_named(sealed: list[int], role: str) -> None:
-    with psycopg.connect(os.environ[role]) as link:
-        link.execute("INSERT INTO audit_entryrow (action, actor) VALUES (1, 123456)")
+def test_an_entry_of_a_name_that_nobody_has_is_named(
+    sealed: list[int], forger: psycopg.Connection[Any]
+) -> None:
+    forger.execute("INSERT INTO audit_entryrow (action, actor) VALUES (1, 123456)")
     seal()
 
     (said,) = check_live().wrong
@@ -462,13 +462,13 @@ def test_an_entry_of_a_name_that_nobody_has_is_named(sealed: list[int], role: st
     assert "bears name 123456, which is not there" in said
 
 
-def test_a_name_with_a_commitment_to_something_else_is_named(sealed: list[int]) -> None:
-    """What the application's role may do: it adds names."""
-    with psycopg.connect(os.environ["DATABASE_URL"]) as link:
-        link.execute(
-            "INSERT INTO audit_name (kind, text, salt, commitment)"
-            " VALUES ('person', 'alice', 'salt', sha256('something else'))"
-        )
+def test_a_name_with_a_commitment_to_something_else_is_named(
+    sealed: list[int], forger: psycopg.Connection[Any]
+) -> None:
+    forger.execute(
+        "INSERT INTO audit_name (kind, text, salt, commitment)"
+        " VALUES ('person', 'alice', 'salt', sha256('something else'))"
+    )
 
     (said,) = check_live().wrong
 
@@ -544,7 +544,12 @@ def test_of_an_actor_that_was_forgotten_nothing_can_be_said(
     ada = "person", 7, "ada"
     record("note.made", actor=Actor(*ada), agent=(1, "scout"))
     commitment = bytes(Name.objects.get(kind="person", text="ada").commitment).hex()
-    record(verify.FORGOTTEN, actor=SYSTEM, commitments=[commitment])
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as owner:
+        owner.execute(
+            "INSERT INTO audit_entry (action, actor_kind, actor, details)"
+            " VALUES (%s, 'system', 'x', %s)",
+            [verify.FORGOTTEN, json.dumps({"commitments": [commitment]})],
+        )
     seal()
     *heads, line, declared = [json.loads(line) for line in whole_record()]
     line["names"]["actor"] = {"commitment": commitment}

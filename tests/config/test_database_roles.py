@@ -38,7 +38,8 @@ LIST = re.compile(r"^(The [\w' ]+ (?:can|cannot))\n\n((?:- .*\n(?:  .*\n)*)+)", 
 ENTRY = "INSERT INTO audit_entry (action, actor_kind, actor) VALUES ('note.made', 'system', 'x')"
 NAME = (
     "INSERT INTO audit_name (kind, text, salt, commitment)"
-    " VALUES ('person', 'alice', 'x', sha256('x'))"
+    " SELECT 'person', 'alice', salt, audit_commitment(salt, 'person', NULL, 'alice', '', '')"
+    " FROM (SELECT uuid_send(gen_random_uuid()) AS salt) fresh"
 )
 VOTE = (
     "INSERT INTO approvals_vote (approval_id, person_id, approve, reason, seen_digest, at)"
@@ -140,6 +141,17 @@ CANNOT: dict[tuple[str, str], tuple[str, ...]] = {
             ("format", "1::smallint"),
             ("salt", "'x'"),
         )
+    ),
+    (APP, "add a name without"): (
+        "INSERT INTO audit_name (kind, text, commitment) VALUES ('person', 'x', sha256('x'))",
+        NAME.replace("'alice', '', ''", "'eve', '', ''"),
+        NAME.replace("'person'", "'context'"),
+    ),
+    (APP, "add an entry that"): (
+        "INSERT INTO audit_entryrow (action) VALUES (3)",
+        "INSERT INTO audit_entryrow (action, actor, details) VALUES (1, 3, '[]')",
+        FORGOTTEN,
+        ENTRY.replace("note.made", "record.restored"),
     ),
     (APP, "move a call without"): (
         MOVE,

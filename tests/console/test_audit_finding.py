@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from calls.record.states import State
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
+from tests.database import Databases
 from tests.sealing import seal_all
 
 
@@ -447,20 +449,15 @@ def test_another_look_another_day_is_another_entry(
     assert looks(held) == ["alice", "alice"]
 
 
-def test_a_page_and_an_export_say_when_a_name_was_changed(as_ines: Client, scout: Agent) -> None:
-    entry = record("note.made", actor=scout.actor, agent=(scout.pk, "scout"))
+@pytest.mark.django_db(transaction=True)
+def test_a_page_and_an_export_say_when_a_name_was_changed(
+    as_ines: Client, scout: Agent, databases: Databases
+) -> None:
+    record("note.made", actor=scout.actor, agent=(scout.pk, "once"))
     seal_all()
-    with connection.cursor() as cursor:
-        # Nobody may change one.
-        cursor.execute(
-            "INSERT INTO audit_name (kind, subject, text, salt, commitment)"
-            " VALUES ('agent', 1, 'other', '', '') RETURNING id"
-        )
-        cursor.execute(
-            "INSERT INTO audit_entryrow (action, agent) SELECT action, %s FROM audit_entryrow"
-            " WHERE id = %s",
-            [cursor.fetchone()[0], entry.pk],
-        )
+    with databases.superuser(os.environ) as past:
+        past.execute("SET session_replication_role = replica")
+        past.execute("UPDATE audit_name SET text = 'other' WHERE text = 'once'")
 
     said = "was changed after it was written"
     entry = Entry.objects.filter(agent="other").get()
