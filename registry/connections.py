@@ -36,6 +36,8 @@ class ServerConnection:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     revision: str = ""
+    # The revision to speak, where an operator chose it.
+    wanted: str = ""
     by_events: bool = False
 
 
@@ -93,11 +95,12 @@ def place(server: Server, name: str) -> str:
 
 
 def _connection(server: Server, **values: Any) -> ServerConnection:
-    secret = orjson.dumps({**values, "version": server.connection_version})
+    wanted: dict[str, Any] = {"wanted": server.wanted_revision} if server.wanted_revision else {}
+    secret = orjson.dumps({**values, **wanted, "version": server.connection_version})
     mark = hashlib.sha256(seal.sign("connection key", secret)).hexdigest()[:12]
     transport = cast(Literal["http", "stdio"], server.transport)
     hints: dict[str, Any] = {"revision": server.revision, "by_events": server.by_events}
-    return ServerConnection(f"{server.slug}:{mark}", transport, **hints, **values)
+    return ServerConnection(f"{server.slug}:{mark}", transport, **hints, **wanted, **values)
 
 
 def _command(line: Mapping[str, Any]) -> Command:

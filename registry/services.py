@@ -141,6 +141,21 @@ def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> N
 
 
 @transaction.atomic
+def set_revision(server: Server, revision: str, *, by: User | None) -> bool:
+    """In which revision of the protocol the server is spoken to, "" for the newest; whether that is
+    another one. It is greeted anew, and its next look finds what it offers there."""
+    if revision not in Server.Revision.values:
+        raise RegistrationRefused(_("“%s” is no revision that is known here.") % revision[:40])
+    others = Server.objects.filter(pk=server.pk).exclude(wanted_revision=revision)
+    if not others.update(wanted_revision=revision):
+        return False
+    server.wanted_revision = revision
+    actor, said = acting(by), revision or "newest"
+    record("server.revision_set", actor=actor, server=server.slug, revision=said)
+    return True
+
+
+@transaction.atomic
 def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> bool:
     """Which methods of extensions agents may ask the server by; whether that is another list.
 

@@ -440,6 +440,7 @@ class Engine:
                 env=connection.env,
                 headers=connection.headers,
                 revision=connection.revision,
+                wanted=connection.wanted,
                 by_events=connection.by_events,
             )
         return target

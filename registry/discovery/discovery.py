@@ -190,6 +190,7 @@ def _target_of(known: ServerConnection, relays: Iterable[str]) -> Target:
         env=known.env,
         headers=known.headers,
         revision=known.revision,
+        wanted=known.wanted,
         by_events=known.by_events,
         asks=abilities.of(frozenset(relays)),
     )
@@ -360,7 +361,10 @@ def _take_down(server: Server, found: Found) -> None:
         for key in ("name", "title", "version")
         if isinstance(value := found.server_info.get(key), str)
     }
-    fields = {"discovered_at": timezone.now(), "server_info": info}
+    fields: dict[str, Any] = {"discovered_at": timezone.now(), "server_info": info}
+    if found.named:
+        # Asked in another way it names none: what it said before still holds.
+        fields["named_revisions"] = list(found.named)
     # Named only when it moved: naming it makes every process read its configuration again.
     if server.revision != found.revision:
         fields["revision"] = found.revision

@@ -29,6 +29,14 @@ class Server(models.Model):
         HTTP = "http", _("HTTP")
         STDIO = "stdio", _("Command (stdio)")
 
+    class Revision(models.TextChoices):
+        NEWEST = "", _("The newest that both sides know")
+        R2026_07_28 = "2026-07-28", "2026-07-28"
+        R2025_11_25 = "2025-11-25", "2025-11-25"
+        R2025_06_18 = "2025-06-18", "2025-06-18"
+        R2025_03_26 = "2025-03-26", "2025-03-26"
+        R2024_11_05 = "2024-11-05", "2024-11-05"
+
     class Health(models.TextChoices):
         UNKNOWN = "unknown", _("Not yet reached")
         OK = "ok", _("Reachable")
@@ -66,7 +74,20 @@ class Server(models.Model):
         blank=True,
     )
 
+    # What it spoke last, and what it is to be spoken to in.
     revision = models.CharField(max_length=10, blank=True, editable=False)
+    wanted_revision = models.CharField(
+        _("revision of the protocol"),
+        max_length=10,
+        choices=Revision,
+        default=Revision.NEWEST,
+        db_default="",
+        blank=True,
+    )
+    # Those that it named when it was last asked in the newest.
+    named_revisions = ArrayField(
+        models.CharField(max_length=10), default=list, db_default=[], editable=False
+    )
     # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
     by_events = models.BooleanField(default=False, db_default=False, editable=False)
     server_info = models.JSONField(default=dict, editable=False)
@@ -98,6 +119,7 @@ class Server(models.Model):
             "relays",
             "methods",
             "revision",
+            "wanted_revision",
             "by_events",
             "tells_of_updates",
         )

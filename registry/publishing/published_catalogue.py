@@ -333,7 +333,7 @@ def _mode(chosen: str, is_long: bool) -> str:
 # What a connection is made of.
 _REACHED_BY = (
     *("slug", "transport", "url", "command", "argv", "sealed_headers", "sealed_credential"),
-    *("connection_version", "relays", "revision", "by_events"),
+    *("connection_version", "relays", "revision", "wanted_revision", "by_events"),
 )
 
 

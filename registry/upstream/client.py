@@ -188,4 +188,5 @@ def _same(one: Target, other: Target) -> bool:
         == (other.transport, other.url, other.argv, other.cwd)
         and one.headers == other.headers
         and one.env == other.env
+        and one.wanted == other.wanted
     )

@@ -20,6 +20,8 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
     # What it spoke last time: a hint that saves a probe, not a promise.
     revision: str = ""
+    # The one to speak, where an operator chose it; "": the newest that both sides know.
+    wanted: str = ""
     # As far as was seen last time: by HTTP with SSE, as of 2024-11-05.
     by_events: bool = False
     cwd: str = ""
@@ -56,6 +58,8 @@ class ServerListing:
     templates: list[dict[str, Any]] | None = field(default_factory=list)
     prompts: list[dict[str, Any]] | None = field(default_factory=list)
     by_events: bool = False
+    # The revisions that it names by itself, if it does.
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     methods = MethodsForm(posted if lists else None, initial=listed)
     context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
     context |= {"relays": Server.Relay.choices, "methods": methods}
+    context["revisions"] = Server.Revision.choices
     if methods.is_valid():
         _list_methods(request, server, methods)
         return redirect("registry:review", slug)
@@ -98,6 +99,21 @@ def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
     services.set_relays(server, request.POST.getlist("relay"), by=request.user)
     messages.success(request, _("What “%s” may ask of agents is set.") % slug)
     return redirect("registry:edit_server", slug)
+
+
+@page("registry.change_server", "POST")
+def set_revision(request: ConsoleRequest, slug: str) -> HttpResponse:
+    server = get_object_or_404(Server, slug=slug)
+    try:
+        is_other = services.set_revision(server, request.POST.get("revision", ""), by=request.user)
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
+        return redirect("registry:edit_server", slug)
+    if is_other:
+        # Whether it speaks that, and what it offers there, is seen at a look.
+        loop.discovery.run(discovery.look_at([server.pk]), timeout=90)
+    messages.success(request, _("The revision that “%s” is spoken to in is set.") % slug)
+    return redirect("registry:server", slug)
 
 
 @page("registry.operate_server", "GET", "HEAD", "POST")

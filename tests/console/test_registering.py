@@ -483,6 +483,7 @@ PAGES = [
     ("edit_server", ["calc"]),
     ("set_server_enabled", ["calc"]),
     ("set_server_relays", ["calc"]),
+    ("set_server_revision", ["calc"]),
     ("review", ["calc"]),
 ]
 

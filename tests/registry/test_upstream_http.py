@@ -506,6 +506,7 @@ async def test_it_discovers_what_a_server_is(upstreams: Upstreams) -> None:
         revision=MODERN,
         server_info={"name": "new", "version": "2"},
         capabilities={"tools": {}},
+        named=(MODERN,),
         instructions="Ask nicely.",
         tools=[json.loads(tool)],
     )

@@ -8,11 +8,14 @@ from registry import services
 from registry.management.commands.register_server import given_secrets
 from registry.models import Server
 
+NEWEST = "newest"
+
 
 class Command(BaseCommand):
     help = (
         "Give a server another address or other secrets, take up its command as it stands in "
-        "the host's catalogue now, switch it on and off, or say what it may ask of agents."
+        "the host's catalogue now, switch it on and off, or say what it may ask of agents and in "
+        "which revision of the protocol it is spoken to."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,18 +38,28 @@ class Command(BaseCommand):
             help="what it may ask of agents in the middle of a call; none where nothing is named",
         )
 
+        parser.add_argument(
+            "--revision",
+            choices=[NEWEST, *filter(None, Server.Revision.values)],
+            help="of the protocol, in which it is spoken to",
+        )
+
     @transaction.atomic
     def handle(self, **options: Any) -> None:
         server = Server.objects.filter(slug=options["name"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['name']}.")
-        only_set = options["enabled"] is not None or options["may_ask"] is not None
+        settings = ("enabled", "may_ask", "revision")
+        only_set = any(options[name] is not None for name in settings)
         if not only_set or options["url"] or options["program"]:
             self._connect(server, options)
         if options["enabled"] is not None:
             services.set_enabled(server, options["enabled"], by=None)
         if options["may_ask"] is not None:
             services.set_relays(server, options["may_ask"], by=None)
+        if options["revision"] is not None:
+            chosen = "" if options["revision"] == NEWEST else options["revision"]
+            services.set_revision(server, chosen, by=None)
         self.stdout.write(f"{server}: {server.address}{'' if server.enabled else ' (disabled)'}")
 
     def _connect(self, server: Server, options: dict[str, Any]) -> None:

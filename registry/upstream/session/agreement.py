@@ -73,6 +73,15 @@ class Agreement:
         return head("GET", self.url, headers)
 
 
+def check_wanted(target: Target, revision: str) -> None:
+    """Raises NotSent where an operator wants another revision to be spoken."""
+    if target.wanted and revision != target.wanted:
+        raise NotSent(
+            f"The server is to be spoken to in MCP {target.wanted}, as is set for it here, and "
+            f"speaks {revision}."
+        )
+
+
 def base_headers(target: Target) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in target.headers.items():

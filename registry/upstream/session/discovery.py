@@ -14,7 +14,7 @@ from registry.upstream.values import (
     RpcErrorReply,
     ServerListing,
 )
-from registry.upstream.wire import METHOD_NOT_FOUND, MODERN
+from registry.upstream.wire import LEGACY, METHOD_NOT_FOUND, MODERN
 
 _PAGES = 200
 _MOST = 5000
@@ -47,6 +47,7 @@ async def discover(server: DiscoverableServer, limits: Limits, *, by_http: bool)
         instructions=instructions if isinstance(instructions, str) else "",
         tools=tools,
         left_out=tuple(left_out),
+        named=_named_revisions(opening),
         **others,
     )
 
@@ -167,6 +168,12 @@ def _without_invalid(tools: Items, left_out: LeftOut) -> Items:
 
 def _server_info(opening: dict[str, Any]) -> dict[str, Any]:
     return _object(_object(opening.get("_meta")).get(_SERVER_INFO) or opening.get("serverInfo"))
+
+
+def _named_revisions(opening: dict[str, Any]) -> tuple[str, ...]:
+    named = opening.get("supportedVersions")
+    known = (MODERN, *LEGACY)
+    return tuple(one for one in known if one in named) if isinstance(named, list) else ()
 
 
 def _object(value: Any) -> dict[str, Any]:

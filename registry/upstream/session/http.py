@@ -14,7 +14,7 @@ import orjson
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests
-from registry.upstream.session.agreement import Agreement, base_headers
+from registry.upstream.session.agreement import Agreement, base_headers, check_wanted
 from registry.upstream.session.asking_sessions import AskingSessions
 from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.http_statuses import (
@@ -311,7 +311,14 @@ class HttpServer:
         """By requests that act on nothing, and always before the first call: what a server of
         another revision makes of a call, its status would not say."""
         limits = replace(limits, total_s=min(limits.total_s, _PROBE_S))
-        if hint in LEGACY:
+        agreement = await self._agreed(hint, limits)
+        check_wanted(self.target, agreement.revision)
+        return agreement
+
+    async def _agreed(self, hint: str, limits: Limits) -> Agreement:
+        if self.target.wanted in LEGACY:
+            return await self._initialize(self.target.wanted, limits)
+        if hint in LEGACY and not self.target.wanted:
             try:
                 return await self._initialize(hint, limits)
             except UpstreamError:

@@ -14,6 +14,7 @@ import orjson
 
 from registry.upstream import wire
 from registry.upstream.session import input_requests
+from registry.upstream.session.agreement import check_wanted
 from registry.upstream.session.asking_sessions import AskingSessions
 from registry.upstream.session.calling import CancelScope, TaskErrand, UpstreamCall
 from registry.upstream.session.log_level import SET_LEVEL, logs
@@ -204,8 +205,10 @@ class StdioServer:
             if running := self._running():
                 return running
             try:
-                self._ready = await self._start()
-                self._ready.ear = self.beside
+                ready = await self._start()
+                check_wanted(self.target, self._revision)
+                self._ready = ready
+                ready.ear = self.beside
             except UpstreamError as error:
                 # What kept it from being started says so itself.
                 if isinstance(error, NotSent) and not isinstance(error, ProcessClosed):
@@ -213,11 +216,13 @@ class StdioServer:
                 raise NotSent(
                     f"The server did not start. {error}", detail=self._last_words()
                 ) from error
-            return self._ready
+            return ready
 
     async def _start(self) -> ServerProcess:
         child = await self._spawn()
-        if self._revision in LEGACY:
+        if self.target.wanted in LEGACY:
+            return await self._initialize(child, self.target.wanted)
+        if self._revision in LEGACY and not self.target.wanted:
             try:
                 return await self._initialize(child, self._revision)
             except (RpcErrorReply, ProtocolError):

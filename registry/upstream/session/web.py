@@ -42,7 +42,8 @@ class EventServer(StdioServer):
     async def _start(self) -> Stream:
         stream = await self._spawn()
         try:
-            await self._initialize(stream, LEGACY[0])
+            wanted = self.target.wanted
+            await self._initialize(stream, wanted if wanted in LEGACY else LEGACY[0])
             await stream.posted()
         except NotSent:
             raise
