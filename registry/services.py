@@ -30,6 +30,7 @@ from registry.models import (
     Tag,
     Tool,
     Toolset,
+    versioned,
 )
 from registry.models.toolsets import MAX_HOLD_S
 from registry.models.versioned import elsewhere
@@ -176,83 +177,85 @@ def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> b
 
 
 @transaction.atomic
-def publish(tool: Tool, *, digest: str, by: User | None) -> Publication:
-    """Let agents have the definition with this digest: the one that `by` has read."""
-    definition = Definition.objects.filter(tool=tool, digest=digest).first()
-    if definition is None:
-        raise PublicationRefused(_("“%s” has no such definition.") % tool.exposed_name)
-    if problems := definitions.problems(definition.content):
+def publish(tool: Tool, *, difference: str | None, by: User | None) -> Publication:
+    """Let agents have what the server says of it now. `difference`: the digest of what `by` was
+    shown; None: nobody looked, which the entry says. Raises PublicationRefused."""
+    # A statement of its own: one that waited for the lock sees joined rows as they were before.
+    locked = Tool.objects.select_for_update().get(pk=tool.pk)
+    latest = _publishable(locked, difference)
+    Tool.objects.filter(pk=locked.pk).update(published=latest, state=Tool.State.PUBLISHED)
+    tool.refresh_from_db()
+    (publication,) = tool_versions.note_published(
+        [tool], by=acting(by), person=by, reason=_not_reviewed(difference)
+    )
+    return publication
+
+
+def _publishable(tool: Tool, difference: str | None) -> Definition:
+    """Its latest definition, if that is what was reviewed and agents may have it."""
+    if tool.latest is None or tool.state == Tool.State.RETIRED:
+        raise PublicationRefused(_("“%s” is gone from its server.") % tool.exposed_name)
+    if tool.state == Tool.State.PUBLISHED:
+        raise PublicationRefused(_("“%s” is published already.") % tool.exposed_name)
+    if difference not in (None, versioned.difference(tool)):
+        raise PublicationRefused(
+            _("“%s” has changed since it was reviewed: look at it again.") % tool.exposed_name
+        )
+    if problems := definitions.problems(tool.latest.content):
         raise PublicationRefused(
             _("“%(tool)s” cannot be published: %(why)s")
             % {"tool": tool.exposed_name, "why": " ".join(problems)}
         )
-    _publish(tool, definition)
-    tool.refresh_from_db()
-    (publication,) = tool_versions.note_published([tool], by=acting(by), person=by)
-    return publication
+    return tool.latest
 
 
-def _publish(tool: Tool, definition: Definition) -> None:
-    # The update decides: what was reviewed must still be what the server says.
-    moved = (
-        Tool.objects.filter(pk=tool.pk, latest=definition)
-        .exclude(state=Tool.State.RETIRED)
-        .exclude(state=Tool.State.PUBLISHED, published=definition)
-        .update(published=definition, state=Tool.State.PUBLISHED)
-    )
-    if moved:
-        return
-    tool.refresh_from_db()
-    if tool.state == Tool.State.RETIRED:
-        raise PublicationRefused(_("“%s” is gone from its server.") % tool.exposed_name)
-    if tool.published_id == definition.pk:
-        raise PublicationRefused(_("“%s” is published already.") % tool.exposed_name)
-    raise PublicationRefused(
-        _("“%s” has changed since it was reviewed: look at it again.") % tool.exposed_name
-    )
+def _not_reviewed(difference: str | None) -> str:
+    return _("Published without a review.") if difference is None else ""
 
 
 def publish_all(
-    server: Server, *, by: User | None, digests: Mapping[int, str] | None = None
+    server: Server, *, by: User | None, differences: Mapping[int, str] | None = None
 ) -> list[str]:
-    """Publish what waits: by tool id, the digests that were reviewed, or else all as it is now.
+    """Publish what waits: by tool id, the differences that were reviewed; None: all as it is now,
+    which nobody looked at.
 
     Returns why some were not published, in sentences.
     """
     refused = []
-    held = server.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
-    for tool in held.select_related("latest", "server"):
-        digest = digests.get(tool.pk, "") if digests is not None else _latest_digest(tool)
-        if not digest:
+    for tool in server.tools.waiting().select_related("server"):
+        if differences is not None and tool.pk not in differences:
             continue
         try:
-            publish(tool, digest=digest, by=by)
+            publish(tool, difference=_of(tool, differences), by=by)
         except PublicationRefused as error:
             refused.append(str(error))
     return refused
 
 
+def _of(one: Tool | Item, differences: Mapping[int, str] | None) -> str | None:
+    return None if differences is None else differences[one.pk]
+
+
 @transaction.atomic
-def publish_item(item: Item, *, digest: str, by: User | None) -> None:
-    """Let agents have the version with this digest: the one that `by` has read."""
+def publish_item(item: Item, *, difference: str | None, by: User | None) -> None:
+    """Let agents have what the server says of it now; `difference` as for publish."""
     locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
     if locked.state == Item.State.PUBLISHED:
         return
-    item_versions.publish(locked, digest=digest, actor=acting(by))
+    reason = _not_reviewed(difference)
+    item_versions.publish(locked, difference=difference, actor=acting(by), reason=reason)
 
 
 def publish_items(
-    server: Server, *, by: User | None, digests: Mapping[int, str] | None = None
+    server: Server, *, by: User | None, differences: Mapping[int, str] | None = None
 ) -> list[str]:
     """As publish_all, of what the server lists beside its tools."""
     refused = []
-    for item in server.items.waiting().for_list():
-        latest = item.latest.digest if item.latest else ""
-        digest = digests.get(item.pk, "") if digests is not None else latest
-        if not digest:
+    for item in server.items.waiting():
+        if differences is not None and item.pk not in differences:
             continue
         try:
-            publish_item(item, digest=digest, by=by)
+            publish_item(item, difference=_of(item, differences), by=by)
         except item_versions.ItemNotPublished as error:
             refused.append(str(error))
     return refused
@@ -493,10 +496,6 @@ def _hold_all(server: Server, *, by: Actor) -> None:
 
 def identity_of(server: Server) -> dict[str, Any]:
     return definitions.identity(transport=server.transport, url=server.url, argv=server.argv)
-
-
-def _latest_digest(tool: Tool) -> str:
-    return tool.latest.digest if tool.latest else ""
 
 
 def _locked(server: Server) -> None:

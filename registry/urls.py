@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from registry.views import catalogue, overrides, servers, tools, toolsets
+from registry.views import catalogue, overrides, review, servers, tools, toolsets
 
 app_name = "registry"
 
@@ -15,7 +15,7 @@ urlpatterns = [
     path("tools/<tool:name>/", tools.tool, name="tool"),
     path("tools/<tool:name>/versions/", tools.versions, name="tool_versions"),
     path("tools/<tool:name>/policy/", tools.policy, name="tool_policy"),
-    path("tools/<tool:name>/publish/", tools.publish, name="publish"),
+    path("tools/<tool:name>/publish/", review.publish, name="publish"),
     path("tools/<tool:name>/tags/", tools.tag, name="tag_tool"),
     path("tools/<tool:name>/handling/", tools.set_handling, name="set_handling"),
     path("new/server/", servers.register, name="register"),
@@ -23,7 +23,7 @@ urlpatterns = [
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),
     path("servers/<slug:slug>/relays/", servers.set_relays, name="set_server_relays"),
     path("servers/<slug:slug>/revision/", servers.set_revision, name="set_server_revision"),
-    path("servers/<slug:slug>/review/", servers.review, name="review"),
+    path("servers/<slug:slug>/review/", review.review, name="review"),
     path("toolsets/", toolsets.toolsets, name="toolsets"),
     path("new/toolset/", toolsets.add_toolset, name="add_toolset"),
     path("toolsets/<slug:slug>/", toolsets.toolset, name="toolset"),

@@ -49,7 +49,8 @@ def covers(request: HttpRequest) -> HttpResponse:
 
 @page("policies.add_rule", "GET", "HEAD", "POST")
 def add_rule(request: ConsoleRequest) -> HttpResponse:
-    return _form(request, Rule(position=services.last_position()))
+    asked = {name: request.GET[name][:200] for name in ("server", "tool") if request.GET.get(name)}
+    return _form(request, Rule(position=services.last_position(), **asked))
 
 
 @page("policies.change_rule", "GET", "HEAD", "POST")

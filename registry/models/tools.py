@@ -41,6 +41,9 @@ class ToolQuerySet(models.QuerySet["Tool"]):
     def for_catalogue(self) -> Self:
         return self.select_related("server", "published", "latest")
 
+    def waiting(self) -> Self:
+        return self.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+
     def for_list(self) -> Self:
         """Definitions are read when the page's tools are known: joined, all of them may be."""
         return self.prefetch_related("latest")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -73,6 +74,13 @@ def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[K
     ]
     model._default_manager.bulk_create([row for row in rows if row._state.adding], AT_ONCE)
     return rows
+
+
+def difference(of: Any) -> str:
+    """Digest of what stands between what was published of an item and what its server says now. It
+    binds a press to the difference that was shown: neither end may have moved since."""
+    ends = [version.digest if version else "" for version in (of.published, of.latest)]
+    return sha256("\n".join(["countersign difference 1", *ends]).encode()).hexdigest()
 
 
 def state(of: Any, digest: str) -> str:

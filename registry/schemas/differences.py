@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from registry.schemas.arguments import SchemaArgument, rows
+from registry.schemas.risks import HINTS, Mark, of_argument, of_hint, of_texts
 
 Content = dict[str, Any]
 
@@ -56,12 +57,23 @@ def changes(before: Content, after: Content) -> list[DefinitionChange]:
     ]
 
 
+def marks(before: Content, after: Content) -> list[Mark]:
+    """What is riskier now than it was."""
+    old, new = (_mapping(content.get("annotations")) for content in (before, after))
+    hints = [mark for name in HINTS for mark in of_hint(name, old.get(name), new.get(name))]
+    was, now = (_by_path(_mapping(content.get("inputSchema"))) for content in (before, after))
+    arguments = [mark for path in now for mark in of_argument(path, was.get(path), now[path])]
+    return [*hints, *of_texts(before, after), *arguments]
+
+
 def lines(before: Content, after: Content) -> list[DiffLine]:
     """The two as laid-out JSON, the lines that differ with three around them."""
     old, new = (json.dumps(c, indent=2, ensure_ascii=False).splitlines() for c in (before, after))
     # The first two lines of it name files.
     diff = list(unified_diff(old, new, lineterm=""))[2:]
-    return [_line(line) for line in diff[:MAX_LINES]]
+    more = _("… and %d more lines: read the two versions.") % (len(diff) - MAX_LINES)
+    cut = [DiffLine("place", more)] if len(diff) > MAX_LINES else []
+    return [_line(line) for line in diff[:MAX_LINES]] + cut
 
 
 def _line(line: str) -> DiffLine:
@@ -84,26 +96,39 @@ def _hints(before: Content, after: Content) -> Iterator[DefinitionChange]:
     old, new = (_mapping(content.get("annotations")) for content in (before, after))
     for name in {**old, **new}:
         if old.get(name) != new.get(name):
-            yield DefinitionChange(
-                _("What it claims"), name, _written(old, name), _written(new, name)
-            )
+            was, now = (_hint(name, claims) for claims in (old, new))
+            yield DefinitionChange(_("Hint"), name, was, now)
+
+
+def _hint(name: str, claims: Content) -> str | None:
+    if name in HINTS and name not in claims:
+        return _("Not declared")
+    value = claims.get(name)
+    if name not in HINTS or not isinstance(value, bool):
+        return _written(claims, name)
+    return str(HINTS[name]) if value else _("not %(hint)s") % {"hint": HINTS[name]}
 
 
 def _arguments(before: Content, after: Content) -> Iterator[DefinitionChange]:
-    for schema, label in _SCHEMAS.items():
-        old, new = (_by_path(_mapping(content.get(schema))) for content in (before, after))
-        for path in {**old, **new}:
-            if old.get(path) != new.get(path):
-                yield DefinitionChange(label, path, old.get(path), new.get(path))
+    for name, label in _SCHEMAS.items():
+        schemas = [_mapping(content.get(name)) for content in (before, after)]
+        old, new = map(_by_path, schemas)
+        listed = [path for path in {**old, **new} if old.get(path) != new.get(path)]
+        for path in listed:
+            was, now = (_described(row) if row else None for row in (old.get(path), new.get(path)))
+            yield DefinitionChange(label, path, was, now)
+        if schemas[0] != schemas[1] and not listed:
+            said = _("It differs where this list does not reach: read the lines of JSON.")
+            yield DefinitionChange(label, "", None, said)
 
 
-def _by_path(schema: Content) -> dict[str, str]:
-    """Each argument's own line, by the names that lead to it."""
-    described: dict[str, str] = {}
+def _by_path(schema: Content) -> dict[str, SchemaArgument]:
+    """Each argument by the names that lead to it."""
+    described: dict[str, SchemaArgument] = {}
     trail: list[str] = []
     for row in rows(schema):
         trail = [*trail[: row.depth], row.name]
-        described[".".join(trail)] = _described(row)
+        described[".".join(trail)] = row
     return described
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from audit.models import Entry
 from audit.services import Actor, entry, record_all
 from core.errors import CountersignError
-from registry.models import Item, ItemVersion, Server
+from registry.models import Item, ItemVersion, Server, versioned
 from registry.models.versioned import AT_ONCE, Sighting, change, elsewhere, kept, retire, state
 from registry.schemas import definitions
 
@@ -61,12 +61,13 @@ class ItemSync:
         _see(elsewhere(self._identity, self._known.values()), by=by)
 
 
-def publish(item: Item, *, actor: Actor, digest: str = "") -> None:
-    """Let agents have its latest version; `digest`: the one that somebody has read."""
+def publish(item: Item, *, actor: Actor, difference: str | None, reason: str) -> None:
+    """Let agents have its latest version. `difference`: what somebody was shown, by its digest;
+    None: nobody looked."""
     latest = item.latest
     if latest is None or item.state == Item.State.RETIRED:
         raise ItemNotPublished(_("“%s” is gone from its server.") % item.key[:200])
-    if digest and latest.digest != digest:
+    if difference not in (None, versioned.difference(item)):
         said = _("“%s” has changed since it was reviewed: look at it again.")
         raise ItemNotPublished(said % item.key[:200])
     # The update decides: what was reviewed must still be what the server says.
@@ -74,7 +75,7 @@ def publish(item: Item, *, actor: Actor, digest: str = "") -> None:
     if not moved.update(published=latest, state=Item.State.PUBLISHED):
         raise ItemNotPublished(_("“%s” changed at this moment: look at it again.") % item.key[:200])
     item.published, item.state = latest, Item.State.PUBLISHED
-    record_all([_recorded("item.published", item, actor)])
+    record_all([_recorded("item.published", item, actor, reason=reason)])
 
 
 def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:

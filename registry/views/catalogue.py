@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 from accounts.http import ConsoleRequest
 from core.http import is_htmx, page
 from core.paging import paged
-from registry.models import Item, Server, Tool
+from registry.models import Item, Server
 from registry.tasks import discover_server
 from registry.views import catalogue_search as found
 from registry.views import facets
@@ -62,8 +62,7 @@ def server(request: HttpRequest, slug: str) -> HttpResponse:
         "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
         "discoveries": looks,
         "toolsets": shown.toolsets.all(),
-        "waits": shown.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED]).exists()
-        or shown.items.waiting().exists(),
+        "waits": shown.tools.waiting().exists() or shown.items.waiting().exists(),
         "kinds": [(Item.Kind(kind).label, n) for kind, n in found.kinds(shown)],
     }
     return render(request, "registry/server.html", context)

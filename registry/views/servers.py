@@ -28,7 +28,7 @@ from registry.forms.servers import (
     UrlReachForm,
     command_choices,
 )
-from registry.models import Item, Server, Tool
+from registry.models import Server
 from registry.names import NameRefused
 from registry.secrets import SecretRefused
 
@@ -116,23 +116,6 @@ def set_revision(request: ConsoleRequest, slug: str) -> HttpResponse:
     return redirect("registry:server", slug)
 
 
-@page("registry.operate_server", "GET", "HEAD", "POST")
-def review(request: ConsoleRequest, slug: str) -> HttpResponse:
-    """What the server offers and agents do not have yet."""
-    server = get_object_or_404(Server, slug=slug)
-    if request.method == "POST":
-        return _publish(request, server)
-    held = server.tools.for_catalogue().filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
-    context = {
-        "section": "catalogue",
-        "server": server,
-        "tools": held.order_by("exposed_name"),
-        "items": server.items.waiting().for_list(),
-        "look": server.discoveries.first(),
-    }
-    return render(request, "registry/review.html", context)
-
-
 def _register(request: ConsoleRequest, form: UrlForm | CommandForm | PasteForm) -> list[Server]:
     """None, with the reason at the form's field, unless all could be registered."""
     try:
@@ -202,39 +185,6 @@ def _look(slug: str, reach: ReachInput) -> dict[str, Any]:
         }
     except CountersignError as error:
         return {"slug": slug, "error": str(error)}
-
-
-def _publish(request: ConsoleRequest, server: Server) -> HttpResponse:
-    """What was on the page is what is published: each definition by its digest."""
-    tools, items = _reviewed(request, "digest-"), _reviewed(request, "item-")
-    only = request.POST.get("only", "")
-    if only:
-        tools = {pk: digest for pk, digest in tools.items() if only == str(pk)}
-        items = {pk: digest for pk, digest in items.items() if only == f"item-{pk}"}
-    before = _published(server)
-    for refusal in (
-        *services.publish_all(server, by=request.user, digests=tools),
-        *services.publish_items(server, by=request.user, digests=items),
-    ):
-        messages.error(request, refusal)
-    count = _published(server) - before
-    if count > 0:
-        messages.success(request, _("Published: %d. Agents get them now.") % count)
-    return redirect("registry:review", server.slug)
-
-
-def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:
-    """By row, the digest that was on the page."""
-    return {
-        int(name.removeprefix(prefix)): str(value)
-        for name, value in request.POST.items()
-        if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
-    }
-
-
-def _published(server: Server) -> int:
-    tools = server.tools.filter(state=Tool.State.PUBLISHED).count()
-    return tools + server.items.filter(state=Item.State.PUBLISHED).count()
 
 
 def _answer(request: ConsoleRequest, whole: str, context: dict[str, Any]) -> HttpResponse:

@@ -61,18 +61,6 @@ def policy(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "registry/tool_policy.html", frame(name, "policy"))
 
 
-@page("registry.operate_server", "POST")
-def publish(request: ConsoleRequest, name: str) -> HttpResponse:
-    shown = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
-    try:
-        services.publish(shown, digest=request.POST.get("digest", ""), by=request.user)
-    except services.PublicationRefused as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, _("“%s” is published: agents get it now.") % name)
-    return redirect("registry:tool", name)
-
-
 @page("registry.change_tool", "POST")
 def tag(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Tool, exposed_name=name)

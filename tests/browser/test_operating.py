@@ -54,7 +54,10 @@ def test_what_waits_at_a_server_is_reviewed_and_published_together(
     alice.wait_for_url("**/servers/words/")
     alice.go_back()
 
-    alice.get_by_role("button", name="Publish 1 tool").press("Enter")
+    chosen = alice.get_by_label("Publish words.translate")
+    expect(chosen).not_to_be_checked()
+    chosen.press("Space")
+    alice.get_by_role("button", name="Publish selected").press("Enter")
 
     expect(alice.get_by_text("Published: 1.")).to_be_visible()
     assert Tool.objects.get(exposed_name="words.translate").state == Tool.State.PUBLISHED
@@ -76,11 +79,11 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
     template = alice.get_by_role("listitem").filter(has_text="notes://day/{day}")
     template.get_by_text("As its server wrote it").press("Enter")
     expect(template.locator("pre")).to_contain_text("One day's notes.")
-    template.get_by_role("button", name="Publish").press("Enter")
-    expect(template).to_have_count(0)
-    alice.get_by_role("button", name="Publish all of it").click()
+    alice.get_by_label("Publish words.translate").check()
+    alice.get_by_role("button", name="Publish selected").click()
 
-    expect(alice.get_by_text("Nothing to review")).to_be_visible()
+    expect(alice.get_by_text("Published: 3.")).to_be_visible()
+    expect(template).to_have_count(0)
     states = Item.objects.filter(server=office.sly.server).values_list("state", flat=True)
     assert set(states) == {Item.State.PUBLISHED}
 

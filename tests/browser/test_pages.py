@@ -51,7 +51,9 @@ def test_a_hidden_character_is_shown_on_a_tools_page(alice: Page, office: Office
 def test_an_operator_publishes_with_the_keyboard(alice: Page, office: Office) -> None:
     alice.goto(f"/tools/{office.sly.exposed_name}/")
 
-    alice.get_by_role("button", name="Publish version 1").focus()
+    alice.get_by_role("link", name="Review and publish").press("Enter")
+    alice.get_by_label(f"Publish {office.sly.exposed_name}").press("Space")
+    alice.get_by_role("button", name="Publish selected").focus()
     alice.keyboard.press("Enter")
 
-    expect(alice.get_by_text("agents get it now")).to_be_visible()
+    expect(alice.get_by_text("Published: 1.")).to_be_visible()

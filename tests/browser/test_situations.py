@@ -132,13 +132,15 @@ def test_a_version_is_published_once_from_two_windows(
 ) -> None:
     other = opened(office.alice)
     for page in (alice, other):
-        page.goto(f"/tools/{office.sly.exposed_name}/")
-    publish = "Publish version 1"
+        page.goto(f"/tools/{office.sly.exposed_name}/publish/")
+        page.get_by_label(f"Publish {office.sly.exposed_name}").check()
+    publish = "Publish selected"
 
     alice.get_by_role("button", name=publish).click()
-    expect(alice.get_by_text("agents get it now")).to_be_visible()
+    expect(alice.get_by_text("Published: 1.")).to_be_visible()
     other.get_by_role("button", name=publish).press("Enter")
 
+    expect(other.get_by_text("What you chose is published already.")).to_be_visible()
     expect(other.get_by_role("button", name=publish)).to_have_count(0)
     other.go_back()
     other.reload()

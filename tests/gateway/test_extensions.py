@@ -17,6 +17,7 @@ from registry import extensions, services
 from registry.discovery import discovery
 from registry.methods import METHODS
 from registry.models import Server, Tool, Toolset
+from registry.models.versioned import difference
 from tests.gateway.agent import LEGACY, MODERN, TASKS, URLS, Agent, Reply
 from tests.gateway.conftest import (
     AddRule,
@@ -144,12 +145,14 @@ async def test_what_was_published_a_moment_ago_is_there(
     names = [f"acme/{n}x{n}" for n in range(20)]
     await sync_to_async(services.set_methods)(made, names, by=bob)
     await discovery.look_at([made.pk])
-    tools = [tool async for tool in made.tools.filter(name__in=names).select_related("latest")]
+    tools = [
+        tool
+        async for tool in made.tools.filter(name__in=names).select_related("latest", "published")
+    ]
     codes = []
 
     for tool in tools:
-        assert tool.latest is not None
-        await sync_to_async(services.publish)(tool, digest=tool.latest.digest, by=bob)
+        await sync_to_async(services.publish)(tool, difference=difference(tool), by=bob)
         codes.append((await agent.ask(tool.name)).error["code"])
 
     assert codes == [ERROR["code"]] * len(names)

@@ -16,6 +16,7 @@ from policies.models import Effect
 from registry import services
 from registry.discovery import discovery
 from registry.models import Item, Server, Tool, Toolset
+from registry.models.versioned import difference
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, decide, server, until
 from tests.processes import Stack
@@ -238,11 +239,11 @@ async def test_what_changed_is_held_and_not_read(
 
     await until_listed(agent, "notes://picture")
     assert (await read(agent, "notes://today")).error["code"] == -32602
-    item = await Item.objects.select_related("latest").aget(key="notes://today")
+    item = await Item.objects.select_related("latest", "published").aget(key="notes://today")
     assert item.state == Item.State.CHANGED
     assert item.latest is not None
     assert item.latest.version == 2
-    await sync_to_async(services.publish_item)(item, digest=item.latest.digest, by=bob)
+    await sync_to_async(services.publish_item)(item, difference=difference(item), by=bob)
     await until_listed(agent, "notes://picture", "notes://today")
     assert (await read(agent, "notes://today")).result["contents"]
     actions = [e.action async for e in Entry.objects.filter(details__key="notes://today")]
@@ -323,14 +324,16 @@ def test_the_command_publishes_what_stands_beside_tools_too(library: Library, ca
     Item.objects.update(state=Item.State.NEW, published=None)
     one = Item.objects.select_related("latest").first()
     assert one is not None
-    assert one.latest is not None
+    shown = difference(one)
 
     call_command("publish", "lib")
     said = capsys.readouterr().out
-    call_command("publish", "lib", one.key, "--digest", one.latest.digest)
+    call_command("publish", "lib", one.key, "--digest", shown)
     one.refresh_from_db()
-    call_command("publish", "lib", "--all")
+    call_command("publish", "lib")
+    rest = capsys.readouterr().out.split()[-1]
+    call_command("publish", "lib", "--all", "--digest", rest)
 
-    assert f"{one.kind} {one.key}  --digest {one.latest.digest}" in said
+    assert f"{one.kind} {one.key}  --digest {shown}" in said
     assert one.state == Item.State.PUBLISHED
     assert not Item.objects.exclude(state=Item.State.PUBLISHED).exists()

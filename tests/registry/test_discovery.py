@@ -21,6 +21,7 @@ from config.embedded.service import wait_until
 from registry import services
 from registry.discovery import discovery
 from registry.models import Definition, Discovery, Publication, Server, Tool
+from registry.models.versioned import difference
 from registry.publishing import published_catalogue
 from registry.schemas import definitions
 from registry.tasks import discover_all, discover_server
@@ -37,7 +38,7 @@ def _tool(name: str = "add") -> Tool:
 
 def _publish(tool: Tool, by: User) -> None:
     assert tool.latest is not None
-    services.publish(tool, digest=tool.latest.digest, by=by)
+    services.publish(tool, difference=difference(tool), by=by)
 
 
 def _served() -> list[str]:
@@ -266,12 +267,12 @@ def test_only_what_was_reviewed_is_published(
     offering.tools = [{**ADD, "description": "one"}]
     look(known)
     reviewed = _tool()
-    assert reviewed.latest is not None
+    shown = difference(reviewed)
     offering.tools = [{**ADD, "description": "two"}]
     look(known)
 
     with pytest.raises(services.PublicationRefused, match="changed since it was reviewed"):
-        services.publish(reviewed, digest=reviewed.latest.digest, by=olga)
+        services.publish(reviewed, difference=shown, by=olga)
 
     assert _served() == []
     assert Publication.objects.count() == 1
@@ -282,9 +283,35 @@ def test_it_publishes_once(known: Server, olga: User) -> None:
         _publish(_tool(), olga)
 
 
-def test_an_unknown_digest_is_refused(known: Server, olga: User) -> None:
-    with pytest.raises(services.PublicationRefused, match="no such definition"):
-        services.publish(_tool(), digest="0" * 64, by=olga)
+def test_what_was_published_meanwhile_makes_it_another_difference(
+    known: Server, look: Look, offering: Offering, olga: User
+) -> None:
+    """The server says the same as when it was reviewed; what agents had is another."""
+    two = [{**ADD, "description": "two"}]
+    offering.tools = two
+    look(known)
+    shown = difference(_tool())
+    offering.tools = [{**ADD, "description": "one"}]
+    look(known)
+    _publish(_tool(), olga)
+    offering.tools = two
+    look(known)
+
+    with pytest.raises(services.PublicationRefused, match="changed since it was reviewed"):
+        services.publish(_tool(), difference=shown, by=olga)
+
+
+def test_what_nobody_looked_at_is_recorded_as_such(
+    known: Server, look: Look, offering: Offering
+) -> None:
+    offering.tools = [{**ADD, "description": "two"}]
+    look(known)
+
+    assert services.publish_all(known, by=None) == []
+
+    published = Entry.objects.filter(action="definition.published").first()
+    assert published
+    assert published.reason == "Published without a review."
 
 
 def test_a_retired_definition_is_refused(
@@ -571,17 +598,17 @@ def test_the_command_line_discovers_and_publishes(
     call_command("discover", "calculator", stdout=output)
     call_command("publish", "calculator", stdout=output)
 
-    latest = _tool().latest
-    assert latest is not None
-    assert f"add  --digest {latest.digest}" in output.getvalue()
+    shown = difference(_tool())
+    assert f"add  --digest {shown}" in output.getvalue()
 
-    call_command("publish", "calculator", "add", "--digest", latest.digest)
+    call_command("publish", "calculator", "add", "--digest", shown, stdout=output)
+    assert "No agent gets calculator.add" in output.getvalue()
     assert _served() == ["calculator.add"]
     assert Entry.objects.get(action="definition.published").actor == "command line"
 
     offering.tools = [{**ADD, "name": "multiply"}]
     call_command("discover", stdout=output)
-    call_command("publish", "calculator", "--all")
+    call_command("publish", "calculator", "--all", "--not-reviewed")
     assert _served() == ["calculator.multiply"]
 
     offering.status = 500
@@ -595,7 +622,7 @@ def test_the_command_line_discovers_and_publishes(
         (["discover", "nobody"], "no server named nobody"),
         (["publish", "nobody"], "no server named nobody"),
         (["publish", "calculator", "nothing", "--digest", "0"], "no tool named nothing"),
-        (["publish", "calculator", "add", "--digest", "0"], "no such definition"),
+        (["publish", "calculator", "add", "--digest", "0"], "published already"),
     ],
 )
 def test_the_command_line_says_what_was_wrong(

@@ -20,7 +20,7 @@ from registry import connections as reached
 from registry import names, services
 from registry.connections import Commands, Unreachable
 from registry.models import Server, Tool, Toolset
-from registry.models.versioned import Sighting
+from registry.models.versioned import Sighting, difference
 from registry.publishing import published_catalogue
 from registry.schemas import definitions
 from registry.versions import tool_versions
@@ -307,7 +307,7 @@ def _published(server: Server, by: User) -> Tool:
     tool = Tool.objects.create(server=server, name="add", exposed_name=f"{server.slug}.add")
     digest = definitions.digest(services.identity_of(server), ADD)
     tool_versions.see_all([Sighting(tool, digest, definitions.body(ADD))], by=by.actor)
-    services.publish(tool, digest=digest, by=by)
+    services.publish(tool, difference=difference(tool), by=by)
     return tool
 
 

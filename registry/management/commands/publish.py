@@ -1,3 +1,4 @@
+from hashlib import sha256
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -6,11 +7,16 @@ from core.errors import CountersignError
 from core.text import revealed
 from registry import services
 from registry.models import Server, Tool
-from registry.schemas import definitions
+from registry.models.versioned import difference
+from registry.publishing.review import Review, reviews, unreached
+from registry.schemas.differences import DefinitionChange
 
 
 class Command(BaseCommand):
-    help = "Show the definitions of a server that wait, and publish one, by its digest, or all."
+    help = (
+        "Show what of a server waits, as the difference from what agents had, and publish one of "
+        "it or all, by the digest of what was shown."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("server")
@@ -19,50 +25,117 @@ class Command(BaseCommand):
             nargs="?",
             help="as its server calls it; or a resource's URI, or a prompt's name",
         )
-        parser.add_argument("--digest", help="of the definition that you have read")
+        parser.add_argument("--digest", help="of the difference that you were shown")
         parser.add_argument("--all", action="store_true", help="publish everything that waits")
+        told = "with --all: publish whatever waits, though nobody looked; the record says so"
+        parser.add_argument("--not-reviewed", action="store_true", help=told)
 
     def handle(self, **options: Any) -> None:
         server = Server.objects.filter(slug=options["server"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['server']}.")
+        digest = options["digest"] or ""
         if options["all"]:
-            self._all(server)
-        elif options["tool"] and options["digest"]:
-            self._one(server, options["tool"], options["digest"])
+            self._all(server, digest, is_reviewed=not options["not_reviewed"])
+        elif options["tool"] and digest:
+            self._one(server, options["tool"], digest)
         else:
             self._show(server)
 
-    def _all(self, server: Server) -> None:
-        refused = services.publish_all(server, by=None)
-        if refused := refused + services.publish_items(server, by=None):
+    def _all(self, server: Server, digest: str, *, is_reviewed: bool) -> None:
+        tools: dict[int, str] | None = None
+        items: dict[int, str] | None = None
+        if is_reviewed:
+            waiting = _publishable(server)
+            if not digest:
+                raise CommandError(
+                    f"Read what `publish {server}` shows, and give the --digest that stands at its "
+                    "end; or --not-reviewed, if nobody is to look."
+                )
+            if digest != _digest(waiting):
+                raise CommandError(
+                    "This is not what was shown: it has changed since, or the digest is another's. "
+                    f"Nothing is published. Look again: `publish {server}`."
+                )
+            tools = {one.of.pk: one.digest for one in waiting if one.is_tool}
+            items = {one.of.pk: one.digest for one in waiting if not one.is_tool}
+        before = set(_published(server))
+        refused = services.publish_all(server, by=None, differences=tools)
+        refused += services.publish_items(server, by=None, differences=items)
+        self._tell_reach(server, set(_published(server)) - before)
+        if refused:
             raise CommandError("\n".join(refused))
 
     def _one(self, server: Server, name: str, digest: str) -> None:
         tool = server.tools.select_related("server").filter(name=name).first()
-        item = server.items.filter(key=name, latest__digest=digest).first()
+        items = list(server.items.filter(key=name).select_related("published", "latest"))
+        # A resource and a prompt may have one name: the digest says which.
+        shown = [item for item in items if difference(item) == digest] or items
         try:
             if tool is not None:
-                services.publish(tool, digest=digest, by=None)
-            elif item is not None:
-                services.publish_item(item, digest=digest, by=None)
+                services.publish(tool, difference=digest, by=None)
+                self._tell_reach(server, {tool.pk})
+            elif shown:
+                services.publish_item(shown[0], difference=digest, by=None)
             else:
                 raise CommandError(f"{server} has no tool named {name}, nor anything with it.")
         except CountersignError as error:
             raise CommandError(str(error)) from error
 
+    def _tell_reach(self, server: Server, published: set[int]) -> None:
+        missed = unreached(server.tools.filter(pk__in=published))
+        for tool in missed:
+            self.stdout.write(
+                f"No agent gets {tool.exposed_name}: `toolset NAME --tool {tool.exposed_name} "
+                "--agent NAME` puts it into a toolset of one."
+            )
+
     def _show(self, server: Server) -> None:
-        held = server.tools.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
-        for tool in held.select_related("latest"):
-            if tool.latest is None:
-                continue
-            self.stdout.write(f"{tool.name}  --digest {tool.latest.digest}")
-            self.stdout.write(f"  {revealed(tool.latest.body)}")
-            for problem in definitions.problems(tool.latest.content):
-                self.stdout.write(f"  Cannot be published: {revealed(problem)}")
-        for item in server.items.waiting().for_list():
-            if item.latest is not None:
-                self.stdout.write(
-                    f"{item.kind} {revealed(item.key)}  --digest {item.latest.digest}"
-                )
-                self.stdout.write(f"  {revealed(item.latest.body)}")
+        waiting = _waiting(server)
+        for review in waiting:
+            self._show_one(review)
+        if publishable := [one for one in waiting if not one.problems]:
+            self.stdout.write(f"All of it: --all --digest {_digest(publishable)}")
+
+    def _show_one(self, review: Review) -> None:
+        of = review.of
+        name = of.name if isinstance(of, Tool) else f"{of.kind} {of.key}"
+        self.stdout.write(f"{revealed(name)}  --digest {review.digest}")
+        for mark in review.marks:
+            self._write("!", f"{mark.said}: {mark.quote}" if mark.quote else mark.said)
+        if review.before is None:
+            self._write(" ", review.after.body)
+        for change in review.changes:
+            self._show_change(change)
+        if review.before and not review.changes:
+            self._write(" ", "The server says the same as before.")
+        for problem in review.problems:
+            self._write("!", f"Cannot be published: {problem}")
+
+    def _show_change(self, change: DefinitionChange) -> None:
+        self._write(" ", f"{change.what} {change.name}".strip())
+        for sign, text in (("-", change.before), ("+", change.after)):
+            if text is not None:
+                self._write(f"  {sign}", text)
+
+    def _write(self, sign: str, text: str) -> None:
+        """No line of a stranger's text can pass for one of ours."""
+        for line in text.splitlines():
+            self.stdout.write(f"  {sign} {revealed(line)}")
+
+
+def _waiting(server: Server) -> list[Review]:
+    return reviews(server, server.tools.all(), server.items.all(), most=None)
+
+
+def _publishable(server: Server) -> list[Review]:
+    return [one for one in _waiting(server) if not one.problems]
+
+
+def _digest(shown: list[Review]) -> str:
+    """Of all differences together, in any order."""
+    return sha256("\n".join(sorted(one.digest for one in shown)).encode()).hexdigest()
+
+
+def _published(server: Server) -> list[int]:
+    return list(server.tools.filter(state=Tool.State.PUBLISHED).values_list("pk", flat=True))

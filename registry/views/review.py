@@ -1,0 +1,143 @@
+"""Reviewing what servers offer and agents do not have yet, and publishing what was shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.http import ConsoleRequest
+from core.http import page
+from registry import services
+from registry.models import Item, Server, Tool, Toolset
+from registry.publishing.review import reviews, unreached
+
+# Names of tools in one form.
+LISTED = 200
+
+
+@page("registry.operate_server", "GET", "HEAD", "POST")
+def review(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """All that one server offers and agents do not have yet."""
+    server = get_object_or_404(Server, slug=slug)
+    return _answer(request, server, server.tools.all(), server.items.all())
+
+
+@page("registry.operate_server", "GET", "HEAD", "POST")
+def publish(request: ConsoleRequest, name: str) -> HttpResponse:
+    """The same, of one tool."""
+    tool = get_object_or_404(Tool.objects.select_related("server"), exposed_name=name)
+    only = Tool.objects.filter(pk=tool.pk)
+    return _answer(request, tool.server, only, Item.objects.none(), tool)
+
+
+def _answer(
+    request: ConsoleRequest,
+    server: Server,
+    tools: QuerySet[Tool],
+    items: QuerySet[Item],
+    tool: Tool | None = None,
+) -> HttpResponse:
+    if request.method == "POST":
+        done = _add(request, tools) if "toolset" in request.POST else _publish(request, server)
+        there = redirect(request.path)
+        there["Location"] += f"?done={','.join(map(str, sorted(done)[:LISTED]))}" if done else ""
+        return there
+    context: dict[str, Any] = {
+        "section": "catalogue",
+        "server": server,
+        "tool": tool,
+        "reviews": reviews(server, tools, items),
+        "look": server.discoveries.first(),
+        "all_toolsets": Toolset.objects.all(),
+        **_steps(tools, request.GET.get("done", "")),
+    }
+    return render(request, "registry/review.html", context)
+
+
+def _steps(tools: QuerySet[Tool], done: str) -> dict[str, Any]:
+    """What there is to do with what is published: all that no agent gets, and what just was."""
+    missed = set(unreached(tools).values_list("pk", flat=True)[:LISTED])
+    wanted = missed | {int(pk) for pk in done[:4000].split(",") if pk.isdecimal() and len(pk) < 10}
+    published = tools.filter(pk__in=wanted, state=Tool.State.PUBLISHED).select_related("server")
+    steps = [
+        (tool, _toolsets(tool), tool.pk in missed)
+        for tool in published.prefetch_related("toolsets", "server__toolsets")[:LISTED]
+    ]
+    return {"steps": steps, "missed": len(missed)}
+
+
+def _toolsets(tool: Tool) -> list[Toolset]:
+    have = {*tool.toolsets.all(), *tool.server.toolsets.all()}
+    return sorted(have, key=lambda toolset: toolset.slug)
+
+
+def _add(request: ConsoleRequest, tools: QuerySet[Tool]) -> set[int]:
+    """Puts what was chosen into a toolset."""
+    if not request.user.has_perm("registry.change_toolset"):
+        raise PermissionDenied
+    toolset = get_object_or_404(Toolset, slug=request.POST["toolset"])
+    wanted = [pk for pk in request.POST.getlist("tool") if pk.isdecimal() and len(pk) < 10]
+    chosen = tools.filter(pk__in=wanted, state=Tool.State.PUBLISHED)
+    with transaction.atomic():
+        for tool in chosen:
+            services.add_tool(toolset, tool, by=request.user)
+    said = _("In “%(toolset)s” now: %(n)d.") % {"toolset": toolset, "n": len(chosen)}
+    if not toolset.agents.filter(enabled=True).exists():
+        said += " " + _("No agent may use this toolset: choose agents on its page.")
+    messages.success(request, said)
+    return {tool.pk for tool in chosen}
+
+
+def _publish(request: ConsoleRequest, server: Server) -> set[int]:
+    """What was on the page is what is published, each difference by its digest. Returns the tools
+    that were chosen."""
+    tools, items = _reviewed(request, "digest-"), _reviewed(request, "item-")
+    if not tools and not items:
+        messages.error(request, _("Nothing was chosen, so nothing is published."))
+    before = _published(server)
+    refused = [
+        *services.publish_all(server, by=request.user, differences=tools),
+        *services.publish_items(server, by=request.user, differences=items),
+    ]
+    for refusal in refused:
+        messages.error(request, refusal)
+    count = _published(server) - before
+    if count <= 0 and not refused and (tools or items):
+        messages.error(request, _("What you chose is published already."))
+    if count > 0:
+        missed = unreached(server.tools.filter(pk__in=tools)).count()
+        messages.success(request, _said(count, missed))
+    return set(tools)
+
+
+def _said(count: int, missed: int) -> str:
+    if not missed:
+        return _("Published: %d. Agents get them now.") % count
+    nobody = ngettext(
+        "No agent gets %d of them: no toolset of an agent has it.",
+        "No agent gets %d of them: no toolset of an agent has them.",
+        missed,
+    )
+    return f"{_('Published: %d.') % count} {nobody % missed}"
+
+
+def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:
+    """By row, the digest of the difference that was on the page."""
+    return {
+        int(name.removeprefix(prefix)): str(value)
+        for name, value in request.POST.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+    }
+
+
+def _published(server: Server) -> int:
+    tools = server.tools.filter(state=Tool.State.PUBLISHED).count()
+    return tools + server.items.filter(state=Item.State.PUBLISHED).count()
