@@ -45,6 +45,8 @@ class Card:
     arguments: Arguments
     risk: Risk
     rule: str
+    # Others that ask because of how the arguments were edited, each with its reason.
+    more_rules: Sequence[tuple[str, str]]
     # The agent's last calls before this one, and decisions on calls like it.
     before: list[PastCall]
     similar: list[PastDecision]
@@ -199,6 +201,7 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         arguments=arguments(_schema(call), given),
         risk=risk(call, given, used_lately=past.is_usual),
         rule=facts.rule,
+        more_rules=_more_rules(facts),
         before=past.calls,
         similar=known.similar.get(pk, []),
         obstacle=eligibility.hindrance(
@@ -216,6 +219,11 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         error=error,
         typed=typed,
     )
+
+
+def _more_rules(facts: EligibilityFacts) -> Sequence[tuple[str, str]]:
+    """Each once; the one that held the call is named anyway."""
+    return [one for one in dict.fromkeys(facts.asked_of_edits) if one[0] != facts.rule]
 
 
 def _newcomers(

@@ -120,6 +120,7 @@ def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
         person=by.actor,
         note=given.note,
         private=given.private,
+        asks=(decision.rule, decision.reason) if decision.effect == Effect.ASK else None,
     )
     if not amend_now(amending):
         raise AlreadyDecided(_("What you were shown is not what would be sent. Look again."))

@@ -35,8 +35,14 @@ SELECT a.call_id,
     approvals_single_person(),
     ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p),
     EXISTS (SELECT FROM accounts_user u WHERE u.unconfirmed_until IS NOT NULL),
-    {pauses.IS_ANYTHING_STOPPED}
+    {pauses.IS_ANYTHING_STOPPED},
+    CASE WHEN c.amendment_id IS NOT NULL THEN (
+        SELECT jsonb_agg(
+            jsonb_build_array(x.details ->> 'rule', x.details ->> 'why') ORDER BY x.seq)
+        FROM audit_entry x
+        WHERE x.call_id = a.call_id AND x.seq > 1 AND x.details ? 'why') END::text
 FROM approvals_approval a
+JOIN calls_call c ON c.id = a.call_id
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
 WHERE a.call_id = ANY(%s)
 """
@@ -67,6 +73,8 @@ class EligibilityFacts(NamedTuple):
     has_guests: bool = False
     # Something is, though maybe not this call.
     is_anything_stopped: bool = False
+    # Of each edit for which rules ask: the rule, and why it does.
+    asked_of_edits: Sequence[tuple[str, str]] = ()
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
@@ -85,6 +93,7 @@ def _facts(
     parties: list[int],
     has_guests: bool,
     is_anything_stopped: bool,
+    asked_of_edits: str | None,
 ) -> EligibilityFacts:
     never = _sentences(orjson.loads(excluded or "[]"))
     tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
@@ -97,6 +106,7 @@ def _facts(
         frozenset(parties),
         has_guests,
         is_anything_stopped,
+        [(rule, why) for rule, why in orjson.loads(asked_of_edits or "[]")],
     )
 
 

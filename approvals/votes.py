@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from accounts.models import User
+from accounts.roles import Role
 from approvals.eligibility import EligibilityFacts
 from approvals.models import Approval, Vote
-from policies.thresholds import DEFAULT, Decider, Threshold, deciders, stored
+from calls.record.states import NOT_STARTED
+from policies.thresholds import (
+    DEFAULT,
+    GROUP,
+    STRENGTH,
+    Decider,
+    Distinct,
+    StepUp,
+    Threshold,
+    deciders,
+    stored,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +33,8 @@ class ShownVote:
     """A vote as a card shows it."""
 
     vote: Vote
-    counts: bool
+    # Why it does not count, in a few words; empty if it does, or did when the call was sent.
+    flaw: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +57,12 @@ class VoteSummary:
     """Whose word is there, and whose is missing."""
 
     given: list[ShownVote]
+    # Votes that were withdrawn, or that an edit made void.
+    fallen: list[Vote]
     thresholds: list[ThresholdProgress]
     may_still: list[str]
+    # Whose yes would not count now, and why.
+    unable: list[str]
     # This person's own vote, which they may take back.
     own: Vote | None
     # They voted on it, whether it is decided or not.
@@ -52,7 +71,7 @@ class VoteSummary:
     @property
     def is_plain(self) -> bool:
         """One person's word decides, and nobody gave one: nothing to show."""
-        return not self.given and self.is_one
+        return not self.given and not self.fallen and self.is_one
 
     @property
     def is_one(self) -> bool:
@@ -68,39 +87,39 @@ class VoteSummary:
 def pictures(
     approvals: Sequence[Approval], person: User, facts: Mapping[UUID, EligibilityFacts]
 ) -> dict[UUID, VoteSummary]:
-    votes = _standing(approvals)
+    votes = _votes(approvals)
     asked = {approval.pk: stored(approval.thresholds) for approval in approvals}
     shown = any(approval.pk in votes or asked[approval.pk] != DEFAULT for approval in approvals)
-    able = deciders() if shown else []
+    able = {one.pk: one for one in deciders()} if shown else {}
     return {
-        one.pk: _picture(one, person, asked[one.pk], votes.get(one.pk, []), facts[one.pk], able)
+        one.pk: _picture(
+            one, person, Circle(asked[one.pk], votes.get(one.pk, []), facts[one.pk], able)
+        )
         for one in approvals
     }
 
 
-def _standing(approvals: Iterable[Approval]) -> dict[UUID, list[Vote]]:
+def _votes(approvals: Iterable[Approval]) -> dict[UUID, list[Vote]]:
     found: dict[UUID, list[Vote]] = defaultdict(list)
-    for vote in Vote.objects.standing().filter(approval__in=approvals).select_related("person"):
+    for vote in Vote.objects.filter(approval__in=approvals).select_related("person"):
         found[vote.approval_id].append(vote)
     return dict(found)
 
 
-def _picture(
-    approval: Approval,
-    person: User,
-    asked: tuple[Threshold, ...],
-    votes: list[Vote],
-    facts: EligibilityFacts,
-    able: Iterable[Decider],
-) -> VoteSummary:
-    counted = {one.vote for one in facts.tally}
+def _picture(approval: Approval, person: User, circle: Circle) -> VoteSummary:
+    standing = circle.standing
     waits = approval.state == Approval.State.WAITING
+    # Once it was sent, nobody counts any more.
+    flaws = circle.flaws() if approval.call.state in NOT_STARTED else {}
+    may_still, unable = circle.left() if waits else ([], [])
     return VoteSummary(
-        given=[ShownVote(vote, vote.pk in counted) for vote in votes],
-        thresholds=_thresholds(asked, facts),
-        may_still=_may_still(asked, votes, facts.excluded, able) if waits else [],
-        own=next((vote for vote in votes if waits and vote.person_id == person.pk), None),
-        is_mine=any(vote.person_id == person.pk for vote in votes),
+        given=[ShownVote(vote, flaws.get(vote.pk, "")) for vote in standing],
+        fallen=[vote for vote in circle.votes if vote.fallen_at is not None],
+        thresholds=_thresholds(circle.asked, circle.facts),
+        may_still=may_still,
+        unable=unable,
+        own=next((vote for vote in standing if waits and vote.person_id == person.pk), None),
+        is_mine=any(vote.person_id == person.pk for vote in standing),
     )
 
 
@@ -119,12 +138,83 @@ def _met(
     return ThresholdProgress(threshold, words.count(True), words.count(False), is_also)
 
 
-def _may_still(
-    asked: Iterable[Threshold],
-    votes: Iterable[Vote],
-    excluded: Collection[int],
-    able: Iterable[Decider],
-) -> list[str]:
-    done = {*excluded, *(vote.person_id for vote in votes)}
-    left = (one for one in able if one.pk not in done)
-    return [one.name for one in left if any(t.is_from(one.names, one.groups) for t in asked)]
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """Who is asked about one call, who voted, and by which rows. What counts, the database says
+    (approvals/eligibility.py); this says why, and who else could."""
+
+    asked: tuple[Threshold, ...]
+    votes: list[Vote]
+    facts: EligibilityFacts
+    able: Mapping[int, Decider]
+
+    @property
+    def standing(self) -> list[Vote]:
+        return [vote for vote in self.votes if vote.fallen_at is None]
+
+    def flaws(self) -> dict[int, str]:
+        """By vote: why it does not count."""
+        counted = {one.vote for one in self.facts.tally}
+        return {one.pk: self._flaw(one) for one in self.standing if one.pk not in counted}
+
+    def _flaw(self, vote: Vote) -> str:
+        voter = self.able.get(vote.person_id)
+        if voter is None:
+            return _("may no longer decide")
+        if vote.person_id in self.facts.excluded:
+            return _("has a part in this call")
+        strength = StepUp(vote.step_up) if vote.approve else StepUp.PASSKEY
+        why = self._why_not(voter, strength, _("not confirmed by %(what)s"))
+        return why or _("the rule does not take it")
+
+    def left(self) -> tuple[list[str], list[str]]:
+        """Whose yes is missing and would count; and whose would not, with the reason."""
+        done = {*self.facts.excluded, *(vote.person_id for vote in self.standing)}
+        may_still, unable = [], []
+        for one in self.able.values():
+            if one.pk in done or not self._of(one):
+                continue
+            if why := self._hindrance(one):
+                unable.append(f"{one.name} ({why})")
+            else:
+                may_still.append(one.name)
+        return may_still, unable
+
+    def _hindrance(self, one: Decider) -> str:
+        if not one.is_vouched_for:
+            return _("has to set a password first")
+        return self._why_not(one, one.strength, _("has no %(what)s"))
+
+    def _of(self, one: Decider) -> list[tuple[int, Threshold]]:
+        """The thresholds that ask this person, with their places."""
+        places = enumerate(self.asked, start=1)
+        return [(n, asks) for n, asks in places if asks.is_from(one.names, one.groups)]
+
+    def _why_not(self, one: Decider, strength: StepUp, unconfirmed: str) -> str:
+        """Of a yes by this person that is confirmed so strongly; empty if it counts somewhere."""
+        of = self._of(one)
+        if not of:
+            return _("the rule asks other people")
+        strong = [(n, asks) for n, asks in of if _is_as_strong(strength, asks.step_up)]
+        if not strong:
+            weakest = min((asks.step_up for _n, asks in of), key=STRENGTH.index)
+            return unconfirmed % {"what": StepUp(weakest).label}
+        if all(self._has_team(one, n, asks) for n, asks in strong):
+            return _("of a team that has its yes")
+        return ""
+
+    def _has_team(self, one: Decider, place: int, asks: Threshold) -> bool:
+        """Does a yes of somebody else of the same team count there? As approvals_same_team."""
+        if asks.distinct != Distinct.TEAM:
+            return False
+        no_teams = {*Role, asks.source.removeprefix(GROUP)}
+        yes = {given.vote for given in self.facts.tally if given.place == place and given.approve}
+        others = (self.able.get(vote.person_id) for vote in self.standing if vote.pk in yes)
+        return any(
+            other is not None and other.pk != one.pk and {*one.groups} & {*other.groups} - no_teams
+            for other in others
+        )
+
+
+def _is_as_strong(strength: StepUp, asked: StepUp) -> bool:
+    return STRENGTH.index(strength) >= STRENGTH.index(asked)

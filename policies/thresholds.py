@@ -13,14 +13,16 @@ from itertools import groupby, product
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
-from django.db.models import OuterRef, Q
+from django.db.models import Case, Exists, ExpressionWrapper, OuterRef, Q, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.models import UsedName, User
+from accounts.models import CodeApp, Passkey, UsedName, User
+from accounts.relying_party import rp_id
 from core.errors import CountersignError
 
 # Of approvals, which know rules and not the other way round.
@@ -300,17 +302,38 @@ class Decider(NamedTuple):
     groups: Collection[str]
     # Also those from before.
     names: Collection[str]
+    # How strongly they could confirm a yes; and nobody else can have signed in as them.
+    strength: StepUp
+    is_vouched_for: bool
 
 
 def deciders() -> list[Decider]:
     """All of them by name, whatever thresholds ask."""
     groups = Group.objects.filter(user=OuterRef("pk")).values("name")
     names = UsedName.objects.filter(person=OuterRef("pk")).values("name")
+    passkeys = Passkey.objects.usable().filter(person=OuterRef("pk"), rp_id=rp_id())
+    codes = CodeApp.objects.filter(person=OuterRef("pk")).exclude(confirmed_at=None)
     able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(
-        of=ArraySubquery(groups), called=ArraySubquery(names)
+        of=ArraySubquery(groups),
+        called=ArraySubquery(names),
+        strength=Case(
+            When(Exists(passkeys), then=Value(StepUp.PASSKEY.value)),
+            When(Exists(codes), then=Value(StepUp.TOTP.value)),
+            default=Value(""),
+        ),
+        # As User.is_vouched_for.
+        vouched=ExpressionWrapper(
+            Q(let_in_by=None) | ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX),
+            output_field=models.BooleanField(),
+        ),
     )
-    rows = able.order_by("username").values_list("pk", "username", "of", "called")
-    return [Decider(pk, name, set(of), {name, *called}) for pk, name, of, called in rows]
+    columns = ("pk", "username", "of", "called", "strength", "vouched")
+    return [
+        Decider(pk, name, set(of), {name, *called}, StepUp(strength), vouched)
+        for pk, name, of, called, strength, vouched in able.order_by("username").values_list(
+            *columns
+        )
+    ]
 
 
 def people(source: str) -> set[int]:

@@ -34,6 +34,7 @@ STATES = {
     "expired": ("expired", _lazy("Expired")),
     "revoked": ("withdrawn", _lazy("Revoked")),
 }
+STANDING = ("in_force", "suspended")
 
 
 @page("approvals.decide_approval", "GET", "HEAD", "POST")
@@ -83,14 +84,14 @@ def weekdays() -> list[tuple[int, str]]:
 def grants(request: ConsoleRequest) -> HttpResponse:
     ended = "ended" in request.GET
     found = paged(_shown(ended), "-id", request.GET, size=GRANTS)
-    mine = Grant.objects.filter(revoked_at=None, owner=request.user)
+    standing = Grant.objects.not_ended()
     context = {
         "section": "grants",
         "page": found,
         "grants": [_described(grant, request) for grant in found.rows],
         "ended": ended,
-        "mine": mine.count(),
-        "all": Grant.objects.filter(revoked_at=None).count(),
+        "mine": standing.filter(owner=request.user).count(),
+        "all": standing.count(),
     }
     return render(request, "approvals/grants.html", context)
 
@@ -110,7 +111,7 @@ def revoke(request: ConsoleRequest, pk: int) -> HttpResponse:
 @page("approvals.view_grant", "POST")
 def revoke_all(request: ConsoleRequest) -> HttpResponse:
     """One's own; everybody's with the permission and if that is what was pressed."""
-    chosen = Grant.objects.for_page().filter(revoked_at=None)
+    chosen = Grant.objects.for_page().not_ended()
     if request.POST.get("whose") != "all":
         chosen = chosen.filter(owner=request.user)
     elif not request.user.has_perm("approvals.revoke_grant"):
@@ -132,7 +133,7 @@ def _described(grant: Grant, request: ConsoleRequest) -> dict[str, Any]:
         "state": STATES[grant.state],
         "bounds": [str(bound) for bound in bounds.parse(grant.bounds)],
         "window": _window(grant),
-        "may_revoke": grant.revoked_at is None
+        "may_revoke": grant.state in STANDING
         and standing_approvals.may_revoke(grant, request.user),
     }
 

@@ -434,6 +434,8 @@ class Amending:
     person: Actor
     note: str = ""
     private: bool = False
+    # The rule that asks a person about these arguments and its reason; None if rules would allow.
+    asks: tuple[str, str] | None = None
 
     def line(self) -> dict[str, Any]:
         statement = with_arguments(self.statement, self.arguments)
@@ -449,7 +451,12 @@ class Amending:
             "call_digest": digest,
             "note": self.note,
             "private": self.private,
-            "details": {"was": self.seen, "call_digest": digest, "private": self.private},
+            "details": {
+                "was": self.seen,
+                "call_digest": digest,
+                "private": self.private,
+                **({"rule": self.asks[0], "why": self.asks[1]} if self.asks else {}),
+            },
         }
 
 

@@ -259,6 +259,32 @@ def test_the_page_changes_one_field_and_keeps_the_others(
     assert call.fingerprint in page
 
 
+def test_the_card_names_the_rule_that_asks_because_of_the_edit(
+    client: Client, held: UUID, alice: User, carol: User
+) -> None:
+    rule("Mails of Wednesday", Effect.ASK, 'args.subject.contains("Wednesday")', reason="Odd day.")
+
+    edit(held, alice)
+
+    client.force_login(carol)
+    page = " ".join(client.get(f"/queue/{held}/").content.decode().split())
+    assert "It waits for a person: No rule covers this tool." in page
+    assert "As edited, the rule “Mails of Wednesday” asks too: Odd day." in page
+    edit(held, carol, scenery.MAIL | {"subject": "On Wednesday"})
+    page = client.get(f"/queue/{held}/").content.decode()
+    assert page.count("As edited, the rule") == 1
+
+
+def test_an_edit_for_which_the_same_rule_asks_names_no_other(
+    client: Client, held: UUID, alice: User, carol: User
+) -> None:
+    edit(held, alice)
+
+    client.force_login(carol)
+    page = client.get(f"/queue/{held}/").content.decode()
+    assert "As edited" not in page
+
+
 def test_the_page_says_at_which_field_it_is_wrong(client: Client, held: UUID, alice: User) -> None:
     client.force_login(alice)
 

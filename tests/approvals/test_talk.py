@@ -1,21 +1,25 @@
 """Votes on the card, and what people and the agent say to each other while a call is held."""
 
+import re
 from uuid import UUID
 
+import orjson
 import pytest
+from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Agent, User
+from accounts.models import Agent, Passkey, User
+from accounts.relying_party import rp_id
 from accounts.roles import Role
-from approvals import comments
+from approvals import comments, editing, services
 from approvals.comments import CommentRefused
 from approvals.models import Approval, Comment, Vote
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
-from policies.thresholds import Threshold
+from policies.thresholds import Distinct, StepUp, Threshold
 from registry.models import Tool
 from tests.console import scenery
 
@@ -113,8 +117,98 @@ def test_a_vote_that_no_longer_counts_is_said_to(
 
     page = card(client, held)
 
-    assert "does not count" in page
+    assert "does not count: may no longer decide" in page
     assert "<strong>0 of 2</strong>" in page
+
+
+def words(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", "", page).split())
+
+
+def say(held: UUID, by: User, *, approve: bool = True) -> None:
+    approval = Approval.objects.for_queue().get(pk=held)
+    digest = approval.call.call_digest
+    services.vote(approval, by=by, approve=approve, seen_digest=digest)
+
+
+def test_the_second_of_a_team_is_told_why_it_does_not_count_and_a_third_is_not_asked(
+    as_alice: Client, scout: Agent, send_mail: Tool, carol: User, alice: User
+) -> None:
+    teams = (Threshold(approve=2, distinct=Distinct.TEAM),)
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=teams)
+    north = Group.objects.create(name="north")
+    dora, erik = (scenery.person(name, Role.APPROVER) for name in ("dora", "erik"))
+    for one in (carol, dora, erik):
+        one.groups.add(north)
+    say(held, carol)
+    say(held, dora)
+
+    page = words(card(as_alice, held))
+
+    assert page.count("does not count: of a team that has its yes") == 1
+    assert "May still vote: alice" in page
+    assert "Whose yes would not count: erik (of a team that has its yes)" in page
+
+
+def test_who_cannot_confirm_as_the_rule_asks_is_not_listed_as_a_voter(
+    as_alice: Client, scout: Agent, send_mail: Tool, carol: User, alice: User
+) -> None:
+    asked = (Threshold(approve=2, step_up=StepUp.PASSKEY),)
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=asked)
+    Passkey.objects.create(
+        person=carol,
+        name="Laptop",
+        credential_id=b"1",
+        public_key=b"1",
+        rp_id=rp_id(),
+        sign_count=0,
+        synced=False,
+    )
+    User.objects.filter(pk=scenery.person("gast", Role.APPROVER).pk).update(
+        let_in_by=alice, password="!"
+    )
+
+    page = words(card(as_alice, held))
+
+    assert "May still vote: carol" in page
+    said = "Whose yes would not count: alice (has no passkey), gast (has to set a password first)"
+    assert said in page
+
+
+def test_a_vote_that_fell_is_still_told(
+    client: Client, scout: Agent, held: UUID, alice: User, carol: User
+) -> None:
+    say(held, alice)
+    services.take_back(Approval.objects.for_queue().get(pk=held), by=alice)
+    say(held, alice)
+    client.force_login(carol)
+    before = words(card(client, held))
+    editing.edit(
+        Approval.objects.for_queue().get(pk=held),
+        editing.Edit(
+            seen_digest=Call.objects.get(pk=held).call_digest,
+            arguments=orjson.dumps(scenery.MAIL | {"subject": "Other"}),
+        ),
+        by=carol,
+    )
+
+    page = words(card(client, held))
+
+    assert before.count("Taken back") == 1
+    assert page.count("Taken back") == 1
+    assert page.count("The arguments were edited afterwards") == 1
+
+
+def test_what_was_sent_long_ago_is_not_counted_anew(
+    client: Client, held: UUID, alice: User, carol: User
+) -> None:
+    say(held, alice)
+    say(held, carol)
+    scenery.run(held)
+    alice.groups.clear()
+    client.force_login(carol)
+
+    assert "does not count" not in card(client, held)
 
 
 # -- Comments and questions -----------------------------------------------------------------------

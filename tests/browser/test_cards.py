@@ -7,9 +7,10 @@ from accounts.models import User
 from accounts.roles import Role
 from approvals import freezes
 from approvals.models import Approval, Vote
-from approvals.services import vote
+from approvals.services import take_back, vote
 from calls.models import Call
 from calls.record.states import State
+from policies.thresholds import Threshold
 from tests.browser.conftest import Opened, rung
 from tests.browser.scene import Office
 from tests.console import scenery
@@ -236,3 +237,30 @@ def test_the_reason_typed_goes_along_to_a_denial(alice: Page, office: Office) ->
     held.get_by_role("button", name="Deny").press("Enter")
     expect(held).to_contain_text("Denied by alice")
     assert Vote.objects.get(approval=office.held).reason == "Ana has left."
+
+
+def test_why_a_vote_does_not_count_and_that_one_fell_shows_by_itself(
+    opened: Opened, office: Office
+) -> None:
+    carol, dora = (scenery.person(name, Role.APPROVER) for name in ("carol", "dora"))
+    three = scenery.call(
+        office.scout, office.send, scenery.MAIL, State.HELD, thresholds=(Threshold(approve=3),)
+    )
+    for by in (carol, dora):
+        approval = Approval.objects.for_queue().get(pk=three)
+        vote(approval, by=by, approve=True, seen_digest=approval.call.call_digest)
+    page = opened(office.alice, viewport={"width": 360, "height": 780}, color_scheme="dark")
+    page.goto("/queue/")
+    live(page)
+    votes = page.locator(f"#votes-{three}")
+    expect(votes).to_contain_text("2 of 3")
+    page.locator(f"#card-{three}").get_by_label("Reason").fill("half a thou")
+
+    carol.groups.clear()
+    take_back(Approval.objects.for_queue().get(pk=three), by=dora)
+    rung("queue")
+
+    expect(votes).to_contain_text("does not count: may no longer decide")
+    expect(votes).to_contain_text("Taken back")
+    expect(votes).to_contain_text("0 of 3")
+    expect(page.locator(f"#card-{three}").get_by_label("Reason")).to_have_value("half a thou")

@@ -1,6 +1,7 @@
 """Standing grants in the console: made after a look, listed, taken back by who may."""
 
 import pytest
+from django.db.models import F
 from django.http import HttpResponse
 from django.test import Client
 
@@ -126,6 +127,29 @@ def test_all_are_revoked_at_once(client: Client, grant: Grant) -> None:
     client.post("/grants/revoke/", {"whose": "all"})
 
     assert not Grant.objects.filter(revoked_at=None).exists()
+
+
+def test_a_used_up_one_stands_no_longer(as_alice: Client, grant: Grant) -> None:
+    assert "Revoke mine (1)" in text(as_alice.get("/grants/"))
+    for _use in range(grant.max_uses):
+        Grant.objects.update(uses=F("uses") + 1)
+
+    left, ended = text(as_alice.get("/grants/")), text(as_alice.get("/grants/?ended=1"))
+    as_alice.post("/grants/revoke/", {"whose": "mine"})
+
+    assert "No standing approvals" in left
+    assert "Used up" in ended
+    assert f"grants/{grant.pk}/revoke" not in ended
+    assert Grant.objects.get().revoked_at is None
+
+
+def test_what_can_be_revoked_together_is_what_still_stands(
+    as_alice: Client, grant: Grant, approved: Call, alice: User
+) -> None:
+    make(approved, Terms(max_uses=1), by=alice)
+    Grant.objects.filter(max_uses=1).update(uses=1)
+
+    assert "Revoke mine (1)" in text(as_alice.get("/grants/"))
 
 
 def test_a_suspended_one_says_so(as_alice: Client, grant: Grant, send_mail: Tool) -> None:
