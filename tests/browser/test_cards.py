@@ -264,3 +264,20 @@ def test_why_a_vote_does_not_count_and_that_one_fell_shows_by_itself(
     expect(votes).to_contain_text("Taken back")
     expect(votes).to_contain_text("0 of 3")
     expect(page.locator(f"#card-{three}").get_by_label("Reason")).to_have_value("half a thou")
+
+
+def test_the_calls_page_says_by_itself_that_it_is_stopped(
+    alice: Page, office: Office, ada: User
+) -> None:
+    alice.goto(f"/calls/{office.held}/")
+    live(alice)
+    expect(alice.locator("#talk")).to_be_visible()
+    expect(alice.locator("#talk")).not_to_contain_text("Suspended")
+
+    stop = freezes.begin(by=office.alice, reason="It asks too often.", agent=office.scout)
+    rung("queue", "calls")
+
+    expect(alice.locator("#talk")).to_contain_text(STOPPED)
+    freezes.end(stop, by=ada, why="It was told not to.")
+    rung("queue", "calls")
+    expect(alice.locator("#talk")).not_to_contain_text("Suspended")
