@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -18,6 +19,10 @@ Content = dict[str, Any]
 
 # More lines than this are for the two raw definitions.
 MAX_LINES = 400
+# Of two long texts that mostly agree people are shown what differs, with some words around it.
+LONG = 200
+AROUND = 16
+_WORDS = re.compile(r"\s+|\S+")
 _TEXTS = {"title": gettext_lazy("Title"), "description": gettext_lazy("Description")}
 _SCHEMAS = {"inputSchema": gettext_lazy("Argument"), "outputSchema": gettext_lazy("Result")}
 
@@ -37,6 +42,24 @@ class DefinitionChange:
             return "added"
         return "removed" if self.after is None else "changed"
 
+    @property
+    def is_short(self) -> bool:
+        """Do both fit in one line?"""
+        texts = (self.before or "", self.after or "")
+        return self.kind == "changed" and all(len(t) < 40 and "\n" not in t for t in texts)
+
+    @property
+    def excerpt(self) -> tuple[str, str] | None:
+        """What differs of two long texts, where that is less than both."""
+        if self.before is None or self.after is None or len(self.before + self.after) < LONG:
+            return None
+        old, new = _WORDS.findall(self.before), _WORDS.findall(self.after)
+        first = max(0, _alike(old, new) - AROUND)
+        last = max(0, _alike(old[first:][::-1], new[first:][::-1]) - AROUND)
+        if first + last == 0:
+            return None
+        return _cut(old, first, last), _cut(new, first, last)
+
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
@@ -44,6 +67,17 @@ class DiffLine:
 
     kind: str
     text: str
+
+
+def _alike(old: list[str], new: list[str]) -> int:
+    """With how many of the same they begin."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _cut(words: list[str], first: int, last: int) -> str:
+    kept = "".join(words[first : len(words) - last])
+    return f"{'… ' if first else ''}{kept}{' …' if last else ''}"
 
 
 def changes(before: Content, after: Content) -> list[DefinitionChange]:

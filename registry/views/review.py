@@ -121,12 +121,21 @@ def _publish(request: ConsoleRequest, server: Server) -> set[int]:
 def _said(count: int, missed: int) -> str:
     if not missed:
         return _("Published: %d. Agents get them now.") % count
-    nobody = ngettext(
-        "No agent gets %d of them: no toolset of an agent has it.",
-        "No agent gets %d of them: no toolset of an agent has them.",
-        missed,
+    nobody = (
+        ngettext(
+            "No agent gets it: no toolset of an agent has it.",
+            "No agent gets them: no toolset of an agent has them.",
+            missed,
+        )
+        if missed == count
+        else ngettext(
+            "No agent gets %d of them: no toolset of an agent has it.",
+            "No agent gets %d of them: no toolset of an agent has them.",
+            missed,
+        )
+        % missed
     )
-    return f"{_('Published: %d.') % count} {nobody % missed}"
+    return f"{_('Published: %d.') % count} {nobody}"
 
 
 def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:

@@ -176,7 +176,7 @@ def test_a_server_is_tested_registered_and_published(alice: Page, office: Office
     expect(alice.get_by_role("heading", name="What sums offers")).to_be_visible()
     expect(alice.get_by_label("Publish sums.add")).to_be_checked()
     alice.get_by_role("button", name="Publish selected").click()
-    expect(alice.get_by_text("Published: 1. No agent gets 1 of them")).to_be_visible()
+    expect(alice.get_by_text("Published: 1. No agent gets it")).to_be_visible()
     assert Tool.objects.get(exposed_name="sums.add").state == Tool.State.PUBLISHED
 
 

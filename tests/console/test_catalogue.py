@@ -170,7 +170,7 @@ def test_an_operator_publishes_what_they_read(as_olga: Client, add: Tool) -> Non
 
     add.refresh_from_db()
     assert add.state == Tool.State.PUBLISHED
-    assert "Published: 1. No agent gets 1 of them" in page
+    assert "Published: 1. No agent gets it: no toolset of an agent has it." in page
     assert Entry.objects.filter(action="definition.published", actor="olga").exists()
 
 

@@ -228,10 +228,10 @@ def test_what_no_agent_gets_is_said_and_can_be_added_there(
 
     said = publish(as_olga, changed)
 
-    assert "Published: 3. No agent gets 3 of them: no toolset of an agent has them." in said
+    assert "Published: 3. No agent gets them: no toolset of an agent has them." in said
     assert "Agents get them now" not in said
     html = page(as_olga, changed)
-    assert "No agent gets 3 of these" in flat(html)
+    assert "No agent gets 3 tools" in flat(html)
     assert reverse("policies:add_rule") not in html
 
     tools = [str(tool.pk) for tool in changed.tools.exclude(name="zero")]
@@ -240,9 +240,19 @@ def test_what_no_agent_gets_is_said_and_can_be_added_there(
     added = flat(as_olga.post(address, given, follow=True).text)
 
     assert "In “desk” now: 2." in added
-    assert "No agent gets 1 of these" in added
+    assert "No agent gets 1 tool:" in added
     assert set(toolset.tools.values_list("name", flat=True)) == {"add", "send_mail"}
     assert Entry.objects.filter(action="toolset.added", actor="olga").count() == 2
+
+
+def test_what_some_agents_get_is_said_with_the_number(
+    as_olga: Client, changed: Server, scout: Agent
+) -> None:
+    toolset = Toolset.objects.create(slug="desk")
+    toolset.agents.add(scout)
+    toolset.tools.add(changed.tools.get(name="add"))
+
+    assert "Published: 3. No agent gets 2 of them: no toolset" in publish(as_olga, changed)
 
 
 def test_what_agents_get_is_said(as_olga: Client, changed: Server, scout: Agent) -> None:
@@ -268,7 +278,7 @@ def test_a_toolset_without_an_agent_is_no_reach(
 
     said = publish(as_olga, changed)
 
-    assert "No agent gets 3 of them" in said
+    assert "No agent gets them" in said
     assert "desk : no agent may use it" in said or "desk: no agent may use it" in said
 
 

@@ -1,5 +1,6 @@
 """What marks a changed definition as riskier, and what leaves it alone."""
 
+import re
 from typing import Any
 
 import pytest
@@ -160,6 +161,38 @@ def test_what_differs_too_deep_for_the_list_is_said_to_differ() -> None:
     (change,) = differences.changes(nested("one"), nested("two"))
 
     assert "read the lines of JSON" in str(change.after)
+
+
+WORDS = " ".join(f"word{n}" for n in range(60))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "excerpt"),
+    [
+        ("short", "shorter", None),
+        (WORDS, "all other", None),
+        (WORDS, f"{WORDS} and more", ("… WORDS", "… WORDS and more")),
+        (f"x {WORDS}", f"y {WORDS}", ("x WORDS …", "y WORDS …")),
+        (f"{WORDS} a {WORDS}", f"{WORDS}  {WORDS}", ("… WORDS a WORDS …", "… WORDS  WORDS …")),
+        (f"{WORDS} a", f"{WORDS} a a", ("… WORDS a", "… WORDS a a")),
+    ],
+)
+def test_of_long_texts_what_differs_is_cut_out(
+    before: str, after: str, excerpt: tuple[str, str] | None
+) -> None:
+    found = differences.DefinitionChange("Description", "", before, after).excerpt
+
+    shown = found and tuple(_short(text) for text in found)
+    assert shown == excerpt
+    if found:
+        cut = [text.removeprefix("… ").removesuffix(" …") for text in found]
+        # What is not shown is the same in both.
+        assert before.replace(cut[0], "", 1) == after.replace(cut[1], "", 1)
+
+
+def _short(text: str) -> str:
+    words = re.sub(r"word\d+( word\d+)*", "WORDS", text)
+    return words.replace("…  ", "… ").replace("  …", " …")
 
 
 @pytest.mark.parametrize("text", ["a" * 200_000, "a@" * 100_000, "a." * 100_000, "~/" * 100_000])
