@@ -283,6 +283,8 @@ START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
 ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))
 HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
+# The first answer, where its client does not hear how far it is: some give up after 5 s.
+FIRST_HOLD_S = float(os.environ.get("COUNTERSIGN_FIRST_HOLD_S", "4"))
 # How many calls workers run at once for one agent, and on one server with its credential.
 AGENT_LIMIT = int(os.environ.get("COUNTERSIGN_AGENT_LIMIT", "32"))
 SERVER_LIMIT = int(os.environ.get("COUNTERSIGN_SERVER_LIMIT", "64"))

@@ -13,9 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # The conformance suite's need.
 NODE_AT_LEAST = 22
-# Each with an environment of its own: one brings half a hundred packages that we do not need, the
-# other needs an SDK that is older than ours.
-IN_PYTHON = ("fastmcp", "sqlite")
+# Each with an environment of its own: they bring half a hundred packages that we do not need, and
+# some of them an SDK that is older than ours.
+IN_PYTHON = ("fastmcp", "sqlite", "openai-agents", "pydantic-ai", "langchain")
 
 
 def provide_npm(install_packages: Callable[[Path], bool]) -> list[str] | None:

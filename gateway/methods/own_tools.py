@@ -16,6 +16,7 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from approvals import comments
+from calls.content.answers import Answer
 from calls.models import Call
 from calls.record.states import State
 from calls.running.log_book import FIRST
@@ -49,18 +50,23 @@ async def await_call(rpc: RpcRequest) -> bytes:
     await log_messages.go_on(rpc, FIRST)
     stream_resumption.follow(rpc, found.call_id)
     rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, found.call_id, None))
-    answer = found.seen.answer or await wait.wait(
-        rpc.runtime,
-        found.call_id,
-        seconds=rpc.hold_s,
-        on_step=rpc.on_step,
-        for_people=True,
-        lines=rpc.lines,
-    )
+    answer = found.seen.answer or await _waited_for(rpc, found.call_id)
     if answer is None:
         return await pending.not_yet(rpc, found.call_id)
     await wait.heard(rpc.runtime, found.call_id)
     return rpc.answered(answer)
+
+
+async def _waited_for(rpc: RpcRequest, call_id: UUID) -> Answer | None:
+    with rpc.waiting(call_id):
+        return await wait.wait(
+            rpc.runtime,
+            call_id,
+            seconds=rpc.hold_s,
+            on_step=rpc.on_step,
+            for_people=True,
+            lines=rpc.lines,
+        )
 
 
 async def get_call(rpc: RpcRequest) -> bytes:

@@ -48,15 +48,24 @@ async def answer(
     first = _first_round(call_id, digest)
     if state != State.HELD:
         return await _until_done(rpc, first)
-    if rpc.client.modern:
+    if _asks_again(rpc, call_id):
         return _input_required(rpc, replace(first, round=1))
-    return await _held(rpc, first)
+    return await _held(rpc, first, at_first=True)
+
+
+def _asks_again(rpc: RpcRequest, call_id: UUID) -> bool:
+    """Does as `input_required` says, as far as it is known."""
+    client, habits = rpc.client, rpc.runtime.habits
+    return client.modern and (
+        bool(client.abilities) or habits.asks_again(rpc.agent_id, client.name, call_id)
+    )
 
 
 async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     """A client that was told to ask again does so, and is held while nothing happens."""
     shown = rpc.message.params["requestState"]
     state = handles.unseal_state(shown, rpc.agent_id, digest=digest)
+    rpc.runtime.habits.asked_again(rpc.agent_id, rpc.client.name, state.call_id)
     await input_requests.given(rpc, state)
     await log_messages.go_on(rpc, state.logged)
     if state.questions:
@@ -139,6 +148,7 @@ def _input_required(rpc: RpcRequest, state: handles.RequestState, *, stopped: st
         },
     }
     _say_that_people_decide(rpc)
+    rpc.runtime.habits.told_to_ask_again(rpc.agent_id, state.call_id)
     # Asked once: whoever opened the page, or would not, need not be asked again every round.
     if rpc.client.opens_urls and state.round == 1:
         members["inputRequests"] = {"approval": _page(rpc, state.call_id)}
@@ -162,21 +172,24 @@ def _asked_for(rpc: RpcRequest) -> str:
     return str(named or method)
 
 
-async def _held(rpc: RpcRequest, state: handles.RequestState) -> bytes:
+async def _held(rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False) -> bytes:
     rpc.reply.watch_disconnect()
-    seen = await _look_at_people(rpc, state)
+    seen = await _look_at_people(rpc, state, at_first=at_first)
     return await not_yet(rpc, state.call_id) if seen is None else _said(rpc, seen)
 
 
-async def _look_at_people(rpc: RpcRequest, state: handles.RequestState) -> Answer | bytes | None:
+async def _look_at_people(
+    rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False
+) -> Answer | bytes | None:
     """For as long as a client has patience, with signs of life where it wants to hear them."""
-    until = time.monotonic() + rpc.hold_s
-    while (left := until - time.monotonic()) > 0:
-        if _say_that_people_decide(rpc):
-            left = min(left, SIGN_OF_LIFE_S)
-        seen = await _look(rpc, state, left, for_people=True)
-        if seen is not None or rpc.runtime.watch.until is not None:
-            return seen
+    with rpc.waiting(state.call_id):
+        until = time.monotonic() + (rpc.first_hold_s if at_first else rpc.hold_s)
+        while (left := until - time.monotonic()) > 0:
+            if _say_that_people_decide(rpc):
+                left = min(left, SIGN_OF_LIFE_S)
+            seen = await _look(rpc, state, left, for_people=True)
+            if seen is not None or rpc.runtime.watch.until is not None:
+                return seen
     return None
 
 

@@ -28,6 +28,7 @@ from calls.running.runtime import CallRuntime
 from core.errors import RecordUnavailable
 from core.listen import GENERATION
 from gateway.process.call_watcher import CallWatcher
+from gateway.process.client_habits import ClientHabits
 from gateway.process.completed_pages import PageListeners
 from gateway.process.config_changes import ConfigChangeNotifier
 from gateway.process.log_levels import SessionLogLevels
@@ -70,6 +71,7 @@ class Runtime:
     def __init__(self) -> None:
         self.call_runtime = CallRuntime()
         self.watch = CallWatcher(self.call_runtime)
+        self.habits = ClientHabits()
         self.levels = SessionLogLevels(self.call_runtime)
         self.ears: ConfigChangeNotifier[Snapshot] = ConfigChangeNotifier(
             self.call_runtime.listener, self.changed

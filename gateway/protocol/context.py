@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.conf import settings
@@ -26,6 +28,7 @@ from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
 from gateway.protocol.revisions import MISSING_CAPABILITY, OLDEST
 from registry import extensions
 from registry.methods import METHODS
+from registry.models import OwnTool
 from registry.publishing.agent_names import ToolsByName
 from registry.publishing.published_catalogue import CALL, PublishedTool, PublishedToolset
 from registry.publishing.published_items import PublishedItems
@@ -129,7 +132,21 @@ class RpcRequest:
     @property
     def hold_s(self) -> float:
         """How long it waits for people before it is told to come back."""
-        return self.context.toolset.hold_s or settings.HOLD_S
+        usual = self.context.toolset.hold_s or settings.HOLD_S
+        return self.runtime.habits.hold_s(self.agent_id, self.client.name, usual)
+
+    @property
+    def first_hold_s(self) -> float:
+        """The same of the call itself: where its client hears nothing meanwhile it may be one that
+        gives up after 5 s, and its model can come back."""
+        toolset = self.context.toolset
+        if toolset.hold_s or self.progress or self.reads or OwnTool.AWAIT not in toolset.own_tools:
+            return self.hold_s
+        return min(self.hold_s, settings.FIRST_HOLD_S)
+
+    def waiting(self, call_id: UUID) -> AbstractContextManager[None]:
+        """While it waits for what becomes of the call: `hold_s` is known from then on."""
+        return self.runtime.habits.waiting(self.agent_id, self.client.name, call_id)
 
     @property
     def on_step(self) -> OnStep | None:

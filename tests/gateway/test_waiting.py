@@ -1,11 +1,13 @@
 """What an agent sees while a person decides, by what its client understands."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,12 +17,13 @@ from accounts.models import User
 from approvals.models import Approval
 from calls.models import Call
 from calls.record.states import State
+from gateway.process.client_habits import ClientHabits
 from gateway.protocol import handles
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
 from tests.gateway.agent import MODERN, TASKS, URLS, Agent
-from tests.gateway.conftest import AddRule, Play, decide, decide_soon, the_call, until
+from tests.gateway.conftest import NEWEST, AddRule, Play, decide, decide_soon, the_call, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
 
@@ -204,6 +207,113 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     await deciding
     assert awaited.text == "x"
     assert awaited.call_id == reply.call_id
+
+
+@pytest.fixture
+async def short_first_hold(own_stack: Stack) -> Stack:
+    own_stack.env["COUNTERSIGN_FIRST_HOLD_S"] = "0.5"
+    assert own_stack.agents
+    return own_stack
+
+
+async def test_who_hears_nothing_meanwhile_is_soon_told_how_to_come_back(
+    asking: None, play: Play, short_first_hold: Stack, alice: User
+) -> None:
+    """Some give up after 5 s, and their model reads that an error occurred."""
+    agent = play(NEWEST, at_stack=short_first_hold)
+
+    async with asyncio.timeout(20):
+        reply = await agent.call("rec.echo", {"text": "x"})
+    assert reply.text.startswith("Not executed: waiting for approval.")
+
+    listening = asyncio.create_task(agent.call("rec.echo", {"text": "x"}, token="t"))
+    awaiting = asyncio.create_task(agent.call("countersign_await_call", {"call_id": reply.call_id}))
+    await decide_soon(alice, after=1.5)
+    assert [(await each).text for each in (listening, awaiting)] == ["x", "x"]
+
+
+async def test_who_cannot_come_back_is_held_for_as_long_as_any(
+    asking: None, play: Play, short_first_hold: Stack, alice: User, toolset: Toolset
+) -> None:
+    await sync_to_async(services.set_own_tools)(toolset, [], by=None)
+    agent = play(NEWEST, at_stack=short_first_hold)
+
+    async def lists_none_of_ours() -> bool:
+        tools = (await agent.ask("tools/list")).result["tools"]
+        return not any(tool["name"].startswith("countersign") for tool in tools)
+
+    await until(lists_none_of_ours)
+    call = asyncio.create_task(agent.call("rec.echo", {"text": "x"}))
+    await decide_soon(alice, after=1.5)
+    assert (await call).text == "x"
+
+
+@pytest.mark.parametrize("asks_again", ["the same", "for the outcome"])
+async def test_who_gave_up_waiting_is_answered_sooner_the_next_time(
+    asking: None, play: Play, asks_again: str
+) -> None:
+    agent = play(NEWEST)
+    given_up = asyncio.create_task(agent.call("rec.echo", {"text": "x"}))
+    call_id = str((await until_held()).pk)
+
+    # Its client's own patience, of which nothing is said.
+    await asyncio.wait([given_up], timeout=2.2)
+    async with asyncio.timeout(20):
+        if asks_again == "the same":
+            reply = await agent.call("rec.echo", {"text": "x"})
+        else:
+            reply = await agent.call("countersign_await_call", {"call_id": call_id})
+
+    assert reply.text.startswith("Not executed: waiting for approval.")
+    assert reply.call_id == call_id
+    given_up.cancel()
+
+
+def test_what_was_learned_of_a_client_is_for_it_alone_and_not_for_ever() -> None:
+    now = 1000.0
+    habits, call_id = ClientHabits(lambda: now), uuid4()
+    with contextlib.suppress(TimeoutError), habits.waiting(1, "mcp", call_id):
+        now += 5
+        raise TimeoutError
+    with habits.waiting(1, "mcp", call_id):
+        assert habits.hold_s(1, "mcp", 45) == 4
+    assert habits.hold_s(1, "other", 45) == habits.hold_s(2, "mcp", 45) == 45
+    now += 3601
+    assert habits.hold_s(1, "mcp", 45) == 45
+
+
+async def test_who_asks_anew_instead_of_again_is_answered_with_a_sentence(
+    asking: None, play: Play, short_first_hold: Stack, alice: User
+) -> None:
+    """As SDKs' bare sessions, which take what they were told for an error."""
+    agent = play(at_stack=short_first_hold)
+    first = await agent.call("rec.echo", {"text": "x"})
+    assert first.result["resultType"] == "input_required"
+
+    anew = await agent.call("rec.echo", {"text": "x"})
+    assert anew.text.startswith("Not executed: waiting for approval.")
+    assert anew.call_id == first.call_id
+    other = await agent.call("rec.echo", {"text": "y"})
+    assert other.result["isError"] is True
+    await agent.call("countersign_cancel_call", {"call_id": other.call_id})
+
+    again = asyncio.create_task(retry(agent, first))
+    await decide_soon(alice, after=0.2)
+    assert (await again).text == "x"
+    # It does ask again, so it is told to.
+    third = await agent.call("rec.echo", {"text": "z"})
+    assert third.result["resultType"] == "input_required"
+
+
+def test_two_side_by_side_and_one_after_an_answer_teach_nothing() -> None:
+    now = 1000.0
+    habits, call_id = ClientHabits(lambda: now), uuid4()
+    with habits.waiting(1, "mcp", call_id):
+        now += 1
+        with habits.waiting(1, "mcp", call_id):
+            now += 44
+    with habits.waiting(1, "mcp", call_id):
+        assert habits.hold_s(1, "mcp", 45) == 45
 
 
 async def test_a_toolset_says_how_long_its_agents_are_held(
