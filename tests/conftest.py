@@ -11,6 +11,8 @@ from hypothesis import settings
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
+from calls.running.runtime import started
+from core import loop
 from tests.database import Cleaner
 
 # How long an example takes is the machine's affair, which may be busy.
@@ -28,6 +30,9 @@ def django_db_setup(django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda self: cleaner.clean())
         with django_db_blocker.unblock():
             yield
+            # What listens in this process's background would look for the database for ever.
+            if call_runtime := started():
+                loop.run(call_runtime.aclose(), timeout=10)
 
 
 def person(name: str, *roles: Role) -> User:

@@ -76,7 +76,7 @@ def test_a_name_is_what_it_is_sealed_by(
     """Without its salt it would be one that was forgotten, which no entry says."""
     with pytest.raises((psycopg.errors.RaiseException, psycopg.errors.CheckViolation)):
         app.execute(
-            "INSERT INTO audit_name (kind, text, salt, commitment)"  # type: ignore[arg-type]
+            "INSERT INTO audit_name (kind, text, salt, commitment)"
             f" VALUES ('reason', 'x', {salt}, {commitment})"
         )
 
@@ -90,7 +90,7 @@ def test_an_entry_bears_names_of_the_right_kind_that_are_there(
         columns = {"action": 1, "actor": 3} | {column: number}
         with pytest.raises(psycopg.errors.RaiseException, match="an entry w"):
             app.execute(
-                f"INSERT INTO audit_entryrow ({', '.join(columns)})"  # type: ignore[arg-type]
+                f"INSERT INTO audit_entryrow ({', '.join(columns)})"
                 f" VALUES ({', '.join(map(str, columns.values()))})"
             )
 

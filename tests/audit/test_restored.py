@@ -31,7 +31,7 @@ from tests.sealing import seal, seal_all
 pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
 HOST = Actor("system", None, "root on db1")
 # Lets nobody else write what the record says of itself.
-OF_OWNER = LegalEntry().get_pgid(EntryRow)
+OF_OWNER = LegalEntry().get_pgid(EntryRow)  # type: ignore[arg-type]
 
 
 @pytest.fixture

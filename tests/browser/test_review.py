@@ -51,7 +51,7 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
 
     expect(reviewer.get_by_text("Published: 1. No agent gets it")).to_be_visible()
     expect(reviewer.get_by_label("code.search")).to_be_checked()
-    reviewer.get_by_label("Toolset", exact=True).select_option("office")
+    choose(reviewer.get_by_label("Toolset", exact=True), "office")
     reviewer.get_by_role("button", name="Add to the toolset").click()
     expect(reviewer.get_by_text("In “office” now: 1.")).to_be_visible()
     reviewer.get_by_role("link", name="Cover with a rule code.search").click()

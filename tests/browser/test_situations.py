@@ -159,8 +159,10 @@ def test_the_catalogues_rows_need_no_line_and_follow_another_window(
     expect(row).to_contain_text("Unpublished")
     other = opened(office.alice)
     other.goto(f"/tools/{office.sly.exposed_name}/")
-    other.get_by_role("button", name="Publish version 1").click()
-    expect(other.get_by_text("agents get it now")).to_be_visible()
+    other.get_by_role("link", name="Review and publish").click()
+    other.get_by_label(f"Publish {office.sly.exposed_name}").check()
+    other.get_by_role("button", name="Publish selected").click()
+    expect(other.get_by_text("Published: 1.")).to_be_visible()
 
     alice.get_by_role("searchbox", name="Search").press_sequentially("translate")
 

@@ -489,7 +489,11 @@ async def test_rest_says_of_a_call_that_was_sent_that_it_is_recorded(
 async def test_rest_names_the_call_that_it_cannot_show(
     rest: Rest, goes_away: Callable[[], None]
 ) -> None:
-    call_id = json.loads((await rest.call("rec.echo", {"text": "x"})).body)["id"]
+    async def answers() -> Any:
+        # The test before may have left connections that are found broken by their next use.
+        return json.loads((await rest.call("rec.echo", {"text": "x"})).body).get("id")
+
+    call_id = await until(answers)
 
     goes_away()
     async with asyncio.timeout(2 * PROMPTLY_S):
