@@ -24,6 +24,7 @@ from registry.upstream.transport.connection_pool import (
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.http_request import BadStatus, HttpRequest, deliver, head
 from registry.upstream.transport.process import ServerProcess, Tail
+from registry.upstream.transport.thinning import FEW, thinned
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -187,6 +188,8 @@ class Stream(ServerProcess):
             return
         if self._events.endpoint and not self._endpoint.done():
             self._settle(self._events.endpoint)
+        if len(messages) > FEW:
+            messages = thinned(messages)
         for message in messages:
             self._take(message)
 

@@ -2,6 +2,7 @@
 
 import re
 
+from registry.upstream.transport.thinning import thinned
 from registry.upstream.values import ResultTooLarge
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -33,6 +34,12 @@ class EventStream:
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r")
         return self._take(_LINE_END.split(chunk))
+
+    def thinned(self, messages: list[bytes]) -> list[bytes]:
+        """What was left out is no part of the reply."""
+        kept = thinned(messages)
+        self._taken -= sum(map(len, messages)) - sum(map(len, kept))
+        return kept
 
     def begin_again(self) -> None:
         """A new connection continues after the last whole event."""

@@ -22,6 +22,7 @@ from registry.upstream.transport.connection_pool import (
 )
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.pausable_timeout import PausableTimeout
+from registry.upstream.transport.thinning import FEW
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -39,6 +40,8 @@ _ERROR_BYTES = 64 * 1024
 _DRAIN_S = 1.0
 _STALE_TIMES = 200
 _RESUME_TIMES = 20
+# So much of a stream of events is read before others have their turn.
+_AT_ONCE = 64 * 1024
 _RESUME_WAIT_S = 10.0
 # Whatever becomes of a connection, and time running out.
 _FAILURES = (OSError,)
@@ -276,12 +279,18 @@ async def _reply_in(
     """The reply, or nothing where the stream ends but could be taken up again."""
     try:
         while chunk := await arrived.content.readany():
-            for data in events.feed(chunk):
-                message = wire.read(data)
-                if message.is_response:
-                    return _for(order, message)
-                if order.hear:
-                    order.hear(message)
+            for start in range(0, len(chunk), _AT_ONCE):
+                came = events.feed(chunk[start : start + _AT_ONCE])
+                if len(came) > FEW:
+                    came = events.thinned(came)
+                    # Others' calls go on, however much of this one's is there already.
+                    await asyncio.sleep(0)
+                for data in came:
+                    message = wire.read(data)
+                    if message.is_response:
+                        return _for(order, message)
+                    if order.hear:
+                        order.hear(message)
     except ConnectionCut:
         if order.resume is None or not events.last_id:
             raise

@@ -15,6 +15,7 @@ from typing import Any, cast
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.line_reader import LineReader, Overlong
+from registry.upstream.transport.thinning import FEW, thinned
 from registry.upstream.values import (
     Limits,
     Lost,
@@ -181,6 +182,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._fail_all(error)
             self._signal(signal.SIGKILL)
             return
+        if len(lines) > FEW:
+            lines = thinned(lines)
         for line in lines:
             if isinstance(line, Overlong):
                 self._cut(line)
