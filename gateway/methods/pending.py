@@ -126,6 +126,7 @@ async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:
     """For a client that comes back to the stream of its call."""
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
     assert found is not None
+    rpc.runtime.habits.came_back(rpc.agent_id, rpc.client.name, call_id)
     first = _first_round(call_id, "")
     held = found.seen.state == State.HELD
     body = await (_held(rpc, first) if held else _until_done(rpc, first))
@@ -148,7 +149,7 @@ def _input_required(rpc: RpcRequest, state: handles.RequestState, *, stopped: st
         },
     }
     _say_that_people_decide(rpc)
-    rpc.runtime.habits.told_to_ask_again(rpc.agent_id, state.call_id)
+    rpc.runtime.habits.told_to_ask_again(rpc.agent_id, rpc.client.name, state.call_id)
     # Asked once: whoever opened the page, or would not, need not be asked again every round.
     if rpc.client.opens_urls and state.round == 1:
         members["inputRequests"] = {"approval": _page(rpc, state.call_id)}

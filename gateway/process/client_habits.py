@@ -29,15 +29,21 @@ LEARNED_S = 3600.0
 MOST = 4096
 
 
+# An agent's, by its client, for a call.
+Request = tuple[int, str, UUID]
+
+
 class ClientHabits:
     """By agent and client; in memory, so each process learns by itself."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         # When the request before began, and ended without an answer if it has ended.
-        self._unanswered: OrderedDict[tuple[int, UUID], tuple[float, float | None]] = OrderedDict()
+        self._unanswered: OrderedDict[tuple[int, str, UUID], tuple[float, float | None]] = (
+            OrderedDict()
+        )
         # Told by `input_required` to ask again, which they have not done yet.
-        self._told: OrderedDict[tuple[int, UUID], None] = OrderedDict()
+        self._told: OrderedDict[Request, None] = OrderedDict()
         # Since when it is known that they do not.
         self._never_ask_again: OrderedDict[tuple[int, str], float] = OrderedDict()
         # For how long its requests are held, and since when that is known.
@@ -47,24 +53,28 @@ class ClientHabits:
         seconds, since = self._learned.get((agent_id, client), (usual, self._now()))
         return min(usual, seconds) if self._now() - since < LEARNED_S else usual
 
-    def told_to_ask_again(self, agent_id: int, call_id: UUID) -> None:
-        _put(self._told, (agent_id, call_id), None)
+    def told_to_ask_again(self, agent_id: int, client: str, call_id: UUID) -> None:
+        _put(self._told, (agent_id, client, call_id), None)
 
     def asked_again(self, agent_id: int, client: str, call_id: UUID) -> None:
-        self._told.pop((agent_id, call_id), None)
+        self._told.pop((agent_id, client, call_id), None)
         self._never_ask_again.pop((agent_id, client), None)
 
     def asks_again(self, agent_id: int, client: str, call_id: UUID) -> bool:
         """Whether a client that asks for this call is one that does as `input_required` says."""
-        if (agent_id, call_id) in self._told:
+        if (agent_id, client, call_id) in self._told:
             _put(self._never_ask_again, (agent_id, client), self._now())
         since = self._never_ask_again.get((agent_id, client), float("-inf"))
         return self._now() - since >= LEARNED_S
 
+    def came_back(self, agent_id: int, client: str, call_id: UUID) -> None:
+        """To the stream of its request, which was cut: it did not give up."""
+        self._unanswered.pop((agent_id, client, call_id), None)
+
     @contextmanager
     def waiting(self, agent_id: int, client: str, call_id: UUID) -> Iterator[None]:
         """While a request of this client waits for what becomes of the call."""
-        key, began = (agent_id, call_id), self._now()
+        key, began = (agent_id, client, call_id), self._now()
         if before := self._unanswered.get(key):
             self._learn((agent_id, client), *before)
         _put(self._unanswered, key, (began, None))
@@ -77,7 +87,7 @@ class ClientHabits:
         if self._is_mine(key, began):
             del self._unanswered[key]
 
-    def _is_mine(self, key: tuple[int, UUID], began: float) -> bool:
+    def _is_mine(self, key: Request, began: float) -> bool:
         return self._unanswered.get(key, (None,))[0] == began
 
     def _learn(self, key: tuple[int, str], began: float, ended: float | None) -> None:

@@ -74,9 +74,7 @@ def test_what_is_sent_again_on_purpose_says_so_and_leads_to_the_first(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
     first = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
-    again = scenery.call(
-        scout, send_mail, scenery.MAIL, State.HELD, details={"again": str(first), "rule": ""}
-    )
+    again = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, details={"again": str(first)})
 
     card = as_alice.get(reverse("approvals:queue")).text
     page = as_alice.get(reverse("calls:detail", args=[again])).text

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from secrets import token_hex
 from typing import Any
 
 import aiohttp
@@ -161,6 +162,8 @@ def rule(stack: Stack, http: aiohttp.ClientSession, scout: AgentRow, bob: User) 
 def play(stack: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_token: str) -> Play:
     """Makes an agent that speaks a revision, with abilities, at an address below /mcp/."""
     assert stack.agents
+    # What its processes learn of a client is for one test alone.
+    client = f"test-{token_hex(4)}"
 
     def play(
         revision: str = MODERN,
@@ -171,7 +174,7 @@ def play(stack: Stack, http: aiohttp.ClientSession, toolset: Toolset, scout_toke
         **options: Any,
     ) -> Agent:
         url = f"{at_stack.agents_url}/mcp/{at}"
-        return Agent(http, url, token or scout_token, revision, **options)
+        return Agent(http, url, token or scout_token, revision, **{"client": client, **options})
 
     return play
 

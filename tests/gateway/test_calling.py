@@ -39,7 +39,7 @@ async def test_it_is_in_the_record(agent: Agent) -> None:
     call = await the_call(reply.call_id)
     assert call.state == State.SUCCEEDED
     assert (call.tool_name, call.origin, call.revision) == ("rec.echo", "mcp", MODERN)
-    assert call.client == "test 1"
+    assert call.client == f"{agent.client} 1"
 
 
 async def test_one_server_alone_goes_by_its_own_names(play: Play) -> None:

@@ -185,6 +185,7 @@ def own_rights(databases: Any) -> Any:
 
     async def past(call: Call, column: str, how_long: str) -> None:
         with databases.superuser(os.environ) as link:
+            link.execute("SET session_replication_role = replica")
             link.execute(
                 f"UPDATE calls_call SET {column} = {column} - {how_long} WHERE id = %s", [call.pk]
             )

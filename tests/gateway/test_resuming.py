@@ -182,6 +182,8 @@ async def test_what_was_read_comes_back_as_the_result_of_a_tool(
     await begun(agent, "resources/read", {"uri": "notes://today"})
     arguments = {"call_id": str((await Call.objects.aget()).pk)}
     name = {"name": "countersign.await_call", "arguments": arguments}
+    # Another program of the agent: this one would be told sooner to come back.
+    agent = play(LEGACY[0], client="other")
     primer = await begun(agent, "tools/call", name)
     await decide(alice)
 

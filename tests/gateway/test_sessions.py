@@ -80,7 +80,7 @@ async def test_the_session_names_the_client_in_the_record(legacy_agent: Agent) -
     reply = await legacy_agent.call("rec.echo", {"text": "x"})
 
     call = await the_call(reply.call_id)
-    assert (call.client, call.revision) == ("test 1", legacy_agent.revision)
+    assert (call.client, call.revision) == (f"{legacy_agent.client} 1", legacy_agent.revision)
 
 
 async def test_a_client_without_a_session_is_served(play: Play) -> None:
