@@ -62,7 +62,7 @@ async def _waited_for(rpc: RpcRequest, call_id: UUID) -> Answer | None:
         return await wait.wait(
             rpc.runtime,
             call_id,
-            seconds=rpc.hold_s,
+            seconds=rpc.learned_hold_s,
             on_step=rpc.on_step,
             for_people=True,
             lines=rpc.lines,

@@ -77,7 +77,8 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
             return await _soon_or_a_task(rpc, state)
         return await _until_done(rpc, state)
     rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, state.call_id, None))
-    seen = await _look_at_people(rpc, state)
+    # Who goes in rounds comes back by itself: to be answered sooner would only end them sooner.
+    seen = await _look_at_people(rpc, state, rpc.hold_s)
     if isinstance(seen, bytes):
         return seen
     if isinstance(seen, Answer):
@@ -175,22 +176,23 @@ def _asked_for(rpc: RpcRequest) -> str:
 
 async def _held(rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False) -> bytes:
     rpc.reply.watch_disconnect()
-    seen = await _look_at_people(rpc, state, at_first=at_first)
+    with rpc.waiting(state.call_id):
+        seconds = rpc.first_hold_s if at_first else rpc.learned_hold_s
+        seen = await _look_at_people(rpc, state, seconds)
     return await not_yet(rpc, state.call_id) if seen is None else _said(rpc, seen)
 
 
 async def _look_at_people(
-    rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False
+    rpc: RpcRequest, state: handles.RequestState, seconds: float
 ) -> Answer | bytes | None:
     """For as long as a client has patience, with signs of life where it wants to hear them."""
-    with rpc.waiting(state.call_id):
-        until = time.monotonic() + (rpc.first_hold_s if at_first else rpc.hold_s)
-        while (left := until - time.monotonic()) > 0:
-            if _say_that_people_decide(rpc):
-                left = min(left, SIGN_OF_LIFE_S)
-            seen = await _look(rpc, state, left, for_people=True)
-            if seen is not None or rpc.runtime.watch.until is not None:
-                return seen
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if _say_that_people_decide(rpc):
+            left = min(left, SIGN_OF_LIFE_S)
+        seen = await _look(rpc, state, left, for_people=True)
+        if seen is not None or rpc.runtime.watch.until is not None:
+            return seen
     return None
 
 

@@ -132,20 +132,24 @@ class RpcRequest:
     @property
     def hold_s(self) -> float:
         """How long it waits for people before it is told to come back."""
-        usual = self.context.toolset.hold_s or settings.HOLD_S
-        return self.runtime.habits.hold_s(self.agent_id, self.client.name, usual)
+        return self.context.toolset.hold_s or settings.HOLD_S
+
+    @property
+    def learned_hold_s(self) -> float:
+        """The same, and no longer than its client was seen to wait."""
+        return self.runtime.habits.hold_s(self.agent_id, self.client.name, self.hold_s)
 
     @property
     def first_hold_s(self) -> float:
         """The same of the call itself: where its client hears nothing meanwhile it may be one that
         gives up after 5 s, and its model can come back."""
-        toolset = self.context.toolset
+        toolset, usual = self.context.toolset, self.learned_hold_s
         if toolset.hold_s or self.progress or self.reads or OwnTool.AWAIT not in toolset.own_tools:
-            return self.hold_s
-        return min(self.hold_s, settings.FIRST_HOLD_S)
+            return usual
+        return min(usual, settings.FIRST_HOLD_S)
 
     def waiting(self, call_id: UUID) -> AbstractContextManager[None]:
-        """While it waits for what becomes of the call: `hold_s` is known from then on."""
+        """While it waits for what becomes of the call: `learned_hold_s` is known from then on."""
         return self.runtime.habits.waiting(self.agent_id, self.client.name, call_id)
 
     @property
