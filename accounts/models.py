@@ -201,11 +201,11 @@ class RoleChange(models.Model):
 
     class State(models.TextChoices):
         REQUESTED = "requested", _("Requested")
-        GIVEN = "given", _("Given")
-        REFUSED = "refused", _("Refused")
-        TAKEN = "taken", _("Taken away")
+        GIVEN = "given", _("Granted")
+        REFUSED = "refused", _("Denied")
+        TAKEN = "taken", _("Revoked")
         # Somebody who has the role may be another person now, by the host's command line.
-        ENTERED = "entered", _("A way in made at the host")
+        ENTERED = "entered", _("Sign-in link made at the host")
         CONFIRMED = "confirmed", _("Confirmed at the host")
 
     person = models.ForeignKey(User, models.PROTECT, related_name="role_changes")

@@ -39,5 +39,5 @@ def end_if_refused() -> None:
         return
     running = SinglePersonMode.objects.filter(ended_at=None)
     if running.update(ended_at=timezone.now()):
-        why = _("The host refuses it (COUNTERSIGN_SINGLE_PERSON=0).")
+        why = _("The host does not allow it (COUNTERSIGN_SINGLE_PERSON=0).")
         record("single_person_mode.ended", actor=SYSTEM, reason=why)

@@ -61,7 +61,7 @@ def begin(
 ) -> Freeze:
     """Raises NotFrozen, without a reason or when it is frozen already."""
     if not by.has_perm(BEGIN):
-        raise NotFrozen(_("You may not freeze anything."))
+        raise NotFrozen(_("You may not begin an emergency stop."))
     if not reason:
         raise NotFrozen(_("Say why: everybody who is stopped reads it."))
     wait_for_starts()
@@ -69,7 +69,7 @@ def begin(
         with transaction.atomic():
             made = Freeze.objects.create(agent=agent, server=server, reason=reason[:300], by=by)
     except IntegrityError:
-        raise NotFrozen(_("That is frozen already.")) from None
+        raise NotFrozen(_("That is suspended already.")) from None
     with connection.cursor() as cursor:
         cursor.execute(STOP)
         stopped = cursor.rowcount
@@ -81,11 +81,11 @@ def begin(
 def end(freeze: Freeze, *, by: User, why: str) -> None:
     """Raises NotFrozen unless `by` is somebody else than who began it, and says why."""
     if not by.has_perm(END):
-        raise NotFrozen(_("You may not end what somebody froze."))
+        raise NotFrozen(_("You may not end an emergency stop."))
     if freeze.by_id == by.pk:
-        raise NotFrozen(_("You froze it: somebody else has to look and end it."))
+        raise NotFrozen(_("You began it: somebody else has to look and end it."))
     if not why:
-        raise NotFrozen(_("Say why it may go on: it is recorded."))
+        raise NotFrozen(_("Say why it can resume: it is recorded."))
     # As voters do: the approval first, then its call.
     list(Approval.objects.waiting().order_by("pk").select_for_update().values_list("pk"))
     wait_for_starts()

@@ -71,12 +71,12 @@ class PastDecisions:
         )
         yes = said % {"n": self.approved, "of": self.of_approved}
         if not self.of_refused:
-            return yes + _(" agent; you refused none.")
+            return yes + _(" agent; you denied none.")
         if not self.refused:
-            return yes + _(" agent, and none of your refusals.")
+            return yes + _(" agent, and none that you denied.")
         no = ngettext(
-            " agent, and %(n)d of your %(of)d refusal.",
-            " agent, and %(n)d of your %(of)d refusals.",
+            " agent, and %(n)d of the %(of)d call that you denied.",
+            " agent, and %(n)d of the %(of)d calls that you denied.",
             self.of_refused,
         )
         return yes + no % {"n": self.refused, "of": self.of_refused}
@@ -95,11 +95,11 @@ def why_not(call: Call, person: User) -> str:
     """Why this person may make no grant from this call, as a sentence; empty if they may."""
     approval = Approval.objects.filter(pk=call.pk).first()
     if approval is None or approval.state != Approval.State.APPROVED:
-        return _("A standing grant is made from a call that was approved.")
+        return _("A standing approval is made from a call that was approved.")
     yeses = list(approval.standing.filter(approve=True))
     if [vote.person_id for vote in yeses] != [person.pk]:
         return _(
-            "A standing grant is one person's word: only who approved the call alone makes one."
+            "A standing approval is one person's: only who approved the call alone can create one."
         )
     # Alone in single-person mode or not: no yes in advance for one's own agent.
     own = eligibility.parties(call) | eligibility.excluded_people(call)
@@ -108,7 +108,9 @@ def why_not(call: Call, person: User) -> str:
     if call.tool is None or call.definition_id != call.tool.published_id:
         return _("The tool's definition changed since: approve a newer call first.")
     if not yeses[0].step_up and _confirms_grants(call):
-        return _("A rule wants grants from those who confirmed with a passkey or a code.")
+        return _(
+            "A rule wants standing approvals from those who confirmed with a passkey or a code."
+        )
     return ""
 
 

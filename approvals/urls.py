@@ -22,9 +22,9 @@ urlpatterns = [
     path("queue/<uuid:call_id>/take-back/", comments.take_back, name="take_back"),
     path("queue/<uuid:call_id>/say/", comments.say, name="say"),
     path("queue/<uuid:call_id>/talk/", comments.talk, name="talk"),
-    path("freezes/", emergency_stops.listed, name="freezes"),
-    path("freezes/frozen/", emergency_stops.banner, name="frozen"),
-    path("freezes/begin/", emergency_stops.begin, name="freeze"),
-    path("freezes/<int:pk>/end/", emergency_stops.end, name="end_freeze"),
+    path("emergency-stops/", emergency_stops.listed, name="freezes"),
+    path("emergency-stops/banner/", emergency_stops.banner, name="frozen"),
+    path("emergency-stops/begin/", emergency_stops.begin, name="freeze"),
+    path("emergency-stops/<int:pk>/end/", emergency_stops.end, name="end_freeze"),
     path("calls/<uuid:call_id>/cancel/", queue.cancel, name="cancel"),
 ]

@@ -200,7 +200,7 @@ class Circle:
             weakest = min((asks.step_up for _n, asks in of), key=STRENGTH.index)
             return unconfirmed % {"what": StepUp(weakest).label}
         if all(self._has_team(one, n, asks) for n, asks in strong):
-            return _("of a team that has its yes")
+            return _("of a team that has approved already")
         return ""
 
     def _has_team(self, one: Decider, place: int, asks: Threshold) -> bool:

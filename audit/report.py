@@ -77,9 +77,9 @@ class Verdict(TextChoices):
     BLOCKED = "blocked", _("Blocked by policy")
     NOT_WAITED = "not_waited", _("Needed approval, and was not to wait for it")
     INVALID = "invalid", _("Invalid request")
-    STOPPED = "frozen", _("Refused by an emergency stop")
+    STOPPED = "frozen", _("Stopped by an emergency stop")
     # Of entries that do not say why, as earlier versions wrote them.
-    REFUSED = "refused", _("Refused before policy was asked")
+    REFUSED = "refused", _("Blocked before policy was evaluated")
 
 
 # Of a refused call, by what its first entry says.

@@ -66,11 +66,11 @@ def load() -> FreezeBook:
 
 def _sentence(freeze: Freeze) -> str:
     if freeze.agent:
-        said = _("Calls of this agent are frozen since %(when)s by %(who)s: %(why)s")
+        said = _("Calls of this agent have been suspended since %(when)s by %(who)s: %(why)s")
     elif freeze.server:
-        said = _("Calls to this server are frozen since %(when)s by %(who)s: %(why)s")
+        said = _("Calls to this server have been suspended since %(when)s by %(who)s: %(why)s")
     else:
-        said = _("All calls are frozen since %(when)s by %(who)s: %(why)s")
+        said = _("All calls have been suspended since %(when)s by %(who)s: %(why)s")
     when = f"{freeze.began_at:%Y-%m-%d %H:%M} UTC"
     return said % {"when": when, "who": freeze.by.username, "why": freeze.reason}
 

@@ -46,13 +46,13 @@ PAGES = [
     PalettePage("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
     PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
     PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
-    PalettePage("allow", _("Standing grants"), "approvals:grants", "approvals.view_grant"),
+    PalettePage("allow", _("Standing approvals"), "approvals:grants", "approvals.view_grant"),
     PalettePage("calls", _("Calls"), "calls:list", "calls.view_call"),
     PalettePage(
         "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
     ),
     PalettePage("unknown", _("Calls of unknown outcome"), "calls:unknown", "calls.view_call"),
-    PalettePage("disabled", _("Freezes"), "approvals:freezes", "calls.view_call"),
+    PalettePage("disabled", _("Emergency stops"), "approvals:freezes", "calls.view_call"),
     PalettePage("audit", _("Audit"), "audit:list", "audit.view_entry"),
     PalettePage("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
     PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),

@@ -93,7 +93,7 @@ class Condition:
         except RuntimeError as error:
             raise Undecided(_said(str(error))) from error
         if time.thread_time() - began > CPU_MAX_S:
-            raise Undecided(_("it took too long"))
+            raise Undecided(_("it timed out"))
         if found.type() != cel.Type.BOOL:
             raise Undecided(_said(str(found.value())))
         return bool(found.value())

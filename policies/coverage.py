@@ -151,7 +151,7 @@ def unmet(
             continue
         why = why_unmeetable(combine(asked[rule.pk], asked[other.pk]), able)
         if why and _speaks_for(other, rule):
-            said = _("Where “%(rule)s” asks too: %(why)s")
+            said = _("Where “%(rule)s” requires approval too: %(why)s")
             found[rule.pk] = said % {"rule": other.name, "why": why}
     return {pk: why for pk, why in found.items() if why}
 

@@ -163,7 +163,7 @@ class CompiledRule:
             if isinstance(self.when, str):
                 raise Undecided(self.when)
             if late:
-                raise Undecided(_("the conditions before it took too long"))
+                raise Undecided(_("the conditions before it timed out"))
             return self.decision() if self.when.holds(facts, subject.size) else None
         except Undecided as error:
             return self._decision(Effect.ASK, self._undecided(str(error).rstrip(".")))

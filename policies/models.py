@@ -22,7 +22,7 @@ LONGEST = [MinValueValidator(1), MaxValueValidator(30 * 24 * 3600)]
 
 class Effect(models.TextChoices):
     ALLOW = "allow", _("Allow")
-    ASK = "ask", _("Ask a person")
+    ASK = "ask", _("Require approval")
     DENY = "deny", _("Deny")
 
 
@@ -83,7 +83,7 @@ class Rule(models.Model):
 
     # Standing approvals are then only for those who confirmed theirs with a passkey or a code.
     confirm_grants = models.BooleanField(
-        _("standing grants need a passkey or code"), default=False, db_default=False
+        _("standing approvals need a passkey or code"), default=False, db_default=False
     )
 
     objects = RuleQuerySet.as_manager()

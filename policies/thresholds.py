@@ -99,19 +99,19 @@ _KEYS = {"approve", "deny", "from", "distinct", "step_up"}
 
 
 def needed(one: Threshold) -> str:
-    """Whose and how many yeses."""
+    """Whose and how many approvals."""
     name = one.source.partition(":")[2]
     if one.source.startswith(PERSON):
-        return _("a yes of %(name)s") % {"name": name}
+        return _("approval of %(name)s") % {"name": name}
     if one.source.startswith(GROUP):
-        said = ngettext("%(n)d yes of %(name)s", "%(n)d yeses of %(name)s", one.approve)
+        said = ngettext("%(n)d approval of %(name)s", "%(n)d approvals of %(name)s", one.approve)
         return said % {"n": one.approve, "name": name}
-    said = ngettext("%(n)d yes", "%(n)d yeses", one.approve)
+    said = ngettext("%(n)d approval", "%(n)d approvals", one.approve)
     return said % {"n": one.approve}
 
 
 def _denials(n: int) -> str:
-    return ngettext("%(n)d no refuses", "%(n)d noes refuse", n) % {"n": n}
+    return ngettext("%(n)d denial decides", "%(n)d denials decide", n) % {"n": n}
 
 
 def clauses(thresholds: Iterable[Threshold]) -> list[tuple[Threshold, ...]]:

@@ -418,9 +418,9 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("requested", "Requested"),
-                            ("given", "Given"),
-                            ("refused", "Refused"),
-                            ("taken", "Taken away"),
+                            ("given", "Granted"),
+                            ("refused", "Denied"),
+                            ("taken", "Revoked"),
                         ],
                         default="requested",
                         max_length=9,

@@ -15,10 +15,10 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[
                     ("requested", "Requested"),
-                    ("given", "Given"),
-                    ("refused", "Refused"),
-                    ("taken", "Taken away"),
-                    ("entered", "A way in made at the host"),
+                    ("given", "Granted"),
+                    ("refused", "Denied"),
+                    ("taken", "Revoked"),
+                    ("entered", "Sign-in link made at the host"),
                     ("confirmed", "Confirmed at the host"),
                 ],
                 default="requested",

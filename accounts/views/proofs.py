@@ -51,7 +51,7 @@ def add_passkey(request: ConsoleRequest) -> HttpResponse:
     # Taken out first: it is good for one answer.
     challenge, since = request.session.pop(CHALLENGE, ["", 0])
     if time.time() - since > VALID_S:
-        messages.error(request, _("That took too long, or was never begun. Add the passkey again."))
+        messages.error(request, _("That expired, or was never begun. Add the passkey again."))
         return _profile()
     name, answer = request.POST.get("name", ""), request.POST.get("answer", "")
     added = _("The passkey is added. You can confirm decisions with it.")

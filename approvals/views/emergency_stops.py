@@ -43,7 +43,7 @@ def begin(request: ConsoleRequest) -> HttpResponse:
     agent = get_object_or_404(Agent, name=name) if kind == "agent" else None
     server = get_object_or_404(Server, slug=name) if kind == "server" else None
     if kind not in ("agent", "server", "everything"):
-        messages.warning(request, _("Say what to freeze."))
+        messages.warning(request, _("Say what to suspend."))
         return redirect("approvals:freezes")
     try:
         freezes.begin(

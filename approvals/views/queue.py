@@ -201,7 +201,7 @@ def _said(approval: Approval, *, approve: bool) -> str:
     elif approve:
         sentence = _("You approved %(tool)s for %(agent)s.")
     else:
-        sentence = _("You refused %(tool)s for %(agent)s.")
+        sentence = _("You denied %(tool)s for %(agent)s.")
     return sentence % {"tool": approval.call.tool_name, "agent": approval.call.agent.name}
 
 

@@ -44,6 +44,6 @@ def find_sending_obstacle(call: Call, tool: PublishedTool | None) -> Obstacle | 
     if found := find_denial(decision):
         return found
     if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
-        return Obstacle(_("Policy now asks a person first: %(why)s") % {"why": decision.reason})
+        return Obstacle(_("Policy now requires approval first: %(why)s") % {"why": decision.reason})
     whys = (check(call, decision) for check in _checks)
     return next((Obstacle(why) for why in whys if why), None)

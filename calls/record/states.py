@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class State(models.TextChoices):
-    REFUSED = "refused", _("Refused")
+    REFUSED = "refused", _("Blocked")
     HELD = "held", _("Pending approval")
     APPROVED = "approved", _("Approved")
     QUEUED = "queued", _("Queued")

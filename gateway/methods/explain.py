@@ -61,7 +61,7 @@ def _said(decision: Decision, *, granted: bool) -> dict[str, Any]:
     said = {
         Effect.ALLOW: _("It would run at once."),
         Effect.ASK: _("It would wait until people approve it."),
-        Effect.DENY: _("It would be refused."),
+        Effect.DENY: _("It would be denied."),
     }
     text = _("It would run: a standing approval covers it.") if granted else said[decision.effect]
     return {

@@ -141,8 +141,8 @@ def _other(found: SameCall) -> str:
 
 def _note_of(found: lookups.TaskRow) -> str:
     said = _(
-        "Not sent again: the same was asked at %(at)s UTC (call %(id)s), and this is what became "
-        "of it. If it is meant to be done once more, the client says so with %(again)s in _meta."
+        "Not sent again: the same was asked at %(at)s UTC (call %(id)s), and this is its "
+        "outcome. If it is meant to be done once more, the client says so with %(again)s in _meta."
     )
     at = found.asked_at.astimezone(UTC).strftime("%H:%M:%S")
     return said % {"at": at, "id": found.call_id, "again": f'"{AGAIN}": true'}

@@ -46,7 +46,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": _("None chosen means every owner."),
             "when": _("In CEL, for example: args.amount > 1000. Empty means always."),
             "reason": _("Agents and approvers read it."),
-            "instead": _("Agents read it with a refusal, and need not guess."),
+            "instead": _("Agents that are denied read it, and need not guess."),
             "decide_within": _("Seconds. Empty: as the installation is set."),
             "start_within": _("Seconds from the approval to the start. Empty as above."),
         }

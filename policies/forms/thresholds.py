@@ -102,7 +102,7 @@ def _sources(chosen: set[str]) -> list[tuple[str, Choices]]:
 
 LABEL = gettext_lazy("Who decides")
 HELP = gettext_lazy(
-    "Where the rule asks: the first line that is met decides. All empty means one person's yes or "
-    "no. Never counted is who has a part in the call: the agent's owner and creator, the token's "
-    "issuer, whoever edited the arguments."
+    "Where the rule requires approval: the first line that is met decides. All empty means one "
+    "person's vote. Never counted is who has a part in the call: the agent's owner and creator, "
+    "the token's issuer, whoever edited the arguments."
 )

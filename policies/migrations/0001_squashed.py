@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 (
                     "effect",
                     models.CharField(
-                        choices=[("allow", "Allow"), ("ask", "Ask a person"), ("deny", "Deny")],
+                        choices=[("allow", "Allow"), ("ask", "Require approval"), ("deny", "Deny")],
                         max_length=5,
                         verbose_name="effect",
                     ),
@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        verbose_name="standing grants need a passkey or code",
+                        verbose_name="standing approvals need a passkey or code",
                     ),
                 ),
                 (

@@ -40,7 +40,7 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
                 "executed matters to nobody: it is cancelled, and its outcome is not unknown."
             ),
             "repeats": _(
-                "Where it is not safe. In doubt: nobody knows whether the first call was executed, "
-                "or its agent never heard. Agents can say that a repetition is meant."
+                "Where it is not safe. In doubt: it is not known whether the first call was "
+                "executed, or its agent never heard. Agents can say that a repetition is meant."
             ),
         }

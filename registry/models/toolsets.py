@@ -23,7 +23,7 @@ class Separator(models.TextChoices):
 
     UNDERSCORE = "_", _("Underscore: mailer_send_mail")
     HYPHEN = "-", _("Hyphen: mailer-send_mail")
-    DOT = ".", _("Dot: mailer.send_mail, which many models' APIs refuse")
+    DOT = ".", _("Dot: mailer.send_mail, which many models' APIs do not accept")
 
 
 class OwnTool(models.TextChoices):

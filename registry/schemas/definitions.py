@@ -84,10 +84,10 @@ def notes(tool: Tool) -> list[str]:
     ]
     for pattern, most in compiled.bounds(schema).items():
         if pattern not in left_out:
-            said = _("Texts for the pattern %(pattern)s are refused beyond %(n)d characters.")
+            said = _("Texts for the pattern %(pattern)s are invalid beyond %(n)d characters.")
             found.append(said % {"pattern": pattern, "n": most})
     if levels is not None:
-        said = _("It refers to itself in several ways: arguments are refused beyond %d levels.")
+        said = _("It refers to itself in several ways: arguments are invalid beyond %d levels.")
         found.append(said % levels)
     return found
 

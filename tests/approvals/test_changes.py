@@ -248,7 +248,7 @@ CHANGES = [
     (leave_toolset, "The toolset no longer offers the tool to the agent.", "no"),
     (deny, "Policy now forbids the call: Not today.", "no"),
     (deny_large, "Policy now forbids the call: Rule “no” says so.", "changed"),
-    (ask_two, "Policy now asks for more than this call waits for: 2 yeses", "now"),
+    (ask_two, "Policy now asks for more than this call waits for: 2 approvals", "now"),
 ]
 
 

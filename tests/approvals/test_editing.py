@@ -268,8 +268,8 @@ def test_the_card_names_the_rule_that_asks_because_of_the_edit(
 
     client.force_login(carol)
     page = " ".join(client.get(f"/queue/{held}/").content.decode().split())
-    assert "It waits for a person: No rule covers this tool." in page
-    assert "As edited, the rule “Mails of Wednesday” asks too: Odd day." in page
+    assert "It requires approval: No rule covers this tool." in page
+    assert "As edited, the rule “Mails of Wednesday” requires approval too: Odd day." in page
     edit(held, carol, scenery.MAIL | {"subject": "On Wednesday"})
     page = client.get(f"/queue/{held}/").content.decode()
     assert page.count("As edited, the rule") == 1

@@ -170,7 +170,7 @@ def test_nothing_is_approved_meanwhile_and_anything_may_be_refused(
     held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD)
     freeze(olga)
 
-    with pytest.raises(DecisionRefused, match="All calls are frozen since"):
+    with pytest.raises(DecisionRefused, match="All calls have been suspended since"):
         vote(held, alice)
     vote(held, alice, approve=False)
 
@@ -214,9 +214,9 @@ def test_it_needs_a_reason_and_happens_once(olga: User, alice: User, ada: User) 
     with pytest.raises(NotFrozen, match="Say why"):
         freezes.begin(by=olga, reason="")
     frozen = freeze(olga)
-    with pytest.raises(NotFrozen, match="frozen already"):
+    with pytest.raises(NotFrozen, match="suspended already"):
         freeze(ada)
-    with pytest.raises(NotFrozen, match="Say why it may go on"):
+    with pytest.raises(NotFrozen, match="Say why it can resume"):
         freezes.end(frozen, by=ada, why="")
     with pytest.raises(NotFrozen, match="may not end"):
         freezes.end(frozen, by=alice, why="I may not.")
@@ -244,10 +244,10 @@ def test_every_page_says_so_and_it_is_ended_there(
 
     page = client.post(reverse("approvals:freeze"), form, follow=True).text
 
-    assert "You froze it: somebody else has to look" in page
+    assert "You began it: somebody else has to look" in page
     for address in ("/catalogue/", "/calls/", "/policies/"):
-        assert "scout</span> is frozen." in client.get(address).text
-    assert "Odd mails go out." in client.get("/freezes/frozen/").text
+        assert "scout</span> is suspended." in client.get(address).text
+    assert "Odd mails go out." in client.get("/emergency-stops/banner/").text
 
     client.force_login(ada)
     frozen = Freeze.objects.get()
@@ -258,7 +258,7 @@ def test_every_page_says_so_and_it_is_ended_there(
     assert "It goes on." in page
     assert "olga: Odd mails go out." in page
     assert "ada: Found." in page
-    assert "is frozen." not in client.get("/calls/").text
+    assert "is suspended." not in client.get("/calls/").text
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("mallory", 403), ("alice", 302)])

@@ -227,7 +227,7 @@ def test_what_would_have_been_is_counted(
 
     assert str(proposal.past) == (
         "It would have matched 2 of your last 3 approvals of this tool for this agent, "
-        "and none of your refusals."
+        "and none that you denied."
     )
 
 
@@ -238,7 +238,7 @@ def test_a_refusal_that_it_would_have_allowed_is_said(
 
     proposal = considered(approved, Terms(bounds=(TO,)), by=alice)
 
-    assert str(proposal.past).endswith("and 1 of your 1 refusal.")
+    assert str(proposal.past).endswith("and 1 of the 1 call that you denied.")
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,8 @@ def test_a_rule_that_asks_for_more_by_now_is_heard_at_the_claim(
     assert claim(held, owner="here") is None
 
     assert (
-        "asks for more than the votes that there are: 2 yeses" in Call.objects.get(pk=held).outcome
+        "asks for more than the votes that there are: 2 approvals"
+        in Call.objects.get(pk=held).outcome
     )
 
 

@@ -67,7 +67,7 @@ def test_the_card_shows_whose_word_is_there_and_whose_is_missing(
 ) -> None:
     page = press(as_alice, "approve", held, htmx=True, reason="Fine\u202e.")
 
-    assert "Needed: 2 yeses; 1 no refuses" in page
+    assert "Needed: 2 approvals; 1 denial decides" in page
     assert "<strong>1 of 2</strong>, 1 is missing" in page
     assert "“Fine" in page
     assert "⟦U+202E⟧" in page
@@ -145,9 +145,9 @@ def test_the_second_of_a_team_is_told_why_it_does_not_count_and_a_third_is_not_a
 
     page = words(card(as_alice, held))
 
-    assert page.count("does not count: of a team that has its yes") == 1
+    assert page.count("does not count: of a team that has approved already") == 1
     assert "May still vote: alice" in page
-    assert "Whose yes would not count: erik (of a team that has its yes)" in page
+    assert "Whose approval would not count: erik (of a team that has approved already)" in page
 
 
 def test_who_cannot_confirm_as_the_rule_asks_is_not_listed_as_a_voter(
@@ -171,7 +171,9 @@ def test_who_cannot_confirm_as_the_rule_asks_is_not_listed_as_a_voter(
     page = words(card(as_alice, held))
 
     assert "May still vote: carol" in page
-    said = "Whose yes would not count: alice (has no passkey), gast (has to set a password first)"
+    said = (
+        "Whose approval would not count: alice (has no passkey), gast (has to set a password first)"
+    )
     assert said in page
 
 

@@ -107,17 +107,17 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
     opened: Opened, alice: Page, office: Office
 ) -> None:
     alice.goto("/settings/")
-    alice.get_by_role("main").get_by_role("link", name="Freezes").click()
+    alice.get_by_role("main").get_by_role("link", name="Emergency stops").click()
     choose(alice.get_by_label("What", exact=True), "agent:scout")
     alice.get_by_label("Reason").fill("It asks too often.")
     alice.keyboard.press("Enter")
-    expect(alice.locator("#frozen")).to_contain_text("The agent scout is frozen.")
+    expect(alice.locator("#frozen")).to_contain_text("The agent scout is suspended.")
     expect(alice.get_by_text("somebody else has to look and end it")).to_be_visible()
 
     other = opened(scenery.person("olga", Role.OPERATOR))
     other.goto("/catalogue/")
     other.locator("#frozen").get_by_role("link", name="By alice").click()
-    other.get_by_label("Why it may go on").fill("It was told not to.")
+    other.get_by_label("Why it can resume").fill("It was told not to.")
     other.get_by_role("button", name="Resume").focus()
     other.keyboard.press("Enter")
 
@@ -127,13 +127,13 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
 
 
 def test_a_freeze_begins_by_its_button(alice: Page, office: Office) -> None:
-    alice.goto("/freezes/?what=server:mailer")
+    alice.goto("/emergency-stops/?what=server:mailer")
     expect(alice.get_by_label("What", exact=True)).to_have_value("server:mailer")
 
     alice.get_by_label("Reason").fill("It is being moved.")
-    alice.get_by_role("button", name="Freeze").click()
+    alice.get_by_role("button", name="Begin emergency stop").click()
 
-    expect(alice.locator("#frozen")).to_contain_text("The server mailer is frozen.")
+    expect(alice.locator("#frozen")).to_contain_text("The server mailer is suspended.")
 
 
 def granted(office: Office, subject: str) -> None:

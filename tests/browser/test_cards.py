@@ -15,7 +15,7 @@ from tests.browser.conftest import Opened, rung
 from tests.browser.scene import Office
 from tests.console import scenery
 
-STOPPED = "Suspended. Calls of this agent are frozen since"
+STOPPED = "Suspended. Calls of this agent have been suspended since"
 
 
 @pytest.fixture
@@ -157,9 +157,9 @@ def test_it_is_asked_again_until_countersign_answers(opened: Opened, office: Off
 
     approve(page, office).click()
 
-    expect(card(page, office)).to_contain_text("No answer came to what you pressed.")
+    expect(card(page, office)).to_contain_text("No answer came. Looking up")
     expect(card(page, office)).to_contain_text(MINE)
-    expect(card(page, office)).not_to_contain_text("No answer came to what you pressed.")
+    expect(card(page, office)).not_to_contain_text("No answer came. Looking up")
 
 
 def test_what_was_typed_stays_when_somebody_else_decides(opened: Opened, office: Office) -> None:

@@ -102,7 +102,7 @@ def test_a_grant_with_every_bound(alice: Page, office: Office) -> None:
     alice.get_by_label("Why").fill("Minutes go out every week.")
     alice.get_by_role("button", name="What would it have covered?").click()
 
-    alice.get_by_role("button", name="Grant it").press("Enter")
+    alice.get_by_role("button", name="Create standing approval").press("Enter")
 
     expect(alice.get_by_text("is active")).to_be_visible()
     made = Grant.objects.get()

@@ -180,9 +180,9 @@ def grant_minutes(alice: Morning) -> None:
         alice.replace(line.get_by_label("It begins with"), begins.strip())
     alice.replace(page.get_by_label("Maximum uses"), "5")
     alice.enter(page.get_by_role("button", name="What would it have covered?"))
-    expect(page.get_by_role("button", name="Grant it")).to_be_visible()
+    expect(page.get_by_role("button", name="Create standing approval")).to_be_visible()
     alice.arrive()
-    alice.to(page.get_by_role("button", name="Grant it"))
+    alice.to(page.get_by_role("button", name="Create standing approval"))
     alice.picture("3-grant")
     alice.press("Enter")
 

@@ -115,7 +115,7 @@ def test_what_rings_while_the_count_is_read_is_counted(alice: Page, office: Offi
 def test_what_is_frozen_while_freezes_are_read_is_shown(alice: Page, office: Office) -> None:
     alice.goto("/catalogue/")
     rings(alice, "frozen")
-    banners = HeldBack(alice, "**/freezes/frozen/")
+    banners = HeldBack(alice, "**/emergency-stops/banner/")
     freezes.begin(by=office.alice, reason="It moves.", server=office.send.server)
     rings_again(alice, "frozen")
     banners.is_drawn_up()
@@ -125,8 +125,8 @@ def test_what_is_frozen_while_freezes_are_read_is_shown(alice: Page, office: Off
     banners.comes()
     banners.ends()
 
-    expect(alice.locator("#frozen")).to_contain_text("The agent scout is frozen.")
-    expect(alice.locator("#frozen")).to_contain_text("The server mailer is frozen.")
+    expect(alice.locator("#frozen")).to_contain_text("The agent scout is suspended.")
+    expect(alice.locator("#frozen")).to_contain_text("The server mailer is suspended.")
 
 
 def test_what_is_said_while_the_talk_is_on_its_way_is_shown(alice: Page, office: Office) -> None:

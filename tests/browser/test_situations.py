@@ -86,7 +86,7 @@ def test_the_catalogue_reads_again_what_was_frozen(alice: Page, office: Office) 
 
     lost_then_back(alice, cut, freeze)
 
-    expect(alice.locator("#frozen")).to_contain_text("The server mailer is frozen.")
+    expect(alice.locator("#frozen")).to_contain_text("The server mailer is suspended.")
 
 
 def test_a_call_that_one_window_withdraws_is_withdrawn_in_the_other(

@@ -237,7 +237,7 @@ def grants(on: Stage) -> Attempt:
     choose(subject.get_by_role("combobox"), "prefix")
     subject.get_by_label("It begins with").fill("Minutes")
     on.page.get_by_role("button", name="What would it have covered?").click()
-    on.page.get_by_role("button", name="Grant it").click()
+    on.page.get_by_role("button", name="Create standing approval").click()
     expect(on.page.get_by_text("is active")).to_be_visible()
     return Attempt(on.page, on.ask(on.token(on.scout)), "You issued the token")
 

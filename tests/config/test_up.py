@@ -109,7 +109,7 @@ def test_other_commands_work_beside_it(up):
 
 def test_what_an_agent_does_is_sealed_by_the_sealer(up):
     # Without the examples every tool is one that there is not: refused, and in the record.
-    assert beside(up, "demo_day").count(": Refused") == 10
+    assert beside(up, "demo_day").count(": Blocked") == 10
 
     assert wait_until((up.data / "checkpoints").exists, seconds=30)
     said = beside(up, "audit_verify")

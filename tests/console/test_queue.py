@@ -35,7 +35,7 @@ def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: U
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
     assert "scout , for bob , requests mailer.send_mail on mailer ." in page
-    assert "It waits for a person: No rule covers this tool." in page
+    assert "It requires approval: No rule covers this tool." in page
 
 
 def test_arguments_come_in_the_schemas_order_with_what_was_left_out(
@@ -283,7 +283,7 @@ def test_a_card_says_who_wants_what_for_whom_and_why_it_waits(
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
     assert "scout , for bob , requests mailer.send_mail on mailer ." in page
-    assert "The rule “Mails first” asks a person: A person reads." in page
+    assert "The rule “Mails first” requires approval: A person reads." in page
 
 
 def test_a_card_gives_the_risk_with_its_reasons(

@@ -84,8 +84,8 @@ def refused(agent: Agent, tool: Tool, effect: str = "", **details: str) -> UUID:
     [
         ("", "invalid", "Invalid request: nobody was asked."),
         ("", "unknown_tool", "Invalid request: nobody was asked."),
-        ("", "frozen", "Refused by an emergency stop: nobody was asked."),
-        ("", "", "Refused before policy was asked."),
+        ("", "frozen", "Stopped by an emergency stop: nobody was asked."),
+        ("", "", "Blocked before policy was evaluated."),
         ("ask", "policy", "It needed approval, and was not to wait for it: nobody was asked."),
         ("deny", "policy", "Blocked by policy."),
     ],

@@ -65,7 +65,7 @@ def test_a_threshold_that_nobody_can_meet_any_more_is_said(as_ada: Client) -> No
 
     page = as_ada.get(LIST).text
     assert page.count(NOBODY) == 1
-    assert "It needs 2 yeses of payments, and 1 person may give one." in page
+    assert "It needs 2 approvals of payments, and 1 person may give one." in page
     assert "nobody may decide" not in page
 
 
@@ -79,9 +79,9 @@ def test_rules_that_nobody_can_satisfy_together_are_said(as_ada: Client) -> None
 
     page = as_ada.get(LIST).text
 
-    said = "It needs 2 yeses of different teams, and there are not so many teams."
-    assert f"Where “Teams” asks too: {said}" in page
-    assert "Where “Two” asks too" not in page
+    said = "It needs 2 approvals of different teams, and there are not so many teams."
+    assert f"Where “Teams” requires approval too: {said}" in page
+    assert "Where “Two” requires approval too" not in page
     desk_only = scenery.person("erin", Role.APPROVER)
     assert NOBODY not in as_ada.get(LIST).text
     desk_only.groups.add(desk)
@@ -361,7 +361,10 @@ def test_who_decides_is_said_in_rows_of_the_form(as_ada: Client, bob: User) -> N
         (1, "group:payments"),
         (1, "person:bob"),
     ]
-    assert "1 yes of payments, confirmed by passkey; 1 no refuses · a yes of bob" in page.text
+    assert (
+        "1 approval of payments, confirmed by passkey; 1 denial decides · approval of bob"
+        in page.text
+    )
     form = as_ada.get(reverse("policies:rule", args=[made.pk])).text
     assert '<option value="group:payments" selected>payments</option>' in form
     assert '<option value="person:bob" selected>bob</option>' in form

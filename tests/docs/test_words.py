@@ -4,6 +4,7 @@ import ast
 import builtins
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from approvals.models import Approval
@@ -25,6 +26,21 @@ BARE = re.compile(
     trying|turned|turns|unheard|used|usual|waiting|way|ways|wording|written
     )$"""
 )
+
+# What pages, answers and messages say in standard words instead (CONTRIBUTING.md).
+REPLACED = re.compile(
+    r"""(?xi)\b(
+    froze|frozen|freez\w*|refus\w*|standing\ grants?|went\ wrong|waits?\ to\ be\ published|
+    asks?\ a\ person|said\ (yes|no)|yeses|noes|may\ destroy|stands?\ still|what\ became\ of|
+    safe\ to\ repeat|reaches\ outside|took\ too\ long|nobody\ knows|in\ your\ own\ words
+    )\b"""
+)
+# The title of the page of an error of ours.
+AS_IT_IS = {"Something went wrong"}
+TRANSLATED = re.compile(
+    r"""(?s){%\s*translate\s+(?:"([^"]*)"|'([^']*)')|{%\s*blocktranslate[^%]*%}(.*?){%\s*endblock"""
+)
+GETTEXT = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy"}
 
 RAISES = re.compile(r"\b[Rr]aises? ((?:[A-Z]\w+(?:, | and | or )?)+)")
 
@@ -69,6 +85,25 @@ def test_states_are_worded_in_one_table_only() -> None:
     assert [
         word for page in pages for word in quoted.findall(page.read_text()) if word in labels
     ] == []
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """With the file that has it, everything that can be translated."""
+    for path in sorted((ROOT / "templates").rglob("*.html")):
+        for found in TRANSLATED.finditer(path.read_text()):
+            yield path.relative_to(ROOT).as_posix(), next(filter(None, found.groups()), "")
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in GETTEXT:
+                texts = (one.value for one in node.args if isinstance(one, ast.Constant))
+                yield from ((path.relative_to(ROOT).as_posix(), str(text)) for text in texts)
+
+
+def test_what_people_read_is_in_the_words_of_the_table() -> None:
+    said = list(messages())
+
+    assert len(said) > 1000
+    assert [one for one in said if REPLACED.search(one[1]) and one[1] not in AS_IT_IS] == []
 
 
 def test_exceptions_that_docstrings_name_exist() -> None:

@@ -51,7 +51,7 @@ async def test_it_is_refused_until_another_person_ends_it(
     reply = await (await anew(play, scout, bob)).call("rec.echo", {"text": "x"})
 
     assert reply.result["isError"] is True
-    assert "frozen since" in reply.text
+    assert "suspended since" in reply.text
     assert "by olga: Odd things happen." in reply.text
     assert upstream.calls == []
     assert (await Call.objects.aget()).state == "refused"
@@ -79,11 +79,11 @@ async def test_rest_answers_503(
 
     async with http.post(f"{stack.web_url}/api/calls", json=ask, headers=headers) as response:
         assert response.status == 503
-        assert "All calls are frozen" in (await response.json())["detail"]
+        assert "All calls have been suspended" in (await response.json())["detail"]
 
 
 STOPPED = (
-    "Suspended: Calls of this agent are frozen since",
+    "Suspended: Calls of this agent have been suspended since",
     "by olga: Odd things happen. Until that has ended nobody can approve it.",
 )
 

@@ -56,7 +56,7 @@ def test_it_says_that_nobody_can_approve_it(scout: Agent, bob: User, alice: User
     rule("two of the desk", Effect.ASK, thresholds=[{"approve": 2, "from": "group:desk"}])
 
     # bob may decide on others' calls, and has no vote on his own agent's.
-    assert "Nobody can approve it. It needs 2 yeses of desk, and 1 person may give one." in (
+    assert "Nobody can approve it. It needs 2 approvals of desk, and 1 person may give one." in (
         explained("scout", "mailer.send_mail")
     )
 

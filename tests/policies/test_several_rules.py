@@ -125,13 +125,16 @@ def test_a_watched_rule_changes_nothing_and_says_whom_it_would_ask() -> None:
         ([DEFAULT, DEFAULT], [str(DEFAULT[0])]),
         ([DEFAULT, (PAYMENTS, CAROL)], [f"{CAROL}, or {PAYMENTS}"]),
         # A circle that is too small for the other rule's number is not asked for it.
-        ([(Threshold(approve=2),), (CFO,)], [str(CFO), "2 yeses; 1 no refuses"]),
-        ([(Threshold(approve=2),), (CAROL,)], [str(CAROL), "2 yeses; 1 no refuses"]),
+        ([(Threshold(approve=2),), (CFO,)], [str(CFO), "2 approvals; 1 denial decides"]),
+        ([(Threshold(approve=2),), (CAROL,)], [str(CAROL), "2 approvals; 1 denial decides"]),
         ([(PAYMENTS,), (CFO,)], [str(CFO), str(PAYMENTS)]),
         ([(PAYMENTS,), (CFO,), DEFAULT], [str(CFO), str(PAYMENTS)]),
         # A group is one team for everybody but the threshold that names it.
         ([(TEAMS,), (PAYMENTS,)], [str(TEAMS), str(PAYMENTS)]),
-        ([(Threshold(approve=2),), (PASSKEY,)], ["2 yeses, confirmed by passkey; 1 no refuses"]),
+        (
+            [(Threshold(approve=2),), (PASSKEY,)],
+            ["2 approvals, confirmed by passkey; 1 denial decides"],
+        ),
         ([(Threshold(deny=3),), (PAYMENTS,)], [str(PAYMENTS)]),
         ([(NOBODY,), (CFO,)], [str(CFO), str(NOBODY)]),
     ],

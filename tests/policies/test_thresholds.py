@@ -35,7 +35,7 @@ def test_what_is_said_comes_back() -> None:
     assert parsed == (Threshold(2, 1, "group:payments", Distinct.TEAM, StepUp.PASSKEY),)
     assert thresholds.plain(parsed) == [said]
     assert str(parsed[0]) == (
-        "2 yeses of payments, of different teams, confirmed by passkey; 1 no refuses"
+        "2 approvals of payments, of different teams, confirmed by passkey; 1 denial decides"
     )
 
 
