@@ -66,11 +66,12 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | No
     """The call as it stands; None if it is unknown or another agent's."""
     try:
         async with runtime.call_runtime.pool.connection(timeout=2) as link:
+            # Its state first: of one that has ended, the times read after it are the last.
+            seen = await load_status(link, [call_id])
             cursor = await link.execute(_OWN, (call_id, agent_id))
             row = await cursor.fetchone()
-            if row is None:
+            if row is None or call_id not in seen:
                 return None
-            seen = await load_status(link, [call_id])
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(UNREADABLE, call_id=call_id) from error
     stopped = ""

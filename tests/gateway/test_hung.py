@@ -321,12 +321,10 @@ async def test_who_joins_a_call_while_it_is_approved_leaves_its_time_to_start(
     joined = await agent.call("rec.echo", {"text": "x"})
 
     assert (joined.call_id, approved.is_set()) == (held, True)
-    queued = await Call.objects.aget()
-    assert queued.start_by is not None
-    assert (queued.state, queued.start_by - queued.asked_at > timedelta(hours=2)) == (
-        State.QUEUED,
-        True,
-    )
+    # A worker may have run it since.
+    approved_call = await Call.objects.exclude(state=State.HELD).aget()
+    assert approved_call.start_by is not None
+    assert approved_call.start_by - approved_call.asked_at > timedelta(hours=2)
 
 
 def test_a_held_call_that_nobody_confirms_ends_by_itself(
