@@ -181,7 +181,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
         "grants/<int:pk>": "grants/1",
-        "freezes/<int:pk>": "freezes/1",
+        "emergency-stops/<int:pk>": "emergency-stops/1",
         "filters/<int:pk>": "filters/1",
         "exports/<int:pk>": f"exports/{export.pk}",
         "audit/<int:pk>": f"audit/{entry.pk}",

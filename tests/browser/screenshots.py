@@ -125,7 +125,7 @@ class Shot(NamedTuple):
 
 
 EMPTY = ["catalogue", "servers", "queue", "calls", "calls/unknown", "audit", "audit/who-ran-what"]
-EMPTY += ["agents", "toolsets", "policies", "grants", "freezes", "people", "settings"]
+EMPTY += ["agents", "toolsets", "policies", "grants", "emergency-stops", "people", "settings"]
 FORMS = ["new/agent", "new/server", "new/person", "new/rule", "new/toolset"]
 PRESSED = [
     Shot("after find", "/calls/", find),

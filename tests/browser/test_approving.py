@@ -153,7 +153,7 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
     first = Grant.objects.order_by("pk").first()
     assert first
 
-    alice.get_by_role("button", name=f"Revoke grant {first.pk}").focus()
+    alice.get_by_role("button", name=f"Revoke standing approval {first.pk}").focus()
     alice.keyboard.press("Enter")
     expect(alice.locator(".grants > li")).to_have_count(2)
     alice.get_by_role("button", name="Revoke all of mine (2)").click()

@@ -111,7 +111,7 @@ def test_a_device_without_the_passkey_approves_nothing(window: Window, held: Hel
 
     window.approve(call)
 
-    expect(window.page.get_by_text("Not confirmed: the device refused")).to_be_visible()
+    expect(window.page.get_by_text("Not confirmed: the device declined")).to_be_visible()
     assert state(call) == State.HELD
 
 

@@ -156,7 +156,7 @@ def test_what_stands_behind_a_phones_tabs_was_not_in_view(opened: Opened, office
 def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
 
-    said = re.compile("^scout, for bob, requests mailer.send_mail on mailer. It wait(s|ed) ")
+    said = re.compile("^scout, for bob, requests mailer.send_mail on mailer. It require(s|d) ")
     item = alice.get_by_role("listitem", name=said)
     expect(item).to_have_count(1)
     expect(item.get_by_role("heading", level=2)).to_contain_text("requests")
@@ -318,7 +318,7 @@ def test_without_javascript_one_reads_approves_and_refuses(opened: Opened, offic
     assert state(office) == State.QUEUED
 
     refuse(page.locator("[data-card]"), "not now")
-    expect(page.get_by_text("You refused files.write_file for ledger-clerk.")).to_be_visible()
+    expect(page.get_by_text("You denied files.write_file for ledger-clerk.")).to_be_visible()
     expect(page.get_by_text("No pending approvals")).to_be_visible()
 
 

@@ -300,5 +300,5 @@ def test_without_javascript_one_refuses_on_a_calls_own_page(opened: Opened, offi
     held.get_by_label("Details").fill("Ana has left.")
     held.get_by_role("button", name="Deny").click()
 
-    expect(page.get_by_text("You refused mailer.send_mail for scout.")).to_be_visible()
+    expect(page.get_by_text("You denied mailer.send_mail for scout.")).to_be_visible()
     assert Call.objects.get(pk=office.held).state == State.DENIED
