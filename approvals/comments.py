@@ -80,7 +80,7 @@ def answer(call_id: UUID, *, agent: Actor, text: str) -> Comment:
     _hold(call_id)
     approval = Approval.objects.select_related("call").get(pk=call_id)
     if approval.call.agent_id != agent.id:
-        raise CommentRefused(_("No call of yours that waits for people has this call_id."))
+        raise CommentRefused(_("No call of yours that is pending approval has this call_id."))
     _check(text, approval.comments.filter(person=None).count(), MOST_BY_AGENT)
     made = Comment.objects.create(
         approval=approval, kind=Comment.Kind.ANSWER, agent_id=agent.id, text=text
@@ -102,7 +102,7 @@ def _hold(call_id: UUID) -> None:
     """One at a time, and only while the call waits."""
     waits = Approval.objects.waiting().select_for_update().filter(pk=call_id)
     if not waits.values_list("pk"):
-        raise CommentRefused(_("The call no longer waits for people."))
+        raise CommentRefused(_("The call is no longer pending approval."))
 
 
 def _check(text: str, there_are: int, most: int) -> None:

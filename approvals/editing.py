@@ -67,7 +67,9 @@ def why_not(approval: Approval, person: User) -> str:
     if own := eligibility.parties(call).get(person.pk):
         return own
     if approval.state != Approval.State.WAITING:
-        return _("The call no longer waits: %(what)s.") % {"what": approval.get_state_display()}
+        return _("The call is no longer pending: %(what)s.") % {
+            "what": approval.get_state_display()
+        }
     return ""
 
 

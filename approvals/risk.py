@@ -30,7 +30,7 @@ def risk(call: Call, given: Any, *, used_lately: bool) -> Risk:
     high = [*_destroys(call), *_hides(given)]
     medium = [*_changes(call), *_unproven(call, used_lately=used_lately)]
     level = "high" if high else "medium" if medium else "low"
-    return Risk(level, [*high, *medium] or [_("Its server says that it only reads, here.")])
+    return Risk(level, [*high, *medium] or [_("Its server declares it read-only, here.")])
 
 
 def _destroys(call: Call) -> Iterator[str]:

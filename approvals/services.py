@@ -167,7 +167,7 @@ def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
     approval.refresh_from_db(fields=["state", "decided_at"])
     approval.call.outcome = obstacle.why
     if not move_now(superseding(approval.pk, State.HELD, obstacle)):
-        raise AlreadyDecided(_("The call no longer waits."))
+        raise AlreadyDecided(_("The call is no longer pending."))
     _tell(approval.pk)
     return True
 
@@ -229,7 +229,9 @@ def lock(approval: Approval) -> None:
     if approval.state != Approval.State.WAITING or _too_late(approval):
         raise AlreadyDecided(say_decided(approval))
     if approval.call.start_after is not None:
-        raise DecisionRefused(_("Its agent is not told yet that it waits. Look again in a moment."))
+        raise DecisionRefused(
+            _("Its agent is not told yet that it is pending. Look again in a moment.")
+        )
 
 
 def _too_late(approval: Approval) -> bool:
@@ -279,7 +281,7 @@ def say_decided(approval: Approval) -> str:
     what = {"what": approval.get_state_display(), "why": approval.call.outcome}
     if approval.state == Approval.State.SUPERSEDED:
         return _("The call can no longer be sent, and was superseded: %(why)s") % what
-    return _("The call no longer waits: %(what)s.") % what
+    return _("The call is no longer pending: %(what)s.") % what
 
 
 def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) -> None:
@@ -291,7 +293,7 @@ def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) ->
     if not approve:
         move.outcome = sentence
     if not move_now(move):
-        raise AlreadyDecided(_("The call no longer waits."))
+        raise AlreadyDecided(_("The call is no longer pending."))
     if approve:
         _release(approval)
 

@@ -51,7 +51,7 @@ PAGES = [
     PalettePage(
         "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
     ),
-    PalettePage("unknown", _("Calls of unknown outcome"), "calls:unknown", "calls.view_call"),
+    PalettePage("unknown", _("Unresolved calls"), "calls:unknown", "calls.view_call"),
     PalettePage("disabled", _("Emergency stops"), "approvals:freezes", "calls.view_call"),
     PalettePage("audit", _("Audit"), "audit:list", "audit.view_entry"),
     PalettePage("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
@@ -63,7 +63,7 @@ PAGES = [
     PalettePage("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
     PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
     PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
-    PalettePage("person", _("People"), "accounts:people", "accounts.view_user"),
+    PalettePage("person", _("Users"), "accounts:people", "accounts.view_user"),
     PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
     PalettePage("settings", _("Settings"), "accounts:settings"),
     PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),

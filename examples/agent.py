@@ -341,7 +341,7 @@ async def run(question: str, settings: dict[str, str], max_turns: int, patience:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """What happened, without the groups that concurrent code wraps it in."""
+    """Timeline, without the groups that concurrent code wraps it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

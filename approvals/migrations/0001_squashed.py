@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("waiting", "Waiting"),
+                            ("waiting", "Pending approval"),
                             ("approved", "Approved"),
                             ("denied", "Denied"),
                             ("expired", "Expired"),

@@ -69,7 +69,7 @@ class Approval(models.Model):
     """A held call waiting for people's yes or no."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", _("Waiting")
+        WAITING = "waiting", _("Pending approval")
         APPROVED = "approved", _("Approved")
         DENIED = "denied", _("Denied")
         EXPIRED = "expired", _("Expired")

@@ -134,7 +134,7 @@ def _said(change: JsonDifference) -> str:
     if change.before is ABSENT:
         return _("%(path)s added: %(now)s") % {"path": path, "now": _short(change.after)}
     if change.after is ABSENT:
-        return _("%(path)s left out") % {"path": path}
+        return _("%(path)s unset") % {"path": path}
     return _("%(path)s: %(was)s → %(now)s") % {
         "path": path,
         "was": _short(change.before),

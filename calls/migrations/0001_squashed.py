@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("refused", "Refused"),
+                            ("refused", "Blocked"),
                             ("held", "Pending approval"),
                             ("approved", "Approved"),
                             ("queued", "Queued"),
@@ -462,7 +462,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("refused", "Refused"),
+                            ("refused", "Blocked"),
                             ("held", "Pending approval"),
                             ("approved", "Approved"),
                             ("queued", "Queued"),

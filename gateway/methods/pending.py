@@ -199,7 +199,7 @@ async def _look_at_people(
 def _say_that_people_decide(rpc: RpcRequest) -> bool:
     if rpc.progress is None:
         return False
-    rpc.progress.step(ProgressStep(None, None, _("Waiting for a person's approval.")))
+    rpc.progress.step(ProgressStep(None, None, _("Pending approval.")))
     return True
 
 

@@ -40,7 +40,7 @@ def stands(
     page = {"page": page_of(call_id), "fingerprint": fingerprint, "how_far": how_far}
     if state == State.HELD:
         said = _(
-            "Not executed: waiting for approval. A person decides at %(page)s "
+            "Not executed: pending approval. A person decides at %(page)s "
             "(fingerprint %(fingerprint)s)."
         )
         return said % page

@@ -26,5 +26,5 @@ def again(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     except CountersignError as error:
         messages.error(request, str(error))
         return redirect("calls:detail", call_id)
-    messages.success(request, _("It was asked for again and waits for a decision."))
+    messages.success(request, _("It was asked for again and is pending approval."))
     return redirect("calls:detail", asked)

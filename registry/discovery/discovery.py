@@ -339,13 +339,13 @@ def _counted(found: Found) -> list[str]:
 def _moved(action: str, count: int) -> str:
     sentences = {
         "definition.found": _("New, to be published: %d."),
-        "definition.changed": _("Changed and held: %d."),
+        "definition.changed": _("Changed, needs review: %d."),
         "definition.restored": _("As published before: %d."),
         "definition.published": _("Published: %d."),
         "tool.returned": _("Back again, to be published: %d."),
         "tool.vanished": _("Gone: %d."),
         "item.found": _("New beside tools, to be published: %d."),
-        "item.changed": _("Changed beside tools and held: %d."),
+        "item.changed": _("Changed beside tools, needs review: %d."),
         "item.restored": _("Beside tools, as published before: %d."),
         "item.published": _("Published beside tools: %d."),
         "item.returned": _("Back again beside tools, to be published: %d."),

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 choices=[
                     ("_", "Underscore: mailer_send_mail"),
                     ("-", "Hyphen: mailer-send_mail"),
-                    (".", "Dot: mailer.send_mail, which many models' APIs refuse"),
+                    (".", "Dot: mailer.send_mail, which many models' APIs do not accept"),
                 ],
                 db_default="_",
                 default="_",

@@ -92,7 +92,7 @@ class Field:
         if self.kind in (CHOICE, JSON, VARIANT):
             return []
         nothing = {TEXT: _("an empty text"), LIST: _("an empty list"), GROUP: _("an empty object")}
-        ways = [] if self.is_item else [(OUT, _("left out"))]
+        ways = [] if self.is_item else [(OUT, _("unset"))]
         if self.kind in nothing:
             ways.append((EMPTY, nothing[self.kind]))
         return [*ways, (NULL, "null")] if self.shape.nullable else ways

@@ -219,7 +219,7 @@ def test_what_was_sent_long_ago_is_not_counted_anew(
 def test_what_is_said_stands_on_the_card_and_in_the_record(as_alice: Client, held: UUID) -> None:
     page = press(as_alice, "say", held, htmx=True, text="Is that the\u202e right Ana?")
 
-    assert "1 comment" in page
+    assert "Comments (1)" in page
     assert "⟦U+202E⟧" in page
     assert "Is that the" in card(as_alice, held)
     entry = Entry.objects.get(action="approval.comment")
@@ -279,7 +279,7 @@ def test_another_agent_does_not_answer(held: UUID, bob: User) -> None:
 def test_nothing_is_said_once_it_is_decided(as_alice: Client, held: UUID, scout: Agent) -> None:
     press(as_alice, "refuse", held)
 
-    assert "no longer waits" in press(as_alice, "say", held, text="Too late.")
+    assert "is no longer pending" in press(as_alice, "say", held, text="Too late.")
     with pytest.raises(CommentRefused):
         comments.answer(held, agent=scout.actor, text="Too late.")
 
@@ -307,7 +307,7 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
 
     assert f'id="votes-{held}" hx-swap-oob="true"' in page
     assert "I would not." in page
-    assert f'<span id="said-n-{held}" hx-swap-oob="true">1 comment</span>' in page
+    assert f'<span id="said-n-{held}" hx-swap-oob="true">Comments (1)</span>' in page
     assert as_alice.get(reverse("approvals:news"), {"shown": "x"}).status_code == 200
 
 

@@ -112,7 +112,7 @@ def _place(path: str) -> str:
 ROWS = (
     (r"[0-9a-f]{8}-[0-9a-f-]{27}|\d[\d, ]*\d|\d", "N"),
     (r"(?<=N )(comment|character|byte|call)s?\b.*", r"\1s"),
-    (r"N comments|No comments yet", "The comments"),
+    (r"Comments \(N\)", "The comments"),
     (r"The calls? of \S+ before this one.*|The N calls", "The calls before this one"),
 )
 

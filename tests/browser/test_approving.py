@@ -31,7 +31,7 @@ def card(page: Page, office: Office) -> Locator:
 def test_approvers_and_the_agent_are_talked_to_on_the_card(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
     talk = card(alice, office).locator(".talk")
-    talk.locator("summary", has_text="No comments yet").focus()
+    talk.locator("summary", has_text="Comments (0)").focus()
     alice.keyboard.press("Enter")
 
     talk.get_by_label("Comment").fill("Ana asked for it.")
@@ -67,7 +67,7 @@ def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Offic
     alice.goto(f"/calls/{office.held}/")
     talk = alice.locator("#talk")
 
-    talk.locator("summary", has_text="No comments yet").press("Enter")
+    talk.locator("summary", has_text="Comments (0)").press("Enter")
     talk.get_by_label("Comment").fill("I look into it.")
     talk.get_by_role("button", name="Comment").click()
 
@@ -78,9 +78,9 @@ def test_votes_and_comments_are_on_the_calls_page_too(alice: Page, office: Offic
 
     # What the call's page draws within itself is a page for those without JavaScript.
     alice.goto(f"/queue/{office.held}/talk/")
-    talk.locator("summary", has_text="2 comments").press("Enter")
+    talk.locator("summary", has_text="Comments (2)").press("Enter")
     expect(talk.get_by_text("Who is Ana?")).to_be_hidden()
-    talk.get_by_text("2 comments").click()
+    talk.get_by_text("Comments (2)").click()
     expect(talk.get_by_text("Who is Ana?")).to_be_visible()
     talk.get_by_label("Comment").fill("Ana has left.")
     talk.get_by_role("button", name="Comment").press("Enter")

@@ -98,7 +98,7 @@ def test_a_toolset_is_made_and_named(alice: Page) -> None:
 
 def test_an_unknown_outcome_is_asked_for_again(alice: Page, office: Office) -> None:
     alice.goto("/calls/")
-    alice.get_by_role("link", name="Unknown").click()
+    alice.get_by_role("link", name="Unresolved").click()
     alice.get_by_role("link", name="mailer.send_mail").click()
 
     alice.get_by_role("button", name="Run again as a new call").click()
@@ -160,7 +160,7 @@ def test_calls_are_filtered_and_cleared(alice: Page) -> None:
 def test_a_cards_folds_tell_claims_and_what_was_before(alice: Page, office: Office) -> None:
     alice.goto(f"/queue/{office.held}/")
 
-    alice.get_by_text("bytes that would be sent").press("Enter")
+    alice.get_by_text("Raw payload").press("Enter")
     expect(alice.locator("pre", has_text='"subject"').first).to_be_visible()
     alice.get_by_text("Unverified context").click()
     expect(alice.get_by_text("Sends one mail from the office's address.")).to_be_visible()

@@ -174,7 +174,7 @@ def test_what_one_writes_while_a_comment_is_on_its_way_is_kept(
 ) -> None:
     alice.goto(page.format(office.held))
     place = alice.locator(f"#talk-{office.held}")
-    place.get_by_text("No comments yet").click()
+    place.get_by_text("Comments (0)").click()
     answers = HeldBack(alice, "**/say/")
     place.get_by_label("Comment").fill("I look into it.")
     place.get_by_role("button", name="Comment").click()
@@ -190,14 +190,14 @@ def test_what_one_writes_while_a_comment_is_on_its_way_is_kept(
 
     expect(place.get_by_role("listitem").last).to_contain_text("Question to the agent")
     expect(place.get_by_label("Comment")).to_have_value("")
-    expect(place.locator("summary")).to_contain_text("2 comments")
+    expect(place.locator("summary")).to_contain_text("Comments (2)")
     assert [one.text for one in Comment.objects.all()] == ["I look into it.", "Who is Ana?"]
 
 
 def test_a_comment_that_is_pressed_twice_is_said_once(alice: Page, office: Office) -> None:
     alice.goto(f"/queue/{office.held}/")
     place = alice.locator(f"#talk-{office.held}")
-    place.get_by_text("No comments yet").click()
+    place.get_by_text("Comments (0)").click()
     answers = HeldBack(alice, "**/say/")
     place.get_by_label("Comment").fill("I look into it.")
 
@@ -214,7 +214,7 @@ def test_a_comment_that_is_pressed_twice_is_said_once(alice: Page, office: Offic
 def test_nothing_is_no_comment(alice: Page, office: Office) -> None:
     alice.goto(f"/queue/{office.held}/")
     place = alice.locator(f"#talk-{office.held}")
-    place.get_by_text("No comments yet").click()
+    place.get_by_text("Comments (0)").click()
 
     place.get_by_role("button", name="Comment").press("Enter")
 
@@ -227,7 +227,7 @@ def test_what_was_said_stays_when_older_news_arrive(alice: Page, office: Office)
     alice.goto(f"/queue/{office.held}/")
     rings(alice, "queue")
     place = alice.locator(f"#talk-{office.held}")
-    place.get_by_text("No comments yet").click()
+    place.get_by_text("Comments (0)").click()
     news = HeldBack(alice, NEWS)
     rings_again(alice, "queue")
     news.is_drawn_up()

@@ -160,7 +160,7 @@ def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -
     item = alice.get_by_role("listitem", name=said)
     expect(item).to_have_count(1)
     expect(item.get_by_role("heading", level=2)).to_contain_text("requests")
-    expect(item.get_by_role("timer")).to_contain_text("to be decided in")
+    expect(item.get_by_role("timer")).to_contain_text("expires in")
     expect(item.get_by_role("term").first).to_contain_text("to array of string")
     expect(item.get_by_role("textbox", name="Reason (the agent reads it)")).to_be_visible()
     expect(item.get_by_role("button", name="Approve")).to_be_visible()
@@ -170,7 +170,7 @@ def test_the_queue_says_itself_to_a_screen_reader(alice: Page, office: Office) -
     expect(alice.locator(".news")).to_have_role("status")
     expect(alice.locator("#messages")).to_have_role("status")
     main = alice.get_by_role("navigation", name="Main")
-    expect(main.get_by_role("link", name="Queue 1 waiting for a decision")).to_be_visible()
+    expect(main.get_by_role("link", name="Queue 1 pending approval")).to_be_visible()
 
 
 def test_o_opens_the_cards_own_page_and_back_leads_back(alice: Page, office: Office) -> None:

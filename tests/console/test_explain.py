@@ -41,7 +41,7 @@ def test_it_says_that_nobody_can_approve_it(as_alice: Client, address: str) -> N
 
     page = as_alice.get(address, ASKED).text
 
-    assert "Nobody can approve it. It needs 7 yeses, and " in page
+    assert "Nobody can approve it. It needs 7 approvals, and " in page
 
 
 def test_arguments_make_the_difference(as_alice: Client) -> None:

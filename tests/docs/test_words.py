@@ -32,7 +32,8 @@ REPLACED = re.compile(
     r"""(?xi)\b(
     froze|frozen|freez\w*|refus\w*|standing\ grants?|went\ wrong|waits?\ to\ be\ published|
     asks?\ a\ person|said\ (yes|no)|yeses|noes|may\ destroy|stands?\ still|what\ became\ of|
-    safe\ to\ repeat|reaches\ outside|took\ too\ long|nobody\ knows|in\ your\ own\ words
+    safe\ to\ repeat|reaches\ outside|took\ too\ long|nobody\ knows|in\ your\ own\ words|
+    wait\w*\ for\ approval|no\ comments\ yet|that\ would\ be\ sent|to\ be\ decided|no\ longer\ waits
     )\b"""
 )
 # The title of the page of an error of ours.

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 TOKEN = "csa_only_for_tests"
 CALL_ID = "0199f3a2-7c1e-7d52-9a31-5b7c6d1e2f30"
 PAGE = "http://127.0.0.1:8000/approvals/42"
-HELD = f"Not executed: waiting for approval. A person decides at {PAGE}. "
+HELD = f"Not executed: pending approval. A person decides at {PAGE}. "
 HELD += f'To get the outcome, call countersign_await_call with {{"call_id": "{CALL_ID}"}}.'
 LONG_NAME = "a-server-with-a-rather-long-name.a_tool_whose_name_is_rather_long_as_well"
 FORM = {"type": "object", "properties": {"colour": {"type": "string"}}}

@@ -488,7 +488,7 @@ async def test_fastmcp_comes_back_for_its_task(house: House) -> None:
         assert (await mailed)["structuredContent"]["message_id"]
 
     assert visitor.asked[0]["status"] == "working"
-    assert visitor.asked[0]["statusMessage"].startswith("Not executed: waiting for approval.")
+    assert visitor.asked[0]["statusMessage"].startswith("Not executed: pending approval.")
 
 
 async def has_looked(visitor: Visitor) -> bool:
@@ -541,7 +541,7 @@ def test_curl_gets_a_task_and_comes_back_for_it(paste: Callable[..., str]) -> No
     seen = json.loads(paste("sh", looking, TASK=task["taskId"]))["result"]
 
     assert (task["resultType"], seen["status"]) == ("task", "working")
-    assert seen["statusMessage"].startswith("Not executed: waiting for approval.")
+    assert seen["statusMessage"].startswith("Not executed: pending approval.")
 
 
 def test_what_up_says_at_its_start_works(paste: Callable[..., str], house: House) -> None:

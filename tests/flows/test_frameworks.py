@@ -36,7 +36,7 @@ PROGRAMS = {
 SCRIPTS = Path(__file__).parent / "frameworks"
 # Longer than any of their requests may take.
 A_PERSONS_TIME_S = 70.0
-WAITING = "Not executed: waiting for approval."
+WAITING = "Not executed: pending approval."
 
 
 class Conversation:

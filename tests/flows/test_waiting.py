@@ -39,7 +39,7 @@ LEGACY = ("python-legacy", "typescript-legacy", "typescript-v1")
 CLIENTS = ("tasks", *OPENS, *PLAIN, *LEGACY)
 # A moment, and longer than a client's patience of 60 s.
 SOON, LATE = 2.0, 70.0
-WAITING = "Waiting for a person's approval."
+WAITING = "Pending approval."
 TOOL = "rec.erase"
 COME_BACK = re.compile(r"call (countersign[._-]\w+) with (\{.*?\})")
 
@@ -312,7 +312,7 @@ def test_a_task_works_and_says_where_a_person_decides(told: Told, stack: Stack) 
     story = story_of(told, "tasks", "approved")
 
     assert {task["status"] for task in story.asked} == {"working"}
-    assert story.asked[0]["statusMessage"].startswith("Not executed: waiting for approval.")
+    assert story.asked[0]["statusMessage"].startswith("Not executed: pending approval.")
     assert f"{stack.web_url}/calls/{story.call_id}/" in story.asked[0]["statusMessage"]
 
 
@@ -329,7 +329,7 @@ async def test_rounds_end_in_an_answer_before_the_client_gives_up(
 
     for result in await asyncio.gather(*map(told, [*OPENS, *PLAIN, *LEGACY])):
         assert result["isError"]
-        assert text_of(result).startswith("Not executed: waiting for approval.")
+        assert text_of(result).startswith("Not executed: pending approval.")
         assert COME_BACK.search(text_of(result))
 
 

@@ -50,7 +50,7 @@ async def test_it_says_what_waits_for_a_person(
     done = await call("scout", "desk", "rec.echo", '{"text": "hi"}', "--wait", "0")
 
     assert done.returncode == 4, done.stderr
-    assert "waiting for approval" in done.stderr
+    assert "pending approval" in done.stderr
     assert (await the_call()).state == State.HELD
     assert upstream.calls == []
 

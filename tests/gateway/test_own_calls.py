@@ -143,7 +143,7 @@ async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
 
     assert (waiting["state"], waiting["questions"]) == ("held", ["What for?"])
     assert waiting["reason"] == "Echoes are loud."
-    assert "waiting for approval" in waiting["outcome"]
+    assert "pending approval" in waiting["outcome"]
     assert waiting["arguments"] == {"text": "x"}
     assert (done["state"], done["executed"]) == ("succeeded", "yes")
     assert done["result"]["content"] == [{"type": "text", "text": "x"}]
@@ -183,7 +183,7 @@ def test_only_what_waits_is_said_to_wait(state: State) -> None:
     said = messages.stands(state, uuid4(), "fingerprint")
 
     assert said
-    assert ("wait" in said) is (state in LIVE and state != State.RUNNING)
+    assert ("wait" in said or "pending" in said) is (state in LIVE and state != State.RUNNING)
 
 
 async def test_those_that_have_not_ended_are_listed(agent: Agent, alice: User) -> None:
@@ -290,7 +290,7 @@ async def test_it_says_so_much_and_only_while_the_call_waits(agent: Agent, alice
     too_late = await own(agent, "justify", call_id=str(call.pk), text="But!")
 
     assert "enough was said" in too_much["content"][0]["text"]
-    assert "no longer waits" in too_late["content"][0]["text"]
+    assert "is no longer pending" in too_late["content"][0]["text"]
     assert await Comment.objects.acount() == comments.MOST_BY_AGENT
 
 

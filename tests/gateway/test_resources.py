@@ -197,7 +197,7 @@ async def test_an_earlier_client_that_gave_up_reads_what_was_approved(
     agent = play(LEGACY[0], at_stack=own_stack)
     waits = await read(agent, "notes://today")
     assert (waits.status, waits.error["code"]) == (200, 202)
-    assert "waiting for approval" in waits.error["message"]
+    assert "pending approval" in waits.error["message"]
     await decide(alice)
 
     async def done() -> bool:

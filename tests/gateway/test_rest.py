@@ -95,7 +95,7 @@ async def test_a_held_call_is_accepted_and_can_be_waited_for(
     await deciding
 
     assert (at_once.status, at_once.last["state"]) == (202, "held")
-    assert "waiting for approval" in at_once.last["outcome"]
+    assert "pending approval" in at_once.last["outcome"]
     assert later.last["id"] == at_once.last["id"]
     assert (later.status, later.last["state"]) == (201, "succeeded")
     assert len(upstream.calls) == 1

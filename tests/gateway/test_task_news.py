@@ -61,7 +61,7 @@ async def test_another_process_tells_what_people_decide(
     tag = {SUBSCRIPTION: "seven"}
     assert acknowledged["params"] == {"notifications": {"taskIds": [task]}, "_meta": tag}
     assert first["params"]["status"] == "working"
-    assert "waiting for approval" in first["params"]["statusMessage"]
+    assert "pending approval" in first["params"]["statusMessage"]
     assert done.pop("_meta") == first["params"]["_meta"] == tag
     seen = (await agent.ask("tasks/get", {"taskId": task})).result
     assert done == {name: seen[name] for name in seen.keys() - {"resultType", "_meta"}}

@@ -68,14 +68,14 @@ async def test_a_client_without_tasks_is_told_that_a_person_is_asked(
         f"{stack.web_url}/calls/{(await the_call()).pk}/."
     )
     step, _answer = first.messages
-    assert step["params"]["message"] == "Waiting for a person's approval."
+    assert step["params"]["message"] == "Pending approval."
 
     deciding = asyncio.create_task(decide_soon(alice, after=0.3))
     again = await retry(agent, first, token="u")
     await deciding
     steps = [one["params"] for one in again.messages[:-1]]
     assert steps[0]["progressToken"] == "u"
-    assert steps[0]["message"] == "Waiting for a person's approval."
+    assert steps[0]["message"] == "Pending approval."
     assert again.text == "x"
 
 
@@ -163,7 +163,7 @@ async def test_a_legacy_client_is_held_until_the_result(
     assert reply.is_stream
     *signs, answer = reply.messages
     assert answer["result"]["content"][0]["text"] == "x"
-    assert signs[0]["params"]["message"] == "Waiting for a person's approval."
+    assert signs[0]["params"]["message"] == "Pending approval."
     progress = [sign["params"]["progress"] for sign in signs]
     assert progress == sorted(set(progress))
     assert len(upstream.calls) == 1
@@ -197,7 +197,7 @@ async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     reply = await agent.call("rec.echo", {"text": "x"})
 
     assert reply.result["isError"] is True
-    assert reply.text.startswith("Not executed: waiting for approval.")
+    assert reply.text.startswith("Not executed: pending approval.")
     assert f'countersign_await_call with {{"call_id": "{reply.call_id}"}}' in reply.text
     assert reply.result["_meta"]["countersign/executed"] == "no"
     assert upstream.calls == []
@@ -224,7 +224,7 @@ async def test_who_hears_nothing_meanwhile_is_soon_told_how_to_come_back(
 
     async with asyncio.timeout(20):
         reply = await agent.call("rec.echo", {"text": "x"})
-    assert reply.text.startswith("Not executed: waiting for approval.")
+    assert reply.text.startswith("Not executed: pending approval.")
 
     listening = asyncio.create_task(agent.call("rec.echo", {"text": "x"}, token="t"))
     awaiting = asyncio.create_task(agent.call("countersign_await_call", {"call_id": reply.call_id}))
@@ -264,7 +264,7 @@ async def test_who_gave_up_waiting_is_answered_sooner_the_next_time(
         else:
             reply = await agent.call("countersign_await_call", {"call_id": call_id})
 
-    assert reply.text.startswith("Not executed: waiting for approval.")
+    assert reply.text.startswith("Not executed: pending approval.")
     assert reply.call_id == call_id
     given_up.cancel()
 
@@ -291,7 +291,7 @@ async def test_who_asks_anew_instead_of_again_is_answered_with_a_sentence(
     assert first.result["resultType"] == "input_required"
 
     anew = await agent.call("rec.echo", {"text": "x"})
-    assert anew.text.startswith("Not executed: waiting for approval.")
+    assert anew.text.startswith("Not executed: pending approval.")
     assert anew.call_id == first.call_id
     other = await agent.call("rec.echo", {"text": "y"})
     assert other.result["isError"] is True
@@ -333,7 +333,7 @@ async def test_a_toolset_says_how_long_its_agents_are_held(
             assert "countersign_await_call" in reply.text
         awaited = await any_agent.call("countersign_await_call", {"call_id": reply.call_id})
 
-    assert awaited.text.startswith("Not executed: waiting for approval.")
+    assert awaited.text.startswith("Not executed: pending approval.")
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ async def test_a_process_that_stops_sends_who_waits_for_a_person_to_the_next_one
     again, told = await asyncio.gather(*asked)
 
     assert again.result["resultType"] == "input_required"
-    assert told.text.startswith("Not executed: waiting for approval.")
+    assert told.text.startswith("Not executed: pending approval.")
     assert upstream.calls == []
 
 
@@ -424,7 +424,7 @@ async def test_rounds_end_before_clients_lose_patience(
 
     assert rounds == 9
     assert reply.result["isError"] is True
-    assert "waiting for approval" in reply.text
+    assert "pending approval" in reply.text
     assert (await the_call()).state == State.HELD
 
 

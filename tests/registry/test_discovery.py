@@ -142,7 +142,7 @@ def test_a_changed_definition_is_held_and_agents_get_nothing(
     row = look(known)
 
     tool = _tool()
-    assert row.summary == "Found 1 tool. Changed and held: 1."
+    assert row.summary == "Found 1 tool. Changed, needs review: 1."
     assert tool.state == Tool.State.CHANGED
     assert tool.published is not None
     assert tool.published.content == ADD
