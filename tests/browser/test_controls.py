@@ -102,7 +102,7 @@ def test_an_unknown_outcome_is_asked_for_again(alice: Page, office: Office) -> N
     alice.get_by_role("link", name="mailer.send_mail").click()
 
     alice.get_by_role("button", name="Run again as a new call").click()
-    expect(alice.get_by_text("asked for again and waits")).to_be_visible()
+    expect(alice.get_by_text("asked for again and is pending")).to_be_visible()
     alice.get_by_role("link", name=str(office.lost)).first.click()
 
     expect(alice.get_by_text("Resolved").first).to_be_visible()

@@ -71,7 +71,8 @@ def test_where_there_are_two_a_second_administrator_confirms(
     assert f"Another administrator has to confirm: {role}" in said
     # What nobody decides with is given at once.
     assert roles(vera) == {Role.AUDITOR}
-    assert "Roles pending confirmation by a second administrator" in signed_in(eve).get("/people/").text
+    page = signed_in(eve).get("/people/").text
+    assert "Roles pending confirmation by a second administrator" in page
 
     answer(signed_in(eve))
 
