@@ -6,6 +6,7 @@ from typing import Self
 
 import pgtrigger
 from django.contrib.auth.models import AbstractUser
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -240,6 +241,10 @@ class RoleChange(models.Model):
         return self.decided_at != self.asked_at
 
 
+# Of a request that waits for people: SDKs and proxies give up after 60 s.
+MAX_HOLD_S = 55
+
+
 class AgentQuerySet(models.QuerySet["Agent"]):
     def owned_by(self, person: User) -> Self:
         return self.filter(owner=person)
@@ -255,6 +260,13 @@ class Agent(models.Model):
     name = models.SlugField(_("name"), max_length=100, unique=True)
     owner = models.ForeignKey(User, models.PROTECT, related_name="agents")
     enabled = models.BooleanField(_("enabled"), default=True)
+    # A request of it that waits for people is answered after so long; empty: as its toolset says.
+    hold_s = models.PositiveSmallIntegerField(
+        _("first answer within seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Never counted among those who decide on its calls; nobody if it was made at the host.
     created_by = models.ForeignKey(

@@ -19,7 +19,16 @@ from accounts import attempts, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
 from accounts.actors import AccountRefused as AccountRefused
 from accounts.actors import acting as acting
-from accounts.models import Agent, AgentToken, Attempt, RoleChange, SignInLink, UsedName, User
+from accounts.models import (
+    MAX_HOLD_S,
+    Agent,
+    AgentToken,
+    Attempt,
+    RoleChange,
+    SignInLink,
+    UsedName,
+    User,
+)
 from accounts.roles import Role, ensure_roles
 from audit.services import SYSTEM, record
 from core import seal
@@ -56,6 +65,18 @@ def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None) -> None:
     agent.enabled = enabled
     action = "agent.enabled" if enabled else "agent.disabled"
     record(action, actor=acting(by), agent=(agent.pk, agent.name))
+
+
+@transaction.atomic
+def set_hold(agent: Agent, seconds: int | None, *, by: User | None) -> None:
+    """How long a request of it waits for people to decide; None: as its toolset says."""
+    if seconds is not None and not 1 <= seconds <= MAX_HOLD_S:
+        raise AccountRefused(_("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
+    if seconds == agent.hold_s:
+        return
+    agent.hold_s = seconds
+    agent.save(update_fields=["hold_s"])
+    record("agent.hold_set", actor=acting(by), agent=(agent.pk, agent.name), seconds=seconds)
 
 
 @transaction.atomic

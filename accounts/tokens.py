@@ -11,7 +11,7 @@ import secrets
 import string
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
 from zlib import crc32
@@ -47,6 +47,9 @@ class Bearer:
     # and who may still be behind their accounts (accounts/independence.py).
     parties: frozenset[int] = frozenset()
     inviters: frozenset[int] = frozenset()
+    # How long its requests wait for people, where an operator said so of this agent. No part of who
+    # it is: a change ends nothing that goes on.
+    hold_s: int | None = field(default=None, compare=False)
 
 
 def make() -> str:
@@ -120,6 +123,7 @@ def _bearer(token: AgentToken, known: Inviters) -> Bearer:
         expires_at=token.expires_at.timestamp(),
         parties=party,
         inviters=frozenset(inviters_behind(party, known)),
+        hold_s=token.agent.hold_s,
     )
 
 

@@ -34,6 +34,7 @@ urlpatterns = [
     path("new/agent/", agents.add_agent, name="add_agent"),
     path("agents/<slug:name>/", agents.agent, name="agent"),
     path("agents/<slug:name>/enabled/", agents.set_enabled, name="set_agent_enabled"),
+    path("agents/<slug:name>/hold/", agents.set_hold, name="set_agent_hold"),
     path("agents/<slug:name>/tokens/", agents.issue_token, name="issue_token"),
     path(
         "agents/<slug:name>/tokens/<str:public_id>/rotate/",

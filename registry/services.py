@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.utils.translation import gettext as _
 
-from accounts.models import Agent, User
+from accounts.models import MAX_HOLD_S, Agent, User
 from accounts.services import acting
 from audit.services import Actor, record
 from core import outbound
@@ -32,7 +32,6 @@ from registry.models import (
     Toolset,
     versioned,
 )
-from registry.models.toolsets import MAX_HOLD_S
 from registry.models.versioned import elsewhere
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions

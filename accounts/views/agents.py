@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from accounts import services
 from accounts.forms import AgentForm, TokenForm
 from accounts.http import ConsoleRequest
-from accounts.models import Agent, AgentToken, User
+from accounts.models import MAX_HOLD_S, Agent, AgentToken, User
 from core.http import page
 from core.paging import paged
 
@@ -100,6 +100,18 @@ def set_enabled(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("accounts:agent", name)
 
 
+@page("accounts.change_agent", "POST")
+def set_hold(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Agent, name=name)
+    written = request.POST.get("seconds", "").strip()
+    try:
+        services.set_hold(shown, int(written) if written else None, by=request.user)
+        messages.success(request, _("“%s” is answered as chosen.") % name)
+    except (ValueError, services.AccountRefused):
+        messages.error(request, _("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
+    return redirect("accounts:agent", name)
+
+
 def _for_tokens(person: User, name: str) -> Agent:
     shown = get_object_or_404(visible(person), name=name)
     if not _may_handle_tokens(person, shown):
@@ -117,6 +129,7 @@ def _show(
         "tokens": [(token, _state(token, now)) for token in shown.tokens.all()[:50]],
         "form": form,
         "issued": issued,
+        "max_hold_s": MAX_HOLD_S,
         "may_handle_tokens": _may_handle_tokens(request.user, shown),
     }
     return render(request, "accounts/agent.html", context)

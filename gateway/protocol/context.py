@@ -132,7 +132,12 @@ class RpcRequest:
     @property
     def hold_s(self) -> float:
         """How long it waits for people before it is told to come back."""
-        return self.context.toolset.hold_s or settings.HOLD_S
+        return self._chosen_hold_s or settings.HOLD_S
+
+    @property
+    def _chosen_hold_s(self) -> int | None:
+        """By an operator, of the agent or else of its toolset."""
+        return self.context.bearer.hold_s or self.context.toolset.hold_s
 
     @property
     def learned_hold_s(self) -> float:
@@ -143,8 +148,8 @@ class RpcRequest:
     def first_hold_s(self) -> float:
         """The same of the call itself: where its client hears nothing meanwhile it may be one that
         gives up after 5 s, and its model can come back."""
-        toolset, usual = self.context.toolset, self.learned_hold_s
-        if toolset.hold_s or self.progress or self.reads or OwnTool.AWAIT not in toolset.own_tools:
+        usual, can_come_back = self.learned_hold_s, OwnTool.AWAIT in self.context.toolset.own_tools
+        if self._chosen_hold_s or self.progress or self.reads or not can_come_back:
             return usual
         return min(usual, settings.FIRST_HOLD_S)
 

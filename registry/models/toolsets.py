@@ -9,13 +9,10 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import Agent
+from accounts.models import MAX_HOLD_S, Agent
 from core.triggers import configuration
 from registry.models.servers import Server
 from registry.models.tools import NAME, Tool
-
-# SDKs and proxies give up after 60 s.
-MAX_HOLD_S = 55
 
 
 class Separator(models.TextChoices):

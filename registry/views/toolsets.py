@@ -16,13 +16,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
-from accounts.models import Agent
+from accounts.models import MAX_HOLD_S, Agent
 from core.http import is_htmx, page
 from core.paging import paged
 from registry import services
 from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, Separator, Server, Tool, Toolset
-from registry.models.toolsets import MAX_HOLD_S
 from registry.publishing import agent_names, override_service
 from registry.views import client_snippets
 from registry.views.overrides import seen

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.models import AgentToken, User
+from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
 from policies.models import Rule
 from registry.models import Server, Tool, Toolset
@@ -125,6 +125,18 @@ def test_separator_and_seconds_are_set_with_the_keyboard(alice: Page, office: Of
     alice.get_by_role("button", name="Save the separator").click()
     alice.get_by_role("button", name="Save the seconds").click()
     expect(alice.get_by_role("link", name="mailer_send_mail")).to_be_visible()
+
+
+def test_an_agents_seconds_are_set_with_the_keyboard(alice: Page, office: Office) -> None:
+    alice.goto("/agents/scout/")
+    alice.get_by_label("Seconds until it is told").fill("4")
+    alice.get_by_role("button", name="Save the seconds").press("Enter")
+    expect(alice.get_by_label("Seconds until it is told")).to_have_value("4")
+
+    alice.get_by_label("Seconds until it is told").fill("")
+    alice.get_by_role("button", name="Save the seconds").click()
+    expect(alice.get_by_label("Seconds until it is told")).to_have_value("")
+    assert Agent.objects.get(name="scout").hold_s is None
 
 
 def test_whole_servers_are_chosen_and_seen(alice: Page, office: Office) -> None:

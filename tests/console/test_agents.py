@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -11,7 +12,7 @@ from django.utils import timezone
 from accounts import services
 from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
-from accounts.tokens import look_up
+from accounts.tokens import load, look_up
 from audit.models import Entry
 from registry.models import Toolset
 from tests.console import scenery
@@ -312,3 +313,62 @@ def test_the_settings_page_offers_what_one_may(client: Client, mallory: User, ad
 
     client.force_login(ada)
     assert reverse("registry:toolsets") in client.get(reverse("accounts:settings")).text
+
+
+def set_hold(client: Client, agent: Agent, seconds: str) -> str:
+    there = reverse("accounts:set_agent_hold", args=[agent.name])
+    return client.post(there, {"seconds": seconds}, follow=True).content.decode()
+
+
+def test_an_operator_sets_how_long_its_requests_are_held(
+    client: Client, olga: User, scout: Agent
+) -> None:
+    client.force_login(olga)
+
+    set_hold(client, scout, "4")
+    scout.refresh_from_db()
+    assert scout.hold_s == 4
+    assert 'value="4"' in set_hold(client, scout, "4")
+    for wrong in ("0", "56", "-1", "soon"):
+        assert "The first answer comes within 1 to 55 seconds." in set_hold(client, scout, wrong)
+    set_hold(client, scout, "")
+
+    scout.refresh_from_db()
+    assert scout.hold_s is None
+    entries = Entry.objects.filter(action="agent.hold_set").order_by("id")
+    assert [one.details["seconds"] for one in entries] == [4, None]
+    assert {(one.actor, one.agent) for one in entries} == {("olga", "scout")}
+
+
+def test_its_owner_does_not(client: Client, scout: Agent) -> None:
+    client.force_login(scout.owner)
+
+    there = reverse("accounts:set_agent_hold", args=[scout.name])
+    assert client.post(there, {"seconds": "4"}).status_code == 403
+    page = client.get(reverse("accounts:agent", args=[scout.name])).content.decode()
+    assert "Seconds until it is told" not in page
+
+
+def test_the_command_sets_it_too(scout: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("update_agent", "scout", "--hold", "4")
+    assert "are answered after: 4 s" in capsys.readouterr().out
+    scout.refresh_from_db()
+    assert scout.hold_s == 4
+    call_command("update_agent", "scout", "--hold", "0")
+    assert "as its toolset says" in capsys.readouterr().out
+    scout.refresh_from_db()
+    assert scout.hold_s is None
+
+    with pytest.raises(CommandError, match="within 1 to 55 seconds"):
+        call_command("update_agent", "scout", "--hold", "56")
+    with pytest.raises(CommandError, match="There is no agent named nobody"):
+        call_command("update_agent", "nobody", "--hold", "4")
+
+
+def test_what_goes_on_is_not_ended_by_it(scout: Agent) -> None:
+    before = look_up(services.issue_token(scout, by=None))
+    assert before
+
+    services.set_hold(scout, 4, by=None)
+
+    assert load().holds(before)

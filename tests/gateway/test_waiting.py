@@ -13,6 +13,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
+from accounts.models import Agent as AgentRow
 from accounts.models import User
 from approvals.models import Approval
 from calls.models import Call
@@ -316,11 +317,19 @@ def test_two_side_by_side_and_one_after_an_answer_teach_nothing() -> None:
         assert habits.hold_s(1, "mcp", 45) == 45
 
 
-async def test_a_toolset_says_how_long_its_agents_are_held(
-    asking: None, any_agent: Agent, toolset: Toolset, rule: AddRule
+@pytest.mark.parametrize(("of_the_toolset", "of_the_agent"), [(1, None), (50, 1)])
+async def test_a_toolset_or_an_agent_has_its_own_hold(
+    asking: None,
+    any_agent: Agent,
+    toolset: Toolset,
+    scout: AgentRow,
+    rule: AddRule,
+    of_the_toolset: int,
+    of_the_agent: int | None,
 ) -> None:
     """For frameworks that give up after 5 s: the first answer and each one after it is in time."""
-    await sync_to_async(services.set_hold)(toolset, 1, by=None)
+    await sync_to_async(services.set_hold)(toolset, of_the_toolset, by=None)
+    await sync_to_async(accounts.set_hold)(scout, of_the_agent, by=None)
     await rule(Effect.ALLOW, "unrelated")
 
     async with asyncio.timeout(20):
