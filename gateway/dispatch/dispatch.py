@@ -96,7 +96,7 @@ async def answer(context: RequestContext, body: bytes, receive: Any, send: Any) 
             await _hear(context, message, is_new)
             await accepted(send)
         elif message.method == "initialize" and not is_new:
-            body, session = handshake.begin(message, context.bearer.agent_id)
+            body, session = handshake.begin(message, context)
             await respond(send, 200, body, ((legacy.SESSION, session),))
         else:
             client = (

@@ -15,19 +15,19 @@ from gateway.protocol.revisions import LAST_LEGACY, LEGACY, OLDEST
 from gateway.submit import lookups, wait
 
 
-def begin(message: RpcMessage, agent_id: int) -> tuple[bytes, bytes]:
+def begin(message: RpcMessage, context: RequestContext) -> tuple[bytes, bytes]:
     """The answer to `initialize`, and the new session's id."""
     asked = message.params.get("protocolVersion")
     if not isinstance(asked, str):
         raise invalid_params("params.protocolVersion must be a string.")
     revision = asked if asked in LEGACY else LAST_LEGACY
     session = sessions.begin(
-        agent_id,
+        context.bearer.agent_id,
         revision=revision,
         client=named(message.params.get("clientInfo")),
         abilities=_abilities(message.params.get("capabilities"), revision),
     )
-    return replies.result(message.id, lists.initialized(revision)), session.encode()
+    return replies.result(message.id, lists.initialized(context, revision)), session.encode()
 
 
 def _abilities(capabilities: Any, revision: str) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ from registry.schemas import compiled
 PAGE = 500
 # How long a client may go by what it was told, if it does not listen for changes.
 TTL_MS = 5_000
-INSTRUCTIONS = (
-    "Tools of several servers behind one gateway. Some calls wait until a person has approved "
+SEVERAL = "Tools of several servers behind one gateway."
+PEOPLE_DECIDE = (
+    "Some calls wait until a person has approved "
     "them: when a result says so, wait for the outcome instead of calling again."
 )
 CAPABILITIES: dict[str, Any] = {
@@ -40,49 +41,63 @@ _TASKS: dict[str, Any] = {"list": {}, "cancel": {}, "requests": {"tools": {"call
 
 
 async def discover(rpc: RpcRequest) -> bytes:
-    return rpc.result(_DISCOVERED)
+    members = {
+        "supportedVersions": list(SUPPORTED),
+        "capabilities": {**CAPABILITIES, "extensions": {TASKS: {}}},
+        "instructions": _instructions(rpc.context),
+        **_CACHE,
+    }
+    return rpc.result(replies.own(members, modern=True))
 
 
-def initialized(revision: str) -> bytes:
+def _instructions(context: RequestContext) -> str:
+    """At a server's own address its own come first, if somebody has published them."""
+    offered = context.offered.get(context.server)
+    own = offered.instructions if offered else ""
+    return f"{own}\n\n{PEOPLE_DECIDE}" if own else f"{SEVERAL} {PEOPLE_DECIDE}"
+
+
+def initialized(context: RequestContext, revision: str) -> bytes:
     members = {
         "protocolVersion": revision,
         "capabilities": CAPABILITIES | ({"tasks": _TASKS} if revision == LAST_LEGACY else {}),
         "serverInfo": SERVER_INFO,
-        "instructions": INSTRUCTIONS,
+        "instructions": _instructions(context),
     }
     return replies.own(members, modern=False)
-
-
-_DISCOVERED = replies.own(
-    {
-        "supportedVersions": list(SUPPORTED),
-        "capabilities": {**CAPABILITIES, "extensions": {TASKS: {}}},
-        "instructions": INSTRUCTIONS,
-        **_CACHE,
-    },
-    modern=True,
-)
 
 
 Items = Callable[[RequestContext], Iterable[tuple[str, bytes]]]
 
 
 class List:
-    """One address's tools, prompts or the like as one era gets them; `member` holds them."""
+    """One address's tools, prompts or the like as one era gets them; `member` holds them.
 
-    def __init__(self, member: str, items: Mapping[str, bytes], *, modern: bool) -> None:
+    `as_listed`: in the order of `items`, which is their server's; else in that of their names."""
+
+    def __init__(
+        self, member: str, items: Mapping[str, bytes], *, modern: bool, as_listed: bool
+    ) -> None:
         self._member = member
-        self._names = sorted(items)
+        self._names = list(items) if as_listed else sorted(items)
         self._items = [items[name] for name in self._names]
+        self._places = {name: n for n, name in enumerate(self._names)} if as_listed else None
         self._modern = modern
         self._pages: dict[int, bytes] = {}
 
     def page(self, after: str) -> bytes:
         # By name, not by number: tools may come and go while a client turns pages.
-        start = bisect_right(self._names, after)
+        start = self._start(after)
         if start not in self._pages:
             self._pages[start] = self._page(start)
         return self._pages[start]
+
+    def _start(self, after: str) -> int:
+        if self._places is None:
+            return bisect_right(self._names, after)
+        if after and after not in self._places:
+            raise invalid_params("What this cursor stood at is gone: list again without it.")
+        return self._places[after] + 1 if after else 0
 
     def _page(self, start: int) -> bytes:
         end = start + PAGE
@@ -107,7 +122,10 @@ class ListPages:
             self._generation, self._lists = context.snapshot.generation, {}
         key = (context.place, member, revision)
         if key not in self._lists:
-            self._lists[key] = List(member, dict(items(context)), modern=revision == MODERN)
+            modern, as_listed = revision == MODERN, bool(context.server)
+            self._lists[key] = List(
+                member, dict(items(context)), modern=modern, as_listed=as_listed
+            )
         return self._lists[key]
 
 
@@ -136,9 +154,11 @@ def _after(cursor: object) -> str:
 
 
 def _items(context: RequestContext, revision: str) -> dict[str, bytes]:
+    # As they were discovered: new ones come last.
+    tools = sorted(context.tools.items(), key=lambda one: one[1].tool_id)
     items = {
         name: _described(context.toolset.told(name, tool), tool, revision)
-        for name, tool in context.tools.items()
+        for name, tool in tools
         if tool.method == CALL
     }
     if not context.server:

@@ -318,7 +318,12 @@ def _listed(found: Found) -> dict[Item.Kind, methods.Listed]:
         Item.Kind.RESOURCE: found.resources,
         Item.Kind.TEMPLATE: found.templates,
         Item.Kind.PROMPT: found.prompts,
+        Item.Kind.INSTRUCTIONS: _instructions(found.instructions),
     }
+
+
+def _instructions(text: str) -> list[dict[str, Any]]:
+    return [{"name": "instructions", "text": text}] if text.strip() else []
 
 
 def _methods(found: Found) -> Iterator[dict[str, Any]]:
@@ -332,6 +337,7 @@ def _counted(found: Found) -> list[str]:
         Item.Kind.RESOURCE: _("Resources: %d."),
         Item.Kind.TEMPLATE: _("Resource templates: %d."),
         Item.Kind.PROMPT: _("Prompts: %d."),
+        Item.Kind.INSTRUCTIONS: _("Instructions: %d."),
     }
     return said + [sentences[kind] % len(items) for kind, items in _listed(found).items() if items]
 

@@ -26,12 +26,14 @@ class ItemQuerySet(models.QuerySet["Item"]):
 
 
 class Item(models.Model):
-    """A resource, resource template or prompt of a server, offered once a version is published."""
+    """A resource, template or prompt of a server, or its instructions: offered once published."""
 
     class Kind(models.TextChoices):
         RESOURCE = "resource", _("Resource")
         TEMPLATE = "template", _("Resource template")
         PROMPT = "prompt", _("Prompt")
+        # One a server: models read it, so somebody reads it first.
+        INSTRUCTIONS = "instructions", _("Instructions")
 
     class State(models.TextChoices):
         NEW = "new", _("Unpublished")
@@ -40,8 +42,8 @@ class Item(models.Model):
         RETIRED = "retired", _("Removed upstream")
 
     server = models.ForeignKey("registry.Server", models.PROTECT, related_name="items")
-    kind = models.CharField(max_length=8, choices=Kind)
-    # Its URI, its URI template or its name.
+    kind = models.CharField(max_length=12, choices=Kind)
+    # Its URI, its URI template or its name; of instructions, the word.
     key = models.TextField()
     state = models.CharField(max_length=9, choices=State, default=State.NEW)
     published = models.ForeignKey(

@@ -497,4 +497,5 @@ def _offered(
     found = items.get(server_id, NOTHING)
     names = {tool.name for tool in mine}
     reads, gets = methods.READ in names, methods.GET in names
-    return found.of(reads=reads, gets=gets) if reads or gets else None
+    offers_any = reads or gets or found.instructions
+    return found.of(reads=reads, gets=gets) if offers_any else None

@@ -33,11 +33,13 @@ class ItemContent(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class PublishedItems:
-    """Of one server, each by its key and in their order. Shared: never change it."""
+    """Of one server, each by its key and as its server listed them. Shared: never change it."""
 
     resources: Mapping[str, Content] = field(default_factory=dict)
     templates: Mapping[str, tuple[Template, Content]] = field(default_factory=dict)
     prompts: Mapping[str, Content] = field(default_factory=dict)
+    # What it says to the models that use it.
+    instructions: str = ""
     # URIs that the server lists, and that nobody has published.
     withheld: frozenset[str] = frozenset()
     reads: bool = True
@@ -97,7 +99,7 @@ def load() -> dict[int, PublishedItems]:
     rows = list(
         Item.objects.filter(server__enabled=True)
         .exclude(state=Item.State.RETIRED)
-        .order_by("key")
+        .order_by("id")
         .values_list(*ItemRow._fields)
     )
     before, loaded = _LastRead.loaded
@@ -130,9 +132,14 @@ def _offered(
         resources=shelves.get(Item.Kind.RESOURCE, {}),
         templates=_templates(shelves.get(Item.Kind.TEMPLATE, {})),
         prompts=shelves.get(Item.Kind.PROMPT, {}),
+        instructions=_instructions(shelves.get(Item.Kind.INSTRUCTIONS, {})),
         withheld=frozenset(withheld),
         tells=tells,
     )
+
+
+def _instructions(contents: Mapping[str, Content]) -> str:
+    return "".join(str(content.get("text", "")) for content in contents.values())
 
 
 def _templates(contents: Mapping[str, Content]) -> dict[str, tuple[Template, Content]]:

@@ -14,7 +14,12 @@ from registry.models import Item, ItemVersion, Server, versioned
 from registry.models.versioned import AT_ONCE, Sighting, change, elsewhere, kept, retire, state
 from registry.schemas import definitions
 
-KEY = {Item.Kind.RESOURCE: "uri", Item.Kind.TEMPLATE: "uriTemplate", Item.Kind.PROMPT: "name"}
+KEY = {
+    Item.Kind.RESOURCE: "uri",
+    Item.Kind.TEMPLATE: "uriTemplate",
+    Item.Kind.PROMPT: "name",
+    Item.Kind.INSTRUCTIONS: "name",
+}
 
 
 class ItemNotPublished(CountersignError):

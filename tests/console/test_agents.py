@@ -326,15 +326,13 @@ def test_an_operator_sets_how_long_its_requests_are_held(
     client.force_login(olga)
 
     set_hold(client, scout, "4")
-    scout.refresh_from_db()
-    assert scout.hold_s == 4
+    assert Agent.objects.get().hold_s == 4
     assert 'value="4"' in set_hold(client, scout, "4")
     for wrong in ("0", "56", "-1", "soon"):
         assert "The first answer comes within 1 to 55 seconds." in set_hold(client, scout, wrong)
     set_hold(client, scout, "")
 
-    scout.refresh_from_db()
-    assert scout.hold_s is None
+    assert Agent.objects.get().hold_s is None
     entries = Entry.objects.filter(action="agent.hold_set").order_by("id")
     assert [one.details["seconds"] for one in entries] == [4, None]
     assert {(one.actor, one.agent) for one in entries} == {("olga", "scout")}
@@ -352,12 +350,10 @@ def test_its_owner_does_not(client: Client, scout: Agent) -> None:
 def test_the_command_sets_it_too(scout: Agent, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("update_agent", "scout", "--hold", "4")
     assert "are answered after: 4 s" in capsys.readouterr().out
-    scout.refresh_from_db()
-    assert scout.hold_s == 4
+    assert Agent.objects.get().hold_s == 4
     call_command("update_agent", "scout", "--hold", "0")
     assert "as its toolset says" in capsys.readouterr().out
-    scout.refresh_from_db()
-    assert scout.hold_s is None
+    assert Agent.objects.get().hold_s is None
 
     with pytest.raises(CommandError, match="within 1 to 55 seconds"):
         call_command("update_agent", "scout", "--hold", "56")

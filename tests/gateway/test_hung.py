@@ -259,7 +259,7 @@ async def test_a_held_call_whose_record_comes_too_late_ends_and_says_why(
 
     call: Call = await until(waits)
     voted = await sync_to_async(refused_vote)(call, alice)
-    assert "Its agent is not told yet that it waits" in voted
+    assert "Its agent is not told yet that it is pending" in voted
     database.let_go()
 
     async def ended() -> Call | None:

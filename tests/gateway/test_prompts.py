@@ -45,7 +45,7 @@ async def test_they_are_listed_under_their_servers_name(
     listed = (await any_agent.ask("prompts/list")).result
     own = (await alone.ask("prompts/list")).result
 
-    assert own["prompts"] == [GREET, REVIEW]
+    assert own["prompts"] == [REVIEW, GREET], "as its server lists them"
     assert listed["prompts"] == [
         {**GREET, "name": "lib.greet"},
         {**REVIEW, "name": "lib.review"},

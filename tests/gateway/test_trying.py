@@ -137,7 +137,7 @@ async def test_one_may_look_first(bobs: Tab, upstream: Recorder, rule: AddRule) 
     page = await bobs.submit("rec.echo", page, "look", raw='{"text": "it\'s"}')
 
     assert "Not today." in page
-    assert "It will be refused" in page
+    assert "It will be blocked" in page
     assert "tools/call" in page
     assert not await Call.objects.aexists()
     assert upstream.received == []

@@ -100,6 +100,6 @@ def test_who_publishes_is_told_of_the_bound() -> None:
         return definitions.notes({"inputSchema": {"type": "object", "properties": properties}})
 
     assert notes("a[ab]{500}c") == [
-        "Texts for the pattern a[ab]{500}c are refused beyond 9960 characters."
+        "Texts for the pattern a[ab]{500}c are invalid beyond 9960 characters."
     ]
     assert notes("^[a-z]+$") == []

@@ -95,6 +95,7 @@ class Recorder:
         self._thread.join()
 
     def reset(self) -> None:
+        self.discovered = DISCOVERED
         self._released.set()
         self._released = threading.Event()
         self.received.clear()

@@ -69,8 +69,10 @@ class Command(BaseCommand):
     def _one(self, server: Server, name: str, digest: str) -> None:
         tool = server.tools.select_related("server").filter(name=name).first()
         items = list(server.items.filter(key=name).select_related("published", "latest"))
-        # A resource and a prompt may have one name: the digest says which.
-        shown = [item for item in items if difference(item) == digest] or items
+        # A tool, a resource and a prompt may have one name: the digest says which.
+        shown = [item for item in items if difference(item) == digest]
+        tool = None if shown else tool
+        shown = shown or items
         try:
             if tool is not None:
                 services.publish(tool, difference=digest, by=None)
