@@ -19,7 +19,7 @@ from calls.services import forget_keys
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
-from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent, Reply
+from tests.gateway.agent import LEGACY, MODERN, TASKS, URLS, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, decide, until
 from tests.gateway.test_rest import Rest, rest  # noqa: F401 a fixture
 from tests.gateway.test_streams import until_running
@@ -195,8 +195,10 @@ async def test_a_persons_no_stays_a_no(
 
 
 async def test_another_key_joins_the_same_that_waits_and_stands_for_it(
-    agent: Agent, rule: AddRule
+    play: Play, rule: AddRule
 ) -> None:
+    # One that declares nothing, and asks anew, is held from then on.
+    agent = play(capabilities=URLS)
     await rule(Effect.ASK, "echo")
     first = await send(agent, "rec.echo", {"text": "x"}, key="one")
     joined = await send(agent, "rec.echo", {"text": "x"}, key="two")

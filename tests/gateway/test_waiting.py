@@ -437,7 +437,9 @@ async def test_rounds_end_before_clients_lose_patience(
     assert (await the_call()).state == State.HELD
 
 
-async def test_who_asks_the_same_again_joins_what_waits(agent: Agent, alice: User) -> None:
+async def test_who_asks_the_same_again_joins_what_waits(asking: None, play: Play) -> None:
+    # One that declares nothing, and asks anew, is held from then on.
+    agent = play(capabilities=URLS)
     first = await agent.call("rec.echo", {"text": "x"})
     again = await agent.call("rec.echo", {"text": "x"})
     other = await agent.call("rec.echo", {"text": "y"})
