@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.conformance import test_client, test_gateway
+from tests.conformance import scenarios, test_client
 from tests.conformance.suite import SUITE, node
 
 # Not scored by the suite.
@@ -32,7 +32,7 @@ def demanded(revision: str) -> dict[str, set[str]]:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_what_is_required_is_run(revision: str) -> None:
     found = demanded(revision)
-    served = {one for one, at in test_gateway.ALL if at == revision}
+    served = {one for one, at in scenarios.ALL if at == revision}
     asked = {one for at, one in test_client.ALL if at == revision}
 
     assert found["server"] - served == set()
@@ -43,7 +43,7 @@ def test_what_is_required_is_run(revision: str) -> None:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_what_else_is_not_run_has_its_reason(revision: str) -> None:
     found = demanded(revision)
-    run = {one for one, _ in test_gateway.ALL} | {one for _, one in test_client.ALL}
+    run = {one for one, _ in scenarios.ALL} | {one for _, one in test_client.ALL}
 
     left = {one for one in found["rest"] - run if not one.startswith("auth/")}
     assert left <= NOT_RUN.keys()
