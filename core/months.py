@@ -61,7 +61,7 @@ def make() -> list[str]:
 
 def unguarded() -> Iterator[str]:
     """What of a month could be changed past the triggers of its table, as the catalogue has it now
-    (those of tables: core/triggers.py::absent)."""
+    (those of tables: core/guards.py)."""
     with connection.cursor() as cursor:
         cursor.execute(UNLIKE)
         for part, trigger in cursor.fetchall():

@@ -10,7 +10,7 @@ come last.
 from typing import Any
 
 import pgtrigger
-from django.db import connection, models
+from django.db import models
 from pgtrigger import compiler
 
 SEARCH_PATH = "pg_catalog, public, pg_temp"
@@ -113,25 +113,6 @@ class Configuration(StrictTrigger):
     level = pgtrigger.Statement
     when = pgtrigger.After
     func = "PERFORM core_configuration_changed(); RETURN NULL;"
-
-
-INSTALLED = """
-    SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-    WHERE c.relnamespace = 'public'::regnamespace AND t.tgenabled = 'O' AND NOT t.tgisinternal
-"""
-
-
-def absent() -> list[str]:
-    """A sentence on each trigger of a model that somebody took away or switched off."""
-    with connection.cursor() as cursor:
-        cursor.execute(INSTALLED)
-        installed = set(cursor.fetchall())
-    return [
-        f"The trigger {trigger.name} of {model._meta.db_table} is gone or off: nothing holds what "
-        "it held."
-        for model, trigger in pgtrigger.registered()
-        if (model._meta.db_table, trigger.get_pgid(model)) not in installed
-    ]
 
 
 def append_only() -> list[StrictTrigger]:

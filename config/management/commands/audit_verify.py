@@ -10,7 +10,7 @@ from audit.live import NotSigned, check_live, first_new_id
 from audit.structure import unsealed
 from audit.verify import notes
 from calls import recorded as calls_recorded
-from core import months, triggers
+from core import guards, months
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         # What stands beside the record, and has to be in it.
         oldest = first_new_id(since)
-        found.wrong += [*unrecorded(), *calls_recorded.unrecorded(oldest), *triggers.absent()]
+        found.wrong += [*unrecorded(), *calls_recorded.unrecorded(oldest), *guards.differing()]
         found.wrong += months.unguarded()
         found.notes += months.overdue()
         for sentence in found.notes:
