@@ -71,15 +71,25 @@ class Review:
 
 
 def reviews(
-    server: Server, tools: QuerySet[Tool], items: QuerySet[Item], *, most: int | None = MOST
+    server: Server,
+    tools: QuerySet[Tool],
+    items: QuerySet[Item],
+    *,
+    start: int = 0,
+    most: int | None = MOST,
 ) -> list[Review]:
-    """What is riskier first, then what changed, then what is new."""
+    """From the one with this number on, what is riskier first, then what changed, then what is
+    new. What is beside tools comes after all tools."""
     waiting = tools.waiting().select_related("server", "published", "latest")  # type: ignore[attr-defined]
     listed = items.waiting().select_related("published", "latest")  # type: ignore[attr-defined]
-    found: list[Tool | Item] = [*waiting.order_by("state", "exposed_name")[:most]]
-    found += listed.order_by("state", "kind", "key")[:most]
+    end = None if most is None else start + most
+    found: list[Tool | Item] = [*waiting.order_by("state", "exposed_name")[start:end]]
+    if most is None or len(found) < most:
+        first = 0 if found or not start else start - waiting.count()
+        room = None if most is None else first + most - len(found)
+        found += listed.order_by("state", "kind", "key")[first:room]
     others = _Others(server)
-    made = [_review(one, server, others) for one in found[:most] if one.latest]
+    made = [_review(one, server, others) for one in found if one.latest]
     return sorted(made, key=lambda review: (not review.marks, review.before is None))
 
 

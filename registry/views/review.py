@@ -17,7 +17,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
-from registry.publishing.review import reviews, unreached
+from registry.publishing.review import MOST, reviews, unreached
 
 # Names of tools in one form.
 LISTED = 200
@@ -50,16 +50,29 @@ def _answer(
         there = redirect(request.path)
         there["Location"] += f"?done={','.join(map(str, sorted(done)[:LISTED]))}" if done else ""
         return there
+    waiting = tools.waiting().count() + items.waiting().count()  # type: ignore[attr-defined]
+    start = _start(request.GET.get("from", ""), waiting)
     context: dict[str, Any] = {
         "section": "catalogue",
         "server": server,
         "tool": tool,
-        "reviews": reviews(server, tools, items),
+        "reviews": reviews(server, tools, items, start=start),
+        "waiting": waiting,
+        "first": start + 1,
+        "last": min(start + MOST, waiting),
+        "before": start - MOST if start else None,
+        "after": start + MOST if start + MOST < waiting else None,
         "look": server.discoveries.first(),
         "all_toolsets": Toolset.objects.all(),
         **_steps(tools, request.GET.get("done", "")),
     }
     return render(request, "registry/review.html", context)
+
+
+def _start(asked: str, waiting: int) -> int:
+    """Where the page begins; where less is left by now than was asked for, the last page."""
+    number = int(asked) if asked.isdecimal() and len(asked) < 7 else 0
+    return min(number, max(waiting - 1, 0)) // MOST * MOST
 
 
 def _steps(tools: QuerySet[Tool], done: str) -> dict[str, Any]:

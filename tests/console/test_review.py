@@ -310,3 +310,24 @@ def test_only_who_may_change_toolsets_adds_to_one(
 
     assert as_olga.post(address, given).status_code == 403
     assert not Toolset.objects.get().tools.exists()
+
+
+def test_more_than_a_page_is_turned_to(as_olga: Client, olga: User) -> None:
+    """Nobody has to publish the first ones to see the others."""
+    many = [{**scenery.ADD, "name": f"add{n:03}"} for n in range(205)]
+    made = scenery.server("office", olga, *many, publish=False)
+    notes = {"uri": "notes://today", "name": "Today"}
+    scenery.shelve(made, Item.Kind.RESOURCE, notes, publish=False)
+    address = reverse("registry:review", args=["office"])
+
+    pages = [as_olga.get(address, {"from": n}).text for n in ("", "100", "200")]
+
+    assert [len(cards(page)) for page in pages] == [100, 100, 6]
+    assert "1 to 100 of 206 to review" in pages[0]
+    assert 'rel="prev"' not in pages[0]
+    assert 'href="?from=200"' in pages[1]
+    assert "notes://today" in pages[2]
+    assert 'rel="next"' not in pages[2]
+    assert as_olga.get(address, {"from": "9999"}).text.count("201 to 206 of 206") == 1
+    assert len(cards(as_olga.get(address, {"from": "-1"}).text)) == 100
+    assert len(cards(as_olga.get(address, {"from": "soon"}).text)) == 100

@@ -82,8 +82,10 @@ def test_titles_and_descriptions_of_three_hundred_tools(
 
     register(console, url)
 
-    review = page(console, reverse("registry:review", args=["stranger"]))
-    assert unseen(review, SHORT) == []
+    pages = range(0, len(SHORT), 100)
+    review = reverse("registry:review", args=["stranger"])
+    missing = [set(unseen(page(console, review, **{"from": str(n)}), SHORT)) for n in pages]
+    assert set.intersection(*missing) == set()
     services.publish_all(Server.objects.get(), by=User.objects.get(username="ann"))
     assert Tool.objects.count() == len(SHORT)
     for first in range(0, len(SHORT), 50):
