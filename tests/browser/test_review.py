@@ -60,8 +60,10 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
     assert Toolset.objects.get().tools.filter(pk=tool.pk).exists()
 
 
-def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool) -> None:
-    reviewer.goto("/servers/code/review/")
+# All of a server, and one tool alone.
+@pytest.mark.parametrize("address", ["/servers/code/review/", "/tools/code.search/publish/"])
+def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool, address: str) -> None:
+    reviewer.goto(address)
     reviewer.get_by_text("Both in full").press("Enter")
     reviewer.get_by_text("The lines of JSON that differ").press("Enter")
     reviewer.get_by_text("As its server wrote it").press("Enter")
@@ -81,3 +83,19 @@ def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool) -> None:
     reviewer.get_by_role("link", name="Cover with a rule code.search").press("Enter")
 
     reviewer.wait_for_url("**/new/rule/?server=code&tool=search")
+
+
+def test_a_new_tool_is_read_with_the_keyboard_before_it_is_published(
+    reviewer: Page, tool: Tool
+) -> None:
+    new = {**SEARCH, "name": "find"}
+    scenery.see(tool.server, new)
+    reviewer.goto("/tools/code.find/publish/")
+
+    reviewer.locator("summary", has_text="argument").press("Enter")
+    expect(reviewer.get_by_text("pattern", exact=True).first).to_be_visible()
+    reviewer.get_by_text("As its server wrote it").press("Enter")
+    expect(reviewer.locator("details[open] pre")).to_contain_text('"inputSchema"')
+    reviewer.get_by_role("link", name="Later").press("Enter")
+
+    reviewer.wait_for_url("**/servers/code/")
