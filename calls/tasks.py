@@ -35,6 +35,9 @@ def expire_results() -> None:
     while forget(older_s=KEPT_S):
         pass
     if months.may_make():
-        months.make()
+        try:
+            months.make()
+        except months.TableHeld as error:
+            log.warning("%s", error)
     for sentence in months.overdue():
         log.warning("%s", sentence)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db import connection
+from django.db import OperationalError, connection
+from psycopg.errors import LockNotAvailable
 
+from core.errors import CountersignError
+
+_HELD = (
+    "No partitions were made: others hold a table. The next run of `manage.py maintain` does it."
+)
 # Fewer whole months ahead than this, and nobody made any for a long time.
 AHEAD = 1
 
@@ -51,11 +57,19 @@ def may_make() -> bool:
         return bool(cursor.fetchone() == (True,))
 
 
+class TableHeld(CountersignError):
+    """Others hold a table for longer than agents should wait; the next time does as well."""
+
+
 def make() -> list[str]:
-    """The partitions that were missing. Raises OperationalError where others hold a table for
-    longer than agents should wait: then it is done the next time."""
+    """The partitions that were missing. Raises TableHeld."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT core_make_months()")
+        try:
+            cursor.execute("SELECT core_make_months()")
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise TableHeld(_HELD) from error
+            raise
         return [name for (name,) in cursor.fetchall()]
 
 

@@ -186,6 +186,19 @@ def test_the_scheduled_command_makes_the_next_months(
     assert "entries hold" in verify(urls)
 
 
+def test_where_others_hold_a_table_the_next_run_makes_them(urls: Mapping[str, str]) -> None:
+    maintenance = {"DATABASE_URL": urls["DATABASE_MAINTENANCE_URL"]}
+    with psycopg.connect(urls["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        months = [name for name in unmake(owner) if name.startswith("calls_call")]
+        with owner.transaction():
+            owner.execute("LOCK TABLE calls_call IN ACCESS SHARE MODE")
+            owner.execute("SELECT pg_advisory_xact_lock(71003, 0)")
+            with pytest.raises(SystemExit, match="No partitions were made: others hold a table"):
+                manage(["maintain"], env=maintenance)
+
+    assert months[0] in manage(["maintain"], env=maintenance)
+
+
 def test_a_row_without_a_month_is_taken_and_gets_one(
     urls: Mapping[str, str], past: psycopg.Connection[Any], verify: Verify
 ) -> None:

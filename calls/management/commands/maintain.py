@@ -26,5 +26,9 @@ class Command(BaseCommand):
             self.stdout.write(f"Removed {results} large results that were past their time.")
         if may_thin() and (checkpoints := thin()):
             self.stdout.write(f"Removed {checkpoints} checkpoints for which later ones stand.")
-        if made := months.make():
+        try:
+            made = months.make()
+        except months.TableHeld as error:
+            raise CommandError(str(error)) from error
+        if made:
             self.stdout.write(f"Made partitions: {', '.join(made)}.")
