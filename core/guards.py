@@ -37,6 +37,10 @@ READ = """
     WHERE c.relnamespace = 'public'::regnamespace AND NOT c.relispartition
       AND o.contype = 'c' AND o.convalidated AND c.relname NOT LIKE 'django%'
 """
+_CAST = re.compile(r"::(?:character varying|[a-z_]+)(?:\(\d+\))?(?:\[\])?")
+# Parentheses that nothing hangs on: around one word, and two pairs around the same.
+_AROUND_ONE = re.compile(r"(?<![\w])\(([^()\s,]+)\)")
+_AROUND_TWO = re.compile(r"\(\(([^()]*)\)\)")
 _MODEL_TRIGGER = re.compile(r"trigger pgtrigger_(.+)_[0-9a-f]{5} of (\w+)")
 
 
@@ -44,7 +48,7 @@ def found() -> dict[str, str]:
     """By kind and name, a digest of what each says; how it is spaced does not matter."""
     with connection.cursor() as cursor:
         cursor.execute(READ)
-        return {name: _digest(text) for name, text in cursor.fetchall()}
+        return {name: _digest(_settled(name, text)) for name, text in cursor.fetchall()}
 
 
 def differing() -> list[str]:
@@ -80,6 +84,16 @@ def _triggers(names: Iterable[str]) -> Iterator[str]:
 def _shown(name: str) -> str:
     known = _MODEL_TRIGGER.fullmatch(name)
     return f"trigger {known[1]} of {known[2]}" if known else name
+
+
+def _settled(name: str, text: str) -> str:
+    """As it is written before and after a backup was put back, which writes casts another way."""
+    if name.startswith("function "):
+        return text
+    text, before = _CAST.sub("", text), ""
+    while text != before:
+        text, before = _AROUND_TWO.sub(r"(\1)", _AROUND_ONE.sub(r"\1", text)), text
+    return text
 
 
 def _digest(text: str) -> str:

@@ -58,7 +58,10 @@ async def test_a_tool_is_called_by_the_name_that_an_operator_gave(
     old = await agent.call("rec.echo" if at == "desk" else "echo", {"text": "hello"})
 
     assert not {"rec.echo", "rec_echo", "echo"} & tools.keys()
-    assert list(tools) == sorted(tools)
+    if at == "desk":
+        assert list(tools) == sorted(tools)
+    else:
+        assert list(tools) == ["say_again", *list(TOOLS)[1:]], "as its server lists them"
     assert tools["say_again"]["_meta"] == {
         "countersign/byOperator": ["name"],
         "countersign/tool": "rec.echo",
