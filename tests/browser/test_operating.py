@@ -79,10 +79,15 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
     template = alice.get_by_role("listitem").filter(has_text="notes://day/{day}")
     template.get_by_text("As its server wrote it").press("Enter")
     expect(template.locator("pre")).to_contain_text("One day's notes.")
+    alice.get_by_label("Publish notes://day/{day}").press("Space")
     alice.get_by_label("Publish words.translate").check()
     alice.get_by_role("button", name="Publish selected").click()
 
-    expect(alice.get_by_text("Published: 3.")).to_be_visible()
+    expect(alice.get_by_text("Published: 2.")).to_be_visible()
+    alice.get_by_label("Publish notes://day/{day}").check()
+    alice.get_by_role("button", name="Publish selected").click()
+
+    expect(alice.get_by_text("Published: 1.")).to_be_visible()
     expect(template).to_have_count(0)
     states = Item.objects.filter(server=office.sly.server).values_list("state", flat=True)
     assert set(states) == {Item.State.PUBLISHED}

@@ -21,8 +21,11 @@ SLY = {
 def tool(office: Office) -> Tool:
     """What agents had, and what its server says of it now."""
     scenery.see(office.search.server, SLY)
-    Toolset.objects.get().servers.clear()
-    Toolset.objects.get().tools.remove(office.search)
+    toolset = Toolset.objects.get()
+    toolset.servers.clear()
+    toolset.tools.remove(office.search)
+    # So that there is a choice.
+    Toolset.objects.create(slug="archive")
     return office.search
 
 
@@ -57,7 +60,7 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
     reviewer.get_by_role("link", name="Cover with a rule code.search").click()
 
     expect(reviewer.get_by_label("Server", exact=True)).to_have_value("code")
-    assert Toolset.objects.get().tools.filter(pk=tool.pk).exists()
+    assert Toolset.objects.get(slug="office").tools.filter(pk=tool.pk).exists()
 
 
 # All of a server, and one tool alone.
@@ -85,17 +88,18 @@ def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool, address: s
     reviewer.wait_for_url("**/new/rule/?server=code&tool=search")
 
 
+@pytest.mark.parametrize("address", ["/servers/code/review/", "/tools/code.find/publish/"])
 def test_a_new_tool_is_read_with_the_keyboard_before_it_is_published(
-    reviewer: Page, tool: Tool
+    reviewer: Page, tool: Tool, address: str
 ) -> None:
-    new = {**SEARCH, "name": "find"}
-    scenery.see(tool.server, new)
-    reviewer.goto("/tools/code.find/publish/")
+    scenery.see(tool.server, {**SEARCH, "name": "find"})
+    reviewer.goto(address)
 
-    reviewer.locator("summary", has_text="argument").press("Enter")
-    expect(reviewer.get_by_text("pattern", exact=True).first).to_be_visible()
-    reviewer.get_by_text("As its server wrote it").press("Enter")
-    expect(reviewer.locator("details[open] pre")).to_contain_text('"inputSchema"')
+    new = reviewer.locator("li.review", has_text="code.find")
+    new.locator("summary", has_text="argument").press("Enter")
+    expect(new.get_by_text("pattern", exact=True).first).to_be_visible()
+    new.get_by_text("As its server wrote it").press("Enter")
+    expect(new.locator("details[open] pre")).to_contain_text('"inputSchema"')
     reviewer.get_by_role("link", name="Later").press("Enter")
 
     reviewer.wait_for_url("**/servers/code/")
