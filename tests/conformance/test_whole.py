@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from tests.conformance import scenarios, test_client
-from tests.conformance.suite import SUITE, node
+from tests.conformance import differences, scenarios, test_client
+from tests.conformance.suite import ROOT, SUITE, node
 
 # Not scored by the suite.
 NOT_RUN = {
@@ -47,3 +47,11 @@ def test_what_else_is_not_run_has_its_reason(revision: str) -> None:
 
     left = {one for one in found["rest"] - run if not one.startswith("auth/")}
     assert left <= NOT_RUN.keys()
+
+
+def test_the_page_lists_the_differences() -> None:
+    page = (ROOT / "docs" / "compatibility.md").read_text()
+    _, _, rest = page.partition("<!-- the differences: begin -->\n")
+    listed, _, _ = rest.partition("\n<!-- the differences: end -->")
+
+    assert listed == differences.table()

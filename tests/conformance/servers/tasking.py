@@ -10,14 +10,23 @@ import anyio
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, CallToolResult, InputRequiredResult, RequestParams
+from starlette.requests import Request
 
-from tests.conformance.questions import MISSING_CAPABILITY, NAME, TEXT, form
+from tests.conformance.servers.questions import MISSING_CAPABILITY
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
+INVALID_PARAMS, INTERNAL_ERROR, HEADER_MISMATCH = -32602, -32603, -32020
 POLL_MS, TTL_MS = 200, 600_000
 
-YES = {"type": "boolean"}
+
+def form(message: str, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    params = {"message": message, "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+TEXT, YES = {"type": "string"}, {"type": "boolean"}
+NAME = form("What is your name?", name=TEXT)
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "greet": {"name": TEXT},
     "slow_compute": {"seconds": {"type": "number"}, "label": TEXT},
@@ -81,8 +90,15 @@ class About(RequestParams):
 tasks: dict[str, Task] = {}
 
 
-def schema(name: str) -> dict[str, Any]:
-    return {"type": "object", "properties": ARGUMENTS[name]}
+def tools() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "description": f"Tool {name} of the suite.",
+            "inputSchema": {"type": "object", "properties": properties},
+        }
+        for name, properties in ARGUMENTS.items()
+    ]
 
 
 def result(name: str, says: str) -> dict[str, Any]:
@@ -90,7 +106,7 @@ def result(name: str, says: str) -> dict[str, Any]:
     return {"content": content, "isError": name == "failing_job", "resultType": "complete"}
 
 
-async def call(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> Any:
+async def call(ctx: ServerRequestContext[Any, Request], params: CallToolRequestParams) -> Any:
     name, given = params.name, params.arguments or {}
     seconds = float(given.get("seconds", LASTS_S.get(name, 0)))
     says = f"Hello, {given['name']}!" if name == "greet" else f"{name} is done."
@@ -110,36 +126,45 @@ async def call(ctx: ServerRequestContext[Any], params: CallToolRequestParams) ->
 
 async def _at_once(name: str, says: str, seconds: float) -> CallToolResult:
     if name in AS_TASK_ONLY:
-        data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-        raise MCPError(MISSING_CAPABILITY, "This runs as a task only.", data)
+        raise _needs_tasks()
     await anyio.sleep(seconds)
     return CallToolResult.model_validate(result(name, says))
 
 
-def _takes_tasks(ctx: ServerRequestContext[Any]) -> bool:
+def _needs_tasks() -> MCPError:
+    data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    return MCPError(MISSING_CAPABILITY, "This is for clients that can follow a task.", data)
+
+
+def _takes_tasks(ctx: ServerRequestContext[Any, Request]) -> bool:
     known = ctx.session.client_capabilities
     return known is not None and EXTENSION in (known.extensions or {})
 
 
-def _found(params: About) -> Task:
+def _found(ctx: ServerRequestContext[Any, Request], params: About) -> Task:
+    if not _takes_tasks(ctx):
+        raise _needs_tasks()
+    name = ctx.request.headers.get("mcp-name") if ctx.request else None
+    if name is not None and name != params.task_id:
+        raise MCPError(HEADER_MISMATCH, "Mcp-Name is not the task that is asked about.")
     if params.task_id not in tasks:
         raise MCPError(INVALID_PARAMS, "There is no such task.")
     return tasks[params.task_id]
 
 
-async def _get(ctx: ServerRequestContext[Any], params: About) -> dict[str, Any]:
-    return {"resultType": "complete", **_found(params).shown()}
+async def _get(ctx: ServerRequestContext[Any, Request], params: About) -> dict[str, Any]:
+    return {"resultType": "complete", **_found(ctx, params).shown()}
 
 
-async def _update(ctx: ServerRequestContext[Any], params: About) -> dict[str, Any]:
-    task = _found(params)
+async def _update(ctx: ServerRequestContext[Any, Request], params: About) -> dict[str, Any]:
+    task = _found(ctx, params)
     for key in params.input_responses or {}:
         task.wanted.pop(key, None)
     return {"resultType": "complete"}
 
 
-async def _cancel(ctx: ServerRequestContext[Any], params: About) -> dict[str, Any]:
-    task = _found(params)
+async def _cancel(ctx: ServerRequestContext[Any, Request], params: About) -> dict[str, Any]:
+    task = _found(ctx, params)
     task.cancelled = task.cancelled or not task.ended()
     return {"resultType": "complete"}
 
