@@ -67,8 +67,9 @@ from registry.upstream.wire import (
 
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 _PROBE_S = 15.0
-# A session that was known so lately is taken to be known.
-_FRESH_S = 0.25
+# A session that was known so lately is taken to be known: a server can be another process after
+# a fifth of a second.
+_FRESH_S = 0.05
 _ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
 
 Hear = Callable[[WireMessage], None]
