@@ -1,4 +1,4 @@
-"""Who acts where nobody is signed in, and how verbs on people refuse."""
+"""Actors for changes without a signed-in person, and errors of verbs on people."""
 
 from __future__ import annotations
 

@@ -15,16 +15,16 @@ from datetime import timedelta
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.models import Attempt, User
 from audit.services import SYSTEM, record
 from core import seal
 from core.client_address import client_address
+from core.english import gettext as _
 from core.errors import CountersignError
 
 WINDOW = timedelta(minutes=15)
-KEPT = timedelta(days=1)
+KEPT_S = timedelta(days=1)
 # Of one browser that knows the person; else of one address for one name, of all for one name,
 # and of one address for all names: behind a proxy that nobody trusts that is everybody.
 OF_BROWSER, OF_PAIR, OF_NAME, OF_ADDRESS = 10, 10, 50, 200
@@ -50,7 +50,7 @@ def begin_sign_in(request: HttpRequest, name: str) -> Attempt:
 
 
 def begin(kind: Attempt.Kind, person: User) -> Attempt:
-    """By somebody who is signed in. As above."""
+    """Starts an attempt of a signed-in person, as above."""
     return _begin(Attempt(kind=kind, who=_digest(str(person.pk))))
 
 
@@ -113,7 +113,7 @@ def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
 
 
 def _forget_old() -> None:
-    old = Attempt.objects.filter(at__lt=timezone.now() - KEPT).values("pk")[:100]
+    old = Attempt.objects.filter(at__lt=timezone.now() - KEPT_S).values("pk")[:100]
     Attempt.objects.filter(pk__in=old).delete()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.db import OperationalError
-from django.utils.translation import gettext_lazy as _
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import APIException, AuthenticationFailed
 from rest_framework.request import Request
@@ -11,6 +10,7 @@ from rest_framework.request import Request
 from accounts import tokens
 from accounts.models import Agent
 from accounts.tokens import Bearer
+from core.english import gettext as _
 
 
 class CannotKnow(APIException):
@@ -29,14 +29,14 @@ class AgentTokenAuthentication(BaseAuthentication):
         if scheme.lower() != b"bearer":
             return None
         try:
-            return self._known(token.strip().decode("latin-1"))
+            return self._look_up(token.strip().decode("latin-1"))
         except OperationalError as error:
             raise CannotKnow from error
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="countersign"'
 
-    def _known(self, token: str) -> tuple[Agent, Bearer]:
+    def _look_up(self, token: str) -> tuple[Agent, Bearer]:
         bearer = tokens.look_up(token)
         if bearer is None:
             # One answer for garbage, expired, revoked and disabled: it teaches a thief nothing.

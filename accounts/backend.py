@@ -1,4 +1,4 @@
-"""Whoever is signed in, read with roles and rights: one question on every page instead of four."""
+"""Reads the signed-in person with roles and permissions: one query a page instead of four."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def _with_rights() -> QuerySet[Any]:
 
 
 def _named(rights: QuerySet[Permission]) -> QuerySet[Any, Any]:
-    """As `has_perm` asks for them."""
+    """Permissions in the form that `has_perm` takes."""
     named = Concat(F("content_type__app_label"), Value("."), F("codename"))
     return rights.order_by().annotate(named=named).values("named")

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import services
 from accounts.models import Agent, User
+from core.messages.localizing import localized
 
 
 class SignInForm(AuthenticationForm):
@@ -28,8 +29,13 @@ class SignInForm(AuthenticationForm):
             field.widget.attrs.pop("autofocus", None)
 
 
+class GroupsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, group: Group) -> str:
+        return localized(group.name)
+
+
 def _groups() -> forms.ModelMultipleChoiceField[Group]:
-    return forms.ModelMultipleChoiceField(
+    return GroupsField(
         Group.objects.order_by("name"),
         label=_("Groups"),
         required=False,

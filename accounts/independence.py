@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.actors import AccountRefused, acting
 from accounts.models import User
 from audit.services import record
+from core.english import gettext as _
 
 # By id: of each account that nobody else has confirmed, who let it in.
 Inviters = dict[int, set[int]]
 
 
 def unconfirmed_inviters(*, however_old: bool = False) -> Inviters:
-    """Of the accounts that count as their inviter's; with `however_old`, of all that nobody
-    confirmed."""
+    """Inviters of the accounts that count as their inviter's; with `however_old`, of all
+    unconfirmed accounts."""
     since = {} if however_old else {"unconfirmed_until__gt": timezone.now()}
     found = User.objects.filter(unconfirmed_until__isnull=False, **since)
     rows = found.values_list("pk", "invited_by_id", "let_in_by_id")
@@ -31,7 +31,7 @@ def unconfirmed_inviters(*, however_old: bool = False) -> Inviters:
 
 
 def inviters_behind(people: Iterable[int], known: Inviters) -> set[int]:
-    """By id: who may still be behind these accounts, directly or by way of another one."""
+    """The inviters of these accounts, direct and indirect, by account id."""
     found: set[int] = set()
     todo = list(people)
     while todo:
@@ -42,7 +42,7 @@ def inviters_behind(people: Iterable[int], known: Inviters) -> set[int]:
 
 
 def holders(people: Collection[int], known: Inviters) -> set[int]:
-    """By id: these accounts, and who may still be behind them."""
+    """These accounts with all who may still control them, by account id."""
     return {*people, *inviters_behind(people, known)}
 
 

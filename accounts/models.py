@@ -63,6 +63,8 @@ class User(AbstractUser):
     """A person who uses the console."""
 
     time_zone = models.CharField(max_length=64, default="UTC")
+    # Of their pages; empty: as their browser asks.
+    language = models.CharField(max_length=16, blank=True, default="", editable=False)
     # Who made the link by which this person came in; nobody if it was made at the host.
     let_in_by = models.ForeignKey(
         "self", models.PROTECT, null=True, editable=False, related_name="+"

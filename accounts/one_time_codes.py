@@ -10,12 +10,12 @@ import pyotp
 import segno
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts import attempts
 from accounts.models import Attempt, CodeApp, User
 from audit.services import record
 from core import seal
+from core.english import gettext as _
 from core.errors import CountersignError
 
 PURPOSE = "code app"

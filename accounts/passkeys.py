@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from webauthn import (
     base64url_to_bytes,
     generate_registration_options,
@@ -29,9 +28,10 @@ from accounts.models import Passkey, User
 from accounts.relying_party import expected_origins, rp_id
 from audit.services import record
 from core import seal
+from core.english import gettext as _
 from core.errors import CountersignError
 
-MOST = 20
+PASSKEYS_MAX = 20
 ANSWER_MAX = 64 * 1024
 NAME_MAX = 60
 
@@ -41,9 +41,9 @@ class PasskeyRefused(CountersignError):
 
 
 def options(person: User) -> tuple[dict[str, Any], str]:
-    """For the browser's script; and the challenge, to be kept in the session."""
-    if person.passkeys.usable().count() >= MOST:
-        raise PasskeyRefused(_("You have %d passkeys, the most there can be.") % MOST)
+    """Options for the browser's script, and the challenge, to be kept in the session."""
+    if person.passkeys.usable().count() >= PASSKEYS_MAX:
+        raise PasskeyRefused(_("You have %d passkeys, the most there can be.") % PASSKEYS_MAX)
     challenge = secrets.token_bytes(32)
     known = [bytes(key.credential_id) for key in person.passkeys.usable()]
     made = generate_registration_options(

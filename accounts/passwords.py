@@ -17,7 +17,8 @@ ATTRIBUTES = ("username", "email", "first_name", "last_name")
 
 
 class StrengthValidator:
-    """For AUTH_PASSWORD_VALIDATORS."""
+    """A password validator for AUTH_PASSWORD_VALIDATORS: refuses passwords that are quickly
+    guessed."""
 
     def validate(self, password: str, user: Any = None) -> None:
         found = zxcvbn(password[:LOOKED_AT], user_inputs=known_words(user))
@@ -32,7 +33,7 @@ class StrengthValidator:
 
 
 def known_words(user: Any) -> list[str]:
-    """What an attacker tries first: who it is, and where."""
+    """Words that an attacker tries first: the person's names and the site's."""
     values = [str(getattr(user, name, "") or "") for name in ATTRIBUTES]
     words = [word for value in values for word in (value, *re.split(r"\W+", value))]
     return ["countersign", *filter(None, words)]

@@ -1,4 +1,4 @@
-"""For which site passkeys are: the console's public address, and nothing else.
+"""The relying party of passkeys: the console's public address, and nothing else.
 
 A browser takes no number for a name: on one's own machine the site is `localhost`.
 """

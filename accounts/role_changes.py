@@ -1,5 +1,5 @@
-"""Who may decide, and who says who may: such roles are given by two administrators where there are
-two (COUNTERSIGN_TWO_ADMINISTRATORS), and for a week every card says who got one."""
+"""Grants of deciding roles: two administrators where there are two
+(COUNTERSIGN_TWO_ADMINISTRATORS), and a note on every card for a week."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.actors import COMMAND_LINE, AccountRefused, acting
 from accounts.independence import Inviters, are_independent, unconfirmed_inviters
 from accounts.models import RoleChange, User
 from accounts.roles import Role
 from audit.services import record
+from core.english import gettext as _
 
 # So long a change is shown to those who decide.
 SHOWN = timedelta(days=7)
@@ -26,7 +26,7 @@ DECIDING_PERMISSIONS = ("decide_approval", "change_user")
 
 
 def deciding_groups(groups: Iterable[Group]) -> list[Group]:
-    """Those that two administrators give: they make somebody an approver or an administrator."""
+    """The roles among these that take two administrators: Approver and Administrator."""
     ids = [group.pk for group in groups]
     found = Group.objects.filter(pk__in=ids, permissions__codename__in=DECIDING_PERMISSIONS)
     return list(found.distinct().order_by("name"))
@@ -86,8 +86,8 @@ def note_removed(person: User, role: str, *, by: User | None) -> None:
 
 
 def note_of_host(person: User, state: RoleChange.State) -> None:
-    """What the host's command line did to an account that decides: cards show it like a new role.
-    Its entry is its own."""
+    """Notes a change of a deciding account from the host's command line; cards show it like a new
+    role."""
     for group in deciding_groups(person.groups.all()):
         _note(person, group.name, state, None)
 
@@ -126,7 +126,7 @@ def requested() -> list[RoleChange]:
 
 
 def recent() -> list[RoleChange]:
-    """What those who decide should know, newest first."""
+    """Recent role changes, for those who decide; the newest first."""
     undone = (RoleChange.State.REQUESTED, RoleChange.State.REFUSED)
     found = RoleChange.objects.filter(decided_at__gt=timezone.now() - SHOWN)
     found = found.exclude(state__in=undone)

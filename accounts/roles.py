@@ -1,4 +1,4 @@
-"""What each group of people may do.
+"""The permissions of each role.
 
 No role follows from another: an administrator who shall also decide calls is made an approver.
 """
@@ -9,16 +9,19 @@ from enum import StrEnum
 
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from audit.services import SYSTEM, record
 
 
 class Role(StrEnum):
-    ADMINISTRATOR = "Administrator"
-    OPERATOR = "Operator"
-    APPROVER = "Approver"
-    AUDITOR = "Auditor"
-    VIEWER = "Viewer"
+    """The names of their groups; pages show them in the reader's language."""
+
+    ADMINISTRATOR = gettext_noop("Administrator")
+    OPERATOR = gettext_noop("Operator")
+    APPROVER = gettext_noop("Approver")
+    AUDITOR = gettext_noop("Auditor")
+    VIEWER = gettext_noop("Viewer")
 
 
 _EVERYBODY = {
@@ -30,22 +33,29 @@ _EVERYBODY = {
 }
 _AGENTS = {f"accounts.{verb}_{m}" for verb in ("add", "change") for m in ("agent", "agenttoken")}
 _SEE_AGENTS = {"accounts.view_agent", "accounts.view_agenttoken"}
-_SEE_RULES = {"policies.view_rule"}
+_SEE_RULES = {"policies.view_rule", "policies.view_limit"}
+_WEBHOOKS = {f"notifications.{verb}_webhook" for verb in ("add", "change", "delete", "view")}
 
 PERMISSIONS: dict[Role, set[str]] = {
     Role.VIEWER: _EVERYBODY,
     Role.ADMINISTRATOR: _EVERYBODY
     | _AGENTS
     | _SEE_AGENTS
+    | _WEBHOOKS
     | {f"accounts.{verb}_user" for verb in ("add", "change", "view")}
     | {f"auth.{verb}_group" for verb in ("add", "change", "view")}
-    | {f"policies.{verb}_rule" for verb in ("add", "change", "delete", "view")}
+    | {
+        f"policies.{verb}_{model}"
+        for verb in ("add", "change", "delete", "view")
+        for model in ("rule", "limit")
+    }
     | {"calls.cancel_call", "calls.begin_freeze", "calls.end_freeze", "audit.view_entry"}
     | {"approvals.view_grant", "approvals.revoke_grant"},
     Role.OPERATOR: _EVERYBODY
     | _AGENTS
     | _SEE_AGENTS
     | _SEE_RULES
+    | _WEBHOOKS
     | {"registry.add_server", "registry.change_server", "registry.change_tool"}
     | {f"registry.{verb}_toolset" for verb in ("add", "change", "delete")}
     | {"registry.operate_server", "calls.cancel_call"}
@@ -58,7 +68,8 @@ PERMISSIONS: dict[Role, set[str]] = {
     | _SEE_AGENTS
     | _SEE_RULES
     | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
-    | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"},
+    | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"}
+    | {"notifications.view_webhook"},
 }
 
 

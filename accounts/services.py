@@ -12,8 +12,6 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from accounts import attempts, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
@@ -32,6 +30,8 @@ from accounts.models import (
 from accounts.roles import Role, ensure_roles
 from audit.services import SYSTEM, record
 from core import seal
+from core.english import gettext as _
+from core.english import ngettext
 from core.errors import CountersignError
 from core.text import lookalike_count
 

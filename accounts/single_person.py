@@ -10,10 +10,10 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts.models import SinglePersonMode
 from audit.services import SYSTEM, record
+from core.english import gettext as _
 
 
 @transaction.atomic

@@ -17,8 +17,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from webauthn import (
     base64url_to_bytes,
     generate_authentication_options,
@@ -32,9 +30,11 @@ from accounts import one_time_codes
 from accounts.models import Passkey, Proof, User
 from accounts.relying_party import expected_origins, rp_id
 from core import seal
+from core.english import gettext
+from core.english import gettext as _
 from core.errors import CountersignError
 
-_UNREADABLE = gettext_lazy("The passkey's answer cannot be read. Press the button again.")
+_UNREADABLE = gettext("The passkey's answer cannot be read. Press the button again.")
 VALID_S = 300
 ANSWER_MAX = 16 * 1024
 
@@ -60,7 +60,7 @@ class Ticket:
 
 
 def offer(person: User, ticket: Ticket, statement: str) -> dict[str, Any]:
-    """What the browser's script needs: options for the passkey, and what to send back."""
+    """The options that the browser's passkey script needs, and the ticket to send back."""
     keys = person.passkeys.usable().filter(rp_id=rp_id())
     options = generate_authentication_options(
         rp_id=rp_id(),
@@ -76,7 +76,7 @@ def offer(person: User, ticket: Ticket, statement: str) -> dict[str, Any]:
 
 
 def read_ticket(text: str) -> Ticket:
-    """Of what came back; only `prove` tells whether it was ours. Raises NotProven."""
+    """Reads the ticket that came back; only `prove` checks that it is ours. Raises NotProven."""
     issued, _dot, rest = text.partition(".")
     nonce = rest.partition(".")[0]
     if not (issued.isdecimal() and len(issued) < 15 and len(nonce) == 32):

@@ -1,4 +1,3 @@
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from accounts.views import agents, people, proofs, settings, sign_in
@@ -10,8 +9,9 @@ urlpatterns = [
     path("sign-in/<str:text>/", sign_in.sign_in_link, name="sign_in_link"),
     # Before admin/, which would answer it.
     path("admin/login/", sign_in.boiler_room_door),
-    path("sign-out/", LogoutView.as_view(), name="sign_out"),
+    path("sign-out/", sign_in.SignOut.as_view(), name="sign_out"),
     path("theme/", sign_in.theme, name="theme"),
+    path("language/", sign_in.language, name="language"),
     path("settings/", settings.settings, name="settings"),
     path("profile/", people.profile, name="profile"),
     path("profile/password/", people.password, name="password"),

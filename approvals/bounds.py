@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from approvals.prefixes import is_below
 from core import exact_json
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.exact_json import Number
 from registry.schemas.violations import json_path
@@ -76,7 +75,7 @@ class Bound:
             return False
 
     def plain(self) -> dict[str, Any]:
-        """As it is kept: numbers as text."""
+        """The stored form: numbers as text."""
         said: dict[str, Any] = {"path": list(self.path), "is": self.kind}
         match self.kind:
             case "prefix":
@@ -106,7 +105,7 @@ def _are_distinct(items: list[Any]) -> bool:
 
 
 def parse(plain: list[dict[str, Any]]) -> tuple[Bound, ...]:
-    """What `Bound.plain` wrote."""
+    """Reads the output of `Bound.plain`."""
     return tuple(
         Bound(
             path=tuple(one["path"]),
@@ -153,7 +152,7 @@ def at(document: Any, path: Path) -> Any:
 
 
 def amount(document: Any, path: Path) -> Decimal | None:
-    """What counts towards a sum: a number that takes nothing away; None if it is none."""
+    """The value that counts towards a sum: a number that is not negative; None otherwise."""
     try:
         found = at(document, path)
     except (KeyError, IndexError, TypeError):

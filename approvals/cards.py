@@ -1,4 +1,4 @@
-"""What an approver is shown of held calls: facts of ours, and claims marked as claims."""
+"""Approval cards: facts of ours, and claims marked as claims."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from uuid import UUID
 from accounts import role_changes
 from accounts.models import RoleChange, User
 from approvals import eligibility, history, step_up_proofs
-from approvals.comments import Discussion, talks
+from approvals.comments import Discussion, discussions
 from approvals.eligibility import EligibilityFacts
-from approvals.history import PastDecision
+from approvals.history import Past, PastCall, PastDecision
 from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
+from approvals.risk_history import NO_HISTORY, Histories, histories, pending_pairs
 from approvals.second_accounts import second_accounts
 from approvals.services import why_stopped
 from approvals.step_up_proofs import StepUpOptions
@@ -23,12 +24,8 @@ from approvals.votes import VoteSummary, pictures
 from calls import pauses
 from calls.content.amendments import Amendments, edited, edits_of
 from calls.freezes import FreezeBook
-from calls.history import PastCall, RecentCalls, before
 from calls.models import Amendment, Call
 from registry.schemas.arguments import Arguments, arguments
-
-# Of an agent that had asked for nothing yet.
-FIRST = RecentCalls([], is_usual=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CardNews:
-    """Of a card that waits, what changes while it does."""
+    """The parts of a pending card that change while it is shown."""
 
     approval: Approval
     votes: VoteSummary
@@ -116,37 +113,47 @@ def news(approvals: Sequence[Approval], person: User) -> list[CardNews]:
     if not approvals:
         return []
     facts = eligibility.facts([approval.pk for approval in approvals])
-    votes, said = pictures(approvals, person, facts), talks(approvals, person, facts)
+    votes, said = pictures(approvals, person, facts), discussions(approvals, person, facts)
     stops = _stops(facts)
     return [
         CardNews(one, votes[one.pk], said[one.pk], why_stopped(one, stops)) for one in approvals
     ]
 
 
-def card(approval: Approval, person: User, *, error: str = "", typed: str = "") -> Card:
-    return cards([approval], person, error=error, typed=typed)[0]
+def card(
+    approval: Approval,
+    person: User,
+    *,
+    past: Histories | None = None,
+    error: str = "",
+    typed: str = "",
+) -> Card:
+    """`past`: what the list beside it knows already."""
+    return _cards([approval], person, past, error, typed)[0]
 
 
-def cards(
-    approvals: Iterable[Approval], person: User, *, error: str = "", typed: str = ""
-) -> list[Card]:
-    """As many questions to the database for a page of cards as for one."""
+def cards(approvals: Iterable[Approval], person: User) -> list[Card]:
+    """Cards of these approvals, with a constant number of queries."""
     approvals = list(approvals)
     # At most rings, nothing that a page shows was decided.
-    if not approvals:
-        return []
+    return _cards(approvals, person, None, "", "") if approvals else []
+
+
+def _cards(
+    approvals: list[Approval], person: User, past: Histories | None, error: str, typed: str
+) -> list[Card]:
     ids = [approval.pk for approval in approvals]
-    known = _known(approvals, ids, person)
+    known = _facts_of(approvals, ids, person, past)
     return [_card(approval, known, person, error, typed) for approval in approvals]
 
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What is asked for all cards of a page at once."""
+    """The facts for all cards of a page, read at once."""
 
     facts: dict[UUID, EligibilityFacts]
-    before: dict[UUID, RecentCalls]
-    similar: dict[UUID, list[PastDecision]]
+    past: dict[UUID, Past]
+    risk_histories: Histories
     votes: dict[UUID, VoteSummary]
     talks: dict[UUID, Discussion]
     steps: dict[UUID, StepUpOptions]
@@ -157,16 +164,18 @@ class CardFacts:
     second_accounts: dict[UUID, list[str]]
 
 
-def _known(approvals: list[Approval], ids: list[UUID], person: User) -> CardFacts:
+def _facts_of(
+    approvals: list[Approval], ids: list[UUID], person: User, past: Histories | None
+) -> CardFacts:
     facts = eligibility.facts(ids)
     return CardFacts(
         facts,
-        before(ids),
-        history.similar(ids),
+        history.past(ids),
+        histories(pending_pairs(ids)) if past is None else past,
         pictures(approvals, person, facts),
-        talks(approvals, person, facts),
+        discussions(approvals, person, facts),
         step_up_proofs.steps((one for one in approvals if one.state == one.State.WAITING), person),
-        _again(facts),
+        _duplicates(facts),
         _edits(approvals),
         role_changes.recent(),
         _stops(facts),
@@ -183,7 +192,7 @@ def _edits(approvals: list[Approval]) -> dict[UUID, list[Amendment]]:
     return edits_of(changed) if changed else {}
 
 
-def _again(facts: dict[UUID, EligibilityFacts]) -> dict[UUID, DuplicateOf]:
+def _duplicates(facts: dict[UUID, EligibilityFacts]) -> dict[UUID, DuplicateOf]:
     meant = {call_id: known.again for call_id, known in facts.items() if known.again is not None}
     if not meant:
         return {}
@@ -193,17 +202,17 @@ def _again(facts: dict[UUID, EligibilityFacts]) -> dict[UUID, DuplicateOf]:
 
 def _card(approval: Approval, known: CardFacts, person: User, error: str, typed: str) -> Card:
     call, pk = approval.call, approval.pk
-    given, past = call.exact_arguments, known.before.get(pk, FIRST)
+    given, past = call.exact_arguments, known.past.get(pk, history.NOTHING)
     facts, votes = known.facts[pk], known.votes[pk]
     return Card(
         approval=approval,
         call=call,
         arguments=arguments(_schema(call), given),
-        risk=risk(call, given, used_lately=past.is_usual),
+        risk=risk(call, given, known.risk_histories.get((call.agent_id, call.tool_id), NO_HISTORY)),
         rule=facts.rule,
         more_rules=_more_rules(facts),
         before=past.calls,
-        similar=known.similar.get(pk, []),
+        similar=past.decisions,
         obstacle=eligibility.hindrance(
             approval, person, facts.excluded, votes.own, person.group_names
         ),

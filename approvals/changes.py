@@ -1,15 +1,14 @@
-"""What of a held call changed since it was asked for, so that no vote could let it be sent."""
+"""Changes since a held call was requested that no vote can override."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from django.utils.translation import gettext as _
-
 from approvals.models import Approval
 from calls.basis import Obstacle, find_changes, find_denial, judged
 from calls.models import Call
+from core.english import gettext as _
 from policies.decide import Decision, RuleBook
 from policies.models import Effect
 from policies.thresholds import Threshold, combine, stored

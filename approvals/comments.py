@@ -1,4 +1,4 @@
-"""What people and the agent say to each other while a call is held."""
+"""Comments of people and the agent on a held call."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals import eligibility
 from approvals.eligibility import EligibilityFacts
 from approvals.models import Approval, Comment
 from audit.services import Actor, record
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.live import notify_on_commit
 from policies.thresholds import DECIDE
@@ -31,23 +31,25 @@ class CommentRefused(CountersignError):
 
 @dataclass(frozen=True, slots=True)
 class Discussion:
-    """What was said, as one person is shown it."""
+    """The comments as one person sees them."""
 
     said: list[Comment]
     may_say: bool = False
     may_ask: bool = False
 
 
-def talks(
+def discussions(
     approvals: Sequence[Approval], person: User, facts: Mapping[UUID, EligibilityFacts]
 ) -> dict[UUID, Discussion]:
     said: dict[UUID, list[Comment]] = defaultdict(list)
     for comment in Comment.objects.filter(approval__in=approvals).for_card():
         said[comment.approval_id].append(comment)
-    return {one.pk: _talk(one, person, said[one.pk], facts[one.pk].excluded) for one in approvals}
+    return {
+        one.pk: _discussion(one, person, said[one.pk], facts[one.pk].excluded) for one in approvals
+    }
 
 
-def _talk(
+def _discussion(
     approval: Approval, person: User, said: list[Comment], excluded: Collection[int]
 ) -> Discussion:
     if approval.state != Approval.State.WAITING:
@@ -56,7 +58,7 @@ def _talk(
 
 
 def _may_comment(person: User, excluded: Collection[int]) -> bool:
-    """Those who decide, and those whom the call is for: they know why."""
+    """Whether the person may comment: deciders, and those on whose behalf the call is made."""
     return person.is_active and (person.has_perm(DECIDE) or person.pk in excluded)
 
 
@@ -76,7 +78,7 @@ def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> 
 
 @transaction.atomic
 def answer(call_id: UUID, *, agent: Actor, text: str) -> Comment:
-    """What `countersign.justify` brings: the call's own agent explains. Raises CommentRefused."""
+    """Records the agent's explanation (`countersign.justify`). Raises CommentRefused."""
     _hold(call_id)
     approval = Approval.objects.select_related("call").get(pk=call_id)
     if approval.call.agent_id != agent.id:
@@ -90,7 +92,7 @@ def answer(call_id: UUID, *, agent: Actor, text: str) -> Comment:
 
 
 def open_questions(call_id: UUID) -> list[str]:
-    """What people asked since the agent last spoke."""
+    """Questions that people asked since the agent's last comment."""
     said = list(Comment.objects.filter(approval_id=call_id).values_list("kind", "text"))
     last = max(
         (n for n, (kind, _text) in enumerate(said) if kind == Comment.Kind.ANSWER), default=-1

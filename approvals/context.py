@@ -33,8 +33,8 @@ class Counts(NamedTuple):
 
 
 def undone(request: HttpRequest) -> dict[str, Any]:
-    """For every page: how many calls wait for a decision, how many somebody has to look after, and
-    why nothing is sent. Read only by pages that draw it, and once."""
+    """Template context of every page: counts of pending and unresolved calls, and why sending is
+    paused. Lazy, and read once."""
     counts = cache(_counts)
     return {
         "waiting": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals import eligibility
@@ -29,8 +28,11 @@ from calls.content.amendments import between
 from calls.models import Call
 from calls.record.transitions import Amending, amend_now
 from core import strict_json
+from core.english import english
+from core.english import gettext as _
 from core.live import notify_on_commit
 from policies.decide import Decision
+from policies.limits.amending import reserve_anew
 from policies.models import Effect
 from policies.thresholds import DECIDE, Threshold, clauses, combine, people, plain, stored
 from registry.publishing import published_catalogue
@@ -68,19 +70,20 @@ def why_not(approval: Approval, person: User) -> str:
         return own
     if approval.state != Approval.State.WAITING:
         return _("The call is no longer pending: %(what)s.") % {
-            "what": approval.get_state_display()
+            "what": english(approval.get_state_display())
         }
     return ""
 
 
 def others(approval: Approval, editor: User) -> list[str]:
-    """Who could approve what `editor` proposes; nobody where they are too few to decide."""
+    """People who could approve the edit that `editor` proposes; none where they are too few to
+    decide."""
     # As the database will say once this person has edited too.
     never = {*eligibility.excluded_people(approval.call), editor.pk}
     never |= eligibility.same_hands([editor.pk])
     found: set[int] = set()
     for clause in clauses(stored(approval.thresholds)):
-        able = _able(clause, never)
+        able = _possible_voters(clause, never)
         if not able:
             return []
         found |= able
@@ -88,8 +91,8 @@ def others(approval: Approval, editor: User) -> list[str]:
     return list(names.values_list("username", flat=True))
 
 
-def _able(clause: Iterable[Threshold], never: Collection[int]) -> set[int]:
-    """Who could meet one of these thresholds, where they are enough for it."""
+def _possible_voters(clause: Iterable[Threshold], never: Collection[int]) -> set[int]:
+    """People who could meet one of these thresholds, where there are enough."""
     circles = [(one, people(one.source) - set(never)) for one in clause]
     return set().union(*(circle for one, circle in circles if len(circle) >= one.approve))
 
@@ -112,6 +115,8 @@ def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
     _check(approval.call, tool, given)
     decision = judged(approval.call, tool, given.arguments)
     thresholds = _thresholds(approval, decision)
+    if why := reserve_anew(approval.pk, given.arguments):
+        raise EditRefused(why)
     for vote in approval.standing:
         fall(vote, Vote.Fallen.EDITED)
     amending = Amending(

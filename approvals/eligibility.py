@@ -12,12 +12,12 @@ from uuid import UUID
 
 import orjson
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals.models import Approval, Vote
 from calls import pauses
 from calls.models import Call
+from core.english import gettext as _
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DECIDE, PERSON, Threshold, plain, stored
@@ -57,7 +57,7 @@ class CountedVote(NamedTuple):
 
 
 class EligibilityFacts(NamedTuple):
-    """What the database knows of a held call and the votes on it."""
+    """The database's facts on a held call and its votes."""
 
     # The rule that held it, by the name that it had; empty when no rule covered the call.
     rule: str
@@ -78,7 +78,7 @@ class EligibilityFacts(NamedTuple):
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
-    """Of these approvals, in one question."""
+    """The facts on these approvals, in one query."""
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [list(ids)])
         return {call_id: _facts(*row) for call_id, *row in cursor.fetchall()}
@@ -111,25 +111,25 @@ def _facts(
 
 
 def excluded_people(call: Call) -> dict[int, str]:
-    """By person: why their word on this call is never taken, as a sentence."""
-    return _sentences(_asked("SELECT person_id, why FROM approvals_excluded(%s)", call.pk))
+    """The reason, by person, why their vote on this call never counts."""
+    return _sentences(_rows("SELECT person_id, why FROM approvals_excluded(%s)", call.pk))
 
 
 def parties(call: Call) -> dict[int, str]:
-    """By person: why the call is their own, as a sentence. Whoever only edited it is not here."""
-    rows = _asked("SELECT person_id, why FROM approvals_parties(%s)", call.pk)
+    """The reason, by person, why the call is their own; mere editors are not included."""
+    rows = _rows("SELECT person_id, why FROM approvals_parties(%s)", call.pk)
     return _sentences((person, why) for person, why in rows if why != "editor")
 
 
 def same_hands(people: Collection[int]) -> set[int]:
     """Accounts that may still be in these people's hands, or these in theirs."""
     given = list(people)
-    rows = _asked("SELECT person_id, inviter FROM approvals_dependents(%s)", given)
-    rows += _asked("SELECT person_id, invited FROM approvals_inviters(%s)", given)
+    rows = _rows("SELECT person_id, inviter FROM approvals_dependents(%s)", given)
+    rows += _rows("SELECT person_id, invited FROM approvals_inviters(%s)", given)
     return {person for person, _name in rows}
 
 
-def _asked(question: str, value: Any) -> list[tuple[int, str]]:
+def _rows(question: str, value: Any) -> list[tuple[int, str]]:
     with connection.cursor() as cursor:
         cursor.execute(question, [value])
         return list(cursor.fetchall())
@@ -139,11 +139,11 @@ def _sentences(rows: Iterable[Sequence[Any]]) -> dict[int, str]:
     """The first reason of each person."""
     found: dict[int, str] = {}
     for person, why in rows:
-        found.setdefault(person, _never(why))
+        found.setdefault(person, _exclusion(why))
     return found
 
 
-def _never(why: str) -> str:
+def _exclusion(why: str) -> str:
     reason, _colon, name = why.partition(":")
     match reason:
         case "editor":

@@ -112,7 +112,7 @@ class TermsForm:
 
     @property
     def digest(self) -> str:
-        """Of what was chosen, however it was written: what is made is what was looked at."""
+        """A digest of the choices, so that what is created is what was reviewed."""
         try:
             chosen = self.terms()
         except BadBound:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.utils.translation import gettext as _
 
 from accounts.models import Agent, User
 from approvals.models import Approval
@@ -17,6 +16,7 @@ from audit.models import ClockTime
 from audit.services import record
 from calls.freezes import FROZEN, wait_for_starts
 from calls.models import Freeze
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.live import notify_on_commit
 from registry.models import Server
@@ -52,7 +52,7 @@ RESUME = f"""
 
 
 class NotFrozen(CountersignError):
-    """What was asked for was not done; says why."""
+    """The emergency stop was not changed; says why."""
 
 
 @transaction.atomic

@@ -31,7 +31,7 @@ USE = Statement(
     """
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS r(
-        id bigint, call_id uuid, amount numeric, once text)
+        id bigint, call_id uuid, amount numeric, once text, reserves boolean)
 ), locked AS MATERIALIZED (
     -- In one order, whoever comes: two processes never wait for each other.
     SELECT g.id FROM approvals_grant g JOIN asked a ON a.id = g.id ORDER BY g.id FOR UPDATE OF g
@@ -46,6 +46,9 @@ WITH asked AS MATERIALIZED (
       -- The key of the call is another one's: then it is not opened.
       AND (a.once IS NULL OR (
           SELECT k.call_id = a.call_id FROM calls_once k WHERE k.id = a.once) IS TRUE)
+      -- Nor one that is too much for a limit.
+      AND (a.reserves IS NOT TRUE OR EXISTS (
+          SELECT FROM policies_limituse r WHERE r.call_id = a.call_id))
     RETURNING g.id
 ), noted AS (
     INSERT INTO approvals_grantuse (call_id, grant_id, amount)
@@ -97,24 +100,27 @@ class StandingGrant:
         )
 
     def is_independent(self, parties: frozenset[int], inviters: frozenset[int]) -> bool:
-        """Nobody with a part in what is asked said yes to it in advance."""
+        """Whether nobody who made the grant has a part in the call."""
         return parties.isdisjoint(self.voices) and self.owner_id not in inviters
 
     def covers(self, document: Any) -> bool:
         counted = self.sum_path is None or bounds.amount(document, self.sum_path) is not None
         return counted and self.pattern.covers(document)
 
-    def use(self, call_id: UUID, arguments: bytes, once: str | None) -> dict[str, Any]:
+    def use(
+        self, call_id: UUID, arguments: bytes, once: str | None, *, reserves: bool = False
+    ) -> dict[str, Any]:
         """The line of USE."""
         amount = Decimal(0)
         if self.sum_path is not None:
             amount = bounds.amount(exact_json.loads(arguments), self.sum_path) or amount
-        return {"id": self.id, "call_id": call_id, "amount": str(amount), "once": once}
+        used = {"id": self.id, "call_id": call_id, "amount": str(amount)}
+        return used | {"once": once, "reserves": reserves}
 
 
 @dataclass(slots=True)
 class GrantBook:
-    """Of one moment. Used up ones are forgotten here as soon as that is known."""
+    """Standing approvals at one moment; used-up ones are dropped as soon as that is known."""
 
     grants: dict[tuple[int, int], tuple[StandingGrant, ...]]
     _spent: set[int] = field(default_factory=set)
@@ -159,11 +165,11 @@ def load() -> GrantBook:
     by_key: dict[tuple[int, int], list[StandingGrant]] = defaultdict(list)
     known = unconfirmed_inviters()
     for grant in Grant.objects.in_force().select_related("owner").order_by("pk"):
-        by_key[grant.agent_id, grant.definition_id].append(_standing(grant, known))
+        by_key[grant.agent_id, grant.definition_id].append(_standing_grant(grant, known))
     return GrantBook({key: tuple(grants) for key, grants in by_key.items()})
 
 
-def _standing(grant: Grant, known: Inviters) -> StandingGrant:
+def _standing_grant(grant: Grant, known: Inviters) -> StandingGrant:
     return StandingGrant(
         id=grant.pk,
         owner=grant.owner.username,

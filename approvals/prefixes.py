@@ -33,7 +33,7 @@ class _AmbiguousText(Exception):
 
 
 def is_below(given: str, prefix: str, *, approved: str) -> bool:
-    """What is not surely below is for people. `approved`: the text that the prefix is of."""
+    """Whether the text is certainly below the approved prefix; if in doubt it is not."""
     if not prefix:
         return False
     if "\n" in approved.strip() and "\n" in given.strip():
@@ -50,7 +50,7 @@ def is_below(given: str, prefix: str, *, approved: str) -> bool:
 
 
 def _is_text_below(given: str, prefix: str) -> bool:
-    """Of several lines. Programs that take only the first for a path are not let in by the rest."""
+    """Compares texts of several lines, of which programs may take only the first for a path."""
     first = given.strip().partition("\n")[0]
     is_plain = not (is_path(prefix) or is_path(first) or text.hidden_count(given))
     return is_plain and _begins(given, prefix)
@@ -165,7 +165,7 @@ def _is_url_below(given: _Url, prefix: _Url) -> bool:
 
 
 def _is_path_below(given: _Path, prefix: _Path) -> bool:
-    """What follows a ? or a # is covered only where the prefix reaches into it."""
+    """Compares paths; text after ? or # is covered only where the prefix reaches into it."""
     n = len(prefix.parts)
     if prefix.rest:
         same = (given.parts, given.is_folder) == (prefix.parts, prefix.is_folder)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy
+
+from core.english import gettext as _
 
 REASONS = {
     "target": _("It is aimed at the wrong target."),
@@ -16,17 +18,17 @@ REASONS = {
 }
 # On the chips that people press.
 SHORT = {
-    "target": _("wrong target"),
-    "scope": _("too much"),
-    "time": _("not now"),
-    "unclear": _("why?"),
-    "mistake": _("a mistake in it"),
-    "harm": _("does harm"),
+    "target": gettext_lazy("wrong target"),
+    "scope": gettext_lazy("too much"),
+    "time": gettext_lazy("not now"),
+    "unclear": gettext_lazy("why?"),
+    "mistake": gettext_lazy("a mistake in it"),
+    "harm": gettext_lazy("does harm"),
 }
 
 
 def sentence(chosen: Iterable[str], text: str) -> str:
-    """What was pressed, in our order, and then what was written."""
+    """The reasons that were picked, in our order, and then the written one."""
     pressed = set(chosen)
     said = [str(reason) for name, reason in REASONS.items() if name in pressed]
     return " ".join([*said, text]).strip()[:1000]

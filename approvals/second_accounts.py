@@ -16,7 +16,7 @@ from policies.thresholds import people
 
 
 def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[str]]:
-    """By call: whose word counts and who may be one person with somebody who has a part in it."""
+    """Deciders, by call, who may be the same person as somebody with a part in it."""
     if not any(of_call.has_guests for of_call in facts.values()):
         return {}
     known = unconfirmed_inviters(however_old=True)

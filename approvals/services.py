@@ -9,7 +9,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 
 from accounts.models import Proof, User
 from approvals import eligibility
@@ -24,6 +23,8 @@ from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
 from calls.services import cancel as cancel_sent
+from core.english import english
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.journal import Statement
 from core.live import notify_on_commit
@@ -75,7 +76,7 @@ def check_declared() -> None:
         raise Undeclared(_("%(why)s Nothing was changed.") % {"why": why})
 
 
-def asking(call_id: UUID, decision: Decision) -> dict[str, Any]:
+def approval_line(call_id: UUID, decision: Decision) -> dict[str, Any]:
     return {
         "id": call_id,
         "reason": decision.reason,
@@ -274,11 +275,11 @@ def say_decided(approval: Approval) -> str:
     if approval.decided_by:
         return _("%(who)s answered first: %(what)s.") % {
             "who": approval.decided_by.username,
-            "what": approval.get_state_display(),
+            "what": english(approval.get_state_display()),
         }
     if approval.state == Approval.State.WAITING:
         return _("The time to decide is over.")
-    what = {"what": approval.get_state_display(), "why": approval.call.outcome}
+    what = {"what": english(approval.get_state_display()), "why": approval.call.outcome}
     if approval.state == Approval.State.SUPERSEDED:
         return _("The call can no longer be sent, and was superseded: %(why)s") % what
     return _("The call is no longer pending: %(what)s.") % what
@@ -299,7 +300,7 @@ def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) ->
 
 
 def _sentence(votes: list[Vote], *, recounted: bool) -> str:
-    """Who decided it, and with which reasons."""
+    """Names who decided, and their reasons."""
     names = [one.person.username for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
     said = _("Approved by %(who)s.") if votes[-1].approve else _("Denied by %(who)s.")

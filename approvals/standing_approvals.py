@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _shown
 from django.utils.translation import ngettext
 
 from accounts.models import User
@@ -23,6 +23,7 @@ from audit.services import record
 from calls.basis import judged
 from calls.models import Call
 from core import exact_json
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.live import notify_on_commit
 from policies.decide import Decision
@@ -56,7 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class PastDecisions:
-    """What the grant would have meant for the maker's decisions on this agent and tool."""
+    """The maker's past decisions on this agent and tool that the grant would have covered."""
 
     approved: int
     of_approved: int
@@ -71,9 +72,9 @@ class PastDecisions:
         )
         yes = said % {"n": self.approved, "of": self.of_approved}
         if not self.of_refused:
-            return yes + _(" agent; you denied none.")
+            return yes + _shown(" agent; you denied none.")
         if not self.refused:
-            return yes + _(" agent, and none that you denied.")
+            return yes + _shown(" agent, and none that you denied.")
         no = ngettext(
             " agent, and %(n)d of the %(of)d call that you denied.",
             " agent, and %(n)d of the %(of)d calls that you denied.",

@@ -1,4 +1,4 @@
-"""What a person confirms, by passkey or code, where a rule asks for more than their session."""
+"""Step-up by passkey or code, where a rule needs more than a session."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
-
-from django.utils.translation import gettext as _
 
 from accounts import stepup
 from accounts.attempts import TooManyAttempts
@@ -19,6 +17,7 @@ from approvals.eligibility import addressed, groups_of
 from approvals.models import VOTE_STATEMENT, Approval, Vote
 from approvals.services import DecisionRefused
 from audit.models import Entry
+from core.english import gettext as _
 from policies.thresholds import StepUp
 
 STRENGTH = [StepUp.NONE, StepUp.TOTP, StepUp.PASSKEY]
@@ -26,7 +25,7 @@ STRENGTH = [StepUp.NONE, StepUp.TOTP, StepUp.PASSKEY]
 
 @dataclass(frozen=True, slots=True)
 class StepUpOptions:
-    """What this person's yes asks for, and what they have for it."""
+    """The step-up that this person's approval needs, and their means for it."""
 
     wanted: StepUp
     passkeys: bool
@@ -42,7 +41,7 @@ NO_STEP = StepUpOptions(StepUp.NONE, passkeys=False, codes=False, origin="")
 
 
 def steps(approvals: Iterable[Approval], person: User) -> dict[UUID, StepUpOptions]:
-    """Of those that ask this person for more than their session."""
+    """Step-up options of the approvals for which this person needs step-up."""
     asked = {one.pk: _strongest(one, person, person.group_names) for one in approvals}
     wanted = {pk: step_up for pk, step_up in asked.items() if step_up}
     if not wanted:
@@ -63,8 +62,8 @@ def _strongest(approval: Approval, person: User, groups: Collection[str]) -> Ste
 
 
 def statement(approval: Approval, person: User, ticket: Ticket) -> str:
-    """What is agreed to, whole: its SHA-256 is what the passkey signs. The database looks at its
-    first lines (ProvenVote)."""
+    """The whole statement that is approved: its SHA-256 is what the passkey signs. The database
+    reads its first lines (ProvenVote)."""
     call = approval.call
     head = VOTE_STATEMENT.format(
         vote="yes", person=person.pk, call=call.pk, digest=call.call_digest
@@ -78,7 +77,7 @@ def offer(approval: Approval, person: User) -> dict[str, Any]:
 
 
 def prove(approval: Approval, person: User, given: Mapping[str, str]) -> Proof | None:
-    """Of a yes: the proof that the rule asks for, kept; None if it asks for none.
+    """Verifies and stores the proof that the rule needs for an approval; None if it needs none.
 
     Raises DecisionRefused.
     """

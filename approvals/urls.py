@@ -1,6 +1,6 @@
 from django.urls import path
 
-from approvals.views import comments, editing, emergency_stops, queue, standing_approvals
+from approvals.views import comments, deny_all, editing, emergency_stops, queue, standing_approvals
 
 app_name = "approvals"
 
@@ -9,7 +9,9 @@ urlpatterns = [
     path("queue/more/", queue.more, name="more"),
     path("queue/news/", queue.news, name="news"),
     path("queue/count/", queue.count, name="count"),
+    path("queue/deny-all/", deny_all.deny_all, name="deny_all"),
     path("queue/<uuid:call_id>/", queue.detail, name="detail"),
+    path("queue/<uuid:call_id>/card/", queue.one_card, name="card"),
     path("queue/<uuid:call_id>/became/", queue.became, name="became"),
     path("queue/<uuid:call_id>/approve/", queue.approve, name="approve"),
     path("queue/<uuid:call_id>/step-up/", queue.step_up, name="step_up"),
@@ -21,8 +23,8 @@ urlpatterns = [
     path("grants/<int:pk>/revoke/", standing_approvals.revoke, name="revoke"),
     path("queue/<uuid:call_id>/take-back/", comments.take_back, name="take_back"),
     path("queue/<uuid:call_id>/say/", comments.say, name="say"),
-    path("queue/<uuid:call_id>/talk/", comments.talk, name="talk"),
-    path("emergency-stops/", emergency_stops.listed, name="freezes"),
+    path("queue/<uuid:call_id>/talk/", comments.show, name="talk"),
+    path("emergency-stops/", emergency_stops.stops, name="freezes"),
     path("emergency-stops/banner/", emergency_stops.banner, name="frozen"),
     path("emergency-stops/begin/", emergency_stops.begin, name="freeze"),
     path("emergency-stops/<int:pk>/end/", emergency_stops.end, name="end_freeze"),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
-from django.utils.translation import gettext as _
-
 from accounts.models import User
 from accounts.roles import Role
 from approvals.eligibility import EligibilityFacts
 from approvals.models import Approval, Vote
 from calls.record.states import NOT_STARTED
+from core.english import english
+from core.english import gettext as _
 from policies.thresholds import (
     DEFAULT,
     GROUP,
@@ -80,7 +80,7 @@ class VoteSummary:
 
     @property
     def last(self) -> Vote | None:
-        """Of a decided call: the vote that decided it."""
+        """The vote that decided the call."""
         return self.given[-1].vote if self.given else None
 
 
@@ -140,8 +140,8 @@ def _met(
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Who is asked about one call, who voted, and by which rows. What counts, the database says
-    (approvals/eligibility.py); this says why, and who else could."""
+    """The deciders of one call, its votes, and its thresholds. The database counts
+    (approvals/eligibility.py); this explains why, and who else could vote."""
 
     asked: tuple[Threshold, ...]
     votes: list[Vote]
@@ -153,7 +153,7 @@ class Circle:
         return [vote for vote in self.votes if vote.fallen_at is None]
 
     def flaws(self) -> dict[int, str]:
-        """By vote: why it does not count."""
+        """The reason, by vote, why it does not count."""
         counted = {one.vote for one in self.facts.tally}
         return {one.pk: self._flaw(one) for one in self.standing if one.pk not in counted}
 
@@ -191,14 +191,15 @@ class Circle:
         return [(n, asks) for n, asks in places if asks.is_from(one.names, one.groups)]
 
     def _why_not(self, one: Decider, strength: StepUp, unconfirmed: str) -> str:
-        """Of a yes by this person that is confirmed so strongly; empty if it counts somewhere."""
+        """The reason why this person's approval, confirmed so strongly, would not count; "" if it
+        counts."""
         of = self._of(one)
         if not of:
             return _("the rule asks other people")
         strong = [(n, asks) for n, asks in of if _is_as_strong(strength, asks.step_up)]
         if not strong:
             weakest = min((asks.step_up for _n, asks in of), key=STRENGTH.index)
-            return unconfirmed % {"what": StepUp(weakest).label}
+            return unconfirmed % {"what": english(StepUp(weakest).label)}
         if all(self._has_team(one, n, asks) for n, asks in strong):
             return _("of a team that has approved already")
         return ""

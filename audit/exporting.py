@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from audit.bodies import EntryReader, StoredEntry, body, opening, readable
 from audit.filters import Filters
@@ -24,6 +23,7 @@ from audit.names import changed
 from audit.services import Actor, record
 from audit.tree import Tree
 from audit.verify import COLUMNS
+from core.english import gettext as _
 from core.text import revealed
 
 # What a spreadsheet takes for a formula, also in the wide forms that some of them read alike.
@@ -75,7 +75,7 @@ class ExportWriter:
             rows = containing(chunk, self.filters.text, self.has) if self.filters.text else chunk
             self.rows += len(rows)
             if rows:
-                yield self._out(self._written(rows))
+                yield self._out(self._format(rows))
             self._note(chunk[-1].pk)
         self._end()
 
@@ -98,7 +98,7 @@ class ExportWriter:
             case _:
                 return ""
 
-    def _written(self, entries: list[Entry]) -> str:
+    def _format(self, entries: list[Entry]) -> str:
         rows = list(self.reader.rows([entry.pk for entry in entries]).values())
         match self.export.format:
             case Export.Format.CSV:

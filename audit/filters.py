@@ -1,4 +1,4 @@
-"""What the audit list's filters mean. All of them live in the address, to be kept and shared."""
+"""Filters of the audit list. All of them live in the address, to be kept and shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from audit.names import named
+from audit.names import RowFilter, named
 
 RANGES = {
     "1h": (_("Last hour"), timedelta(hours=1)),
@@ -92,9 +92,9 @@ class Filters:
         first, last = (datetime.combine(d, time(), self.zone) for d in (day, day + timedelta(1)))
         return first, last
 
-    def of_rows(self) -> Q:
-        """Of EntryRow: by the numbers of the names that are asked for."""
-        return named(self.given) & self._in_time()
+    def of_rows(self) -> RowFilter:
+        """The filter on EntryRow, by the numbers of the names."""
+        return named(self.given).narrow(self._in_time())
 
     def _in_time(self) -> Q:
         since, until = self._span()

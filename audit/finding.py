@@ -1,4 +1,4 @@
-"""From a question to entries: by key, newest first, whatever the record has grown to.
+"""Finds entries by key, newest first, however large the record.
 
 Rows are found by the numbers of names (audit/names.py), and shown as entries.
 """
@@ -11,10 +11,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q
 
 from audit.filters import Filters
-from audit.models import Entry, EntryRow
+from audit.models import Entry
 from core.paging import SIZE, Page
 
 # Given calls and a text, those whose arguments have it: audit knows no payloads (config/urls.py).
@@ -75,7 +74,7 @@ class SearchResult:
 
 
 def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
-    """As core.paging does it."""
+    """Pages of entries, as in core.paging."""
     beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
     if back is not None:
         nearest = ids(filters, within, above=back, most=SIZE + 1, newest=False)
@@ -128,18 +127,12 @@ def ids(
     most: int,
     newest: bool = True,
 ) -> list[int]:
-    """Of the entries that fit, newest first (or oldest first), between two ids."""
-    between = _between(within, below, above)
-    order = "-pk" if newest else "pk"
-    found = EntryRow.objects.filter(filters.of_rows(), between).order_by(order)
-    return list(found.values_list("pk", flat=True)[:most])
-
-
-def _between(within: Bounds, below: int | None, above: int | None) -> Q:
-    between = Q(pk__gte=max(within.first, 0 if above is None else above + 1))
-    if within.last is not None:
-        between &= Q(pk__lte=within.last)
-    return between & Q(pk__lt=below) if below is not None else between
+    """Ids of the matching entries, newest first (or oldest first), between two ids."""
+    first = max(within.first, 0 if above is None else above + 1)
+    lasts = within.last, None if below is None else below - 1
+    last = min((last for last in lasts if last is not None), default=None)
+    rows = filters.of_rows().in_order(first, last, newest=newest)
+    return list(rows.values_list("pk", flat=True)[:most])
 
 
 def entries(wanted: list[int]) -> list[Entry]:

@@ -23,7 +23,7 @@ from audit.services import Actor, record
 from audit.verify import FORGOTTEN
 
 # So much is forgotten in one transaction, with one entry.
-MOST = 500
+BATCH = 500
 
 # A name or a sentence in words, and not as a part of others.
 MENTIONED = r"(?<!\w)(?:{})(?!\w)"
@@ -56,7 +56,7 @@ REDUCE = """
 
 @dataclass(frozen=True, slots=True)
 class Forgettable:
-    """What is to be forgotten: names by their numbers, details by their entries."""
+    """Names (by number) and details (by entry) that are to be forgotten."""
 
     names: tuple[int, ...] = ()
     entries: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class Forgettable:
         )
 
     def texts(self) -> Iterator[str]:
-        """For whoever decides on it, before it is gone."""
+        """The texts that would be forgotten, for whoever decides on it."""
         for name in Name.objects.filter(pk__in=self.names).order_by("kind", "pk"):
             yield f"{name.kind}: {name.text}"
         for entry in EntryRow.objects.filter(pk__in=self.entries).order_by("pk"):
@@ -105,7 +105,7 @@ def of_entry(pk: int, *, reason: bool = True, details: bool = True) -> Forgettab
 
 
 def of_call(call_id: UUID) -> Forgettable:
-    """What people and agents wrote about one call, and no other entry says."""
+    """Texts that people and agents wrote about one call, and that no other entry holds."""
     rows = list(EntryReader().of_call(call_id).values())
     reasons = {row.reason for row in rows if row.reason is not None}
     shared = set(_ids(SHARED, [list(reasons), call_id]))
@@ -139,7 +139,7 @@ def forget(what: Forgettable, *, by: Actor, reason: str) -> int:
 
 
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (ids[first : first + MOST] for first in range(0, len(ids), MOST))
+    return (ids[first : first + BATCH] for first in range(0, len(ids), BATCH))
 
 
 @transaction.atomic

@@ -98,9 +98,9 @@ def _all(edges: list[datetime]) -> list[int]:
 
 
 def _each(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:
-    rows = EntryRow.objects.filter(filters.without_text().of_rows())
+    rows = filters.without_text().of_rows().in_order()
     try:
-        counts = _counted(rows.order_by("-pk").values("at")[:COUNTED], edges)
+        counts = _counted(rows.values("at")[:COUNTED], edges)
     except EmptyResultSet:
         counts = {}
     return [counts.get(n, 0) for n in range(1, len(edges))], sum(counts.values()) >= COUNTED

@@ -53,7 +53,7 @@ def first_id(index: int) -> int:
 
 
 def places(ids: Collection[int]) -> dict[int, int]:
-    """Of those entries that are sealed: the index of each one's leaf."""
+    """The leaf index of each sealed entry, by id."""
     with connection.cursor() as cursor:
         cursor.execute(PLACES, [list(ids)])
         return {pk: int(index) for pk, index in cursor.fetchall()}

@@ -75,7 +75,7 @@ def check_live(anchors: Sequence[str] = (), *, since: int = 0) -> Findings:
 
 
 def first_new_id(since: int) -> int:
-    """Where entries begin that are read after the checkpoint of `since`; 0 for all."""
+    """The first entry id to read after the checkpoint of `since`; 0 for all."""
     first = _first_tile(since)
     return first_id(first * TILE) if first else 0
 

@@ -1,16 +1,18 @@
-"""From names to their numbers, by which entries are found; and names that somebody changed."""
+"""Names and their numbers, by which entries are found; and names that were changed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from audit.models import Name
+from audit.models import EntryRow, Name
+from audit.models.entries import BLOCK, COMMON_ACTIONS
 
 CHANGED = """
     SELECT DISTINCT r.id FROM audit_entryrow r
@@ -35,28 +37,60 @@ class FoundName(NamedTuple):
 
 
 class NameFilter(NamedTuple):
-    """Of one column of EntryRow: which names, as SQL finds them and as they are."""
+    """A filter on one column of EntryRow: the names, as SQL condition and as values."""
 
     column: str
     names: Q
     fits: Callable[[FoundName], bool]
 
 
-def named(given: Mapping[str, str]) -> Q:
-    """Of EntryRow, what the audit page's filters ask for (audit/filters.py): no entry has what no
-    name has. Asks the database once."""
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A filter on EntryRow, and the order in which an index has what fits."""
+
+    rows: Q = field(default_factory=Q)
+    # By an index that knows blocks of ids (audit/models/entries.py::BLOCK), else by id.
+    by_block: bool = False
+
+    def narrow(self, also: Q) -> Self:
+        return type(self)(self.rows & also, self.by_block)
+
+    def in_order(
+        self, first: int = 0, last: int | None = None, *, newest: bool = True
+    ) -> QuerySet[EntryRow]:
+        """Rows with ids from `first` to `last`, by an index in its order."""
+        of_ids, of_blocks = Q(pk__gte=first), Q(block__gte=first >> 10)
+        if last is not None:
+            of_ids &= Q(pk__lte=last)
+            of_blocks &= Q(block__lte=last >> 10)
+        order = ["-block", "-pk"] if newest else ["block", "pk"]
+        found = EntryRow.objects.filter(self.rows, of_ids)
+        if not self.by_block:
+            return found.order_by(order[1])
+        return found.alias(block=BLOCK).filter(of_blocks).order_by(*order)
+
+
+def named(given: Mapping[str, str]) -> RowFilter:
+    """Filters EntryRow by the names in the audit page's filters (audit/filters.py); an unknown name
+    matches nothing. One query."""
     wanted = [*_called(given), *_of_tools(given), *_of_contexts(given)]
-    asked = Q()
+    asked, by_block, by_id = Q(), False, False
     if not wanted:
-        return asked
+        return RowFilter()
     names = Q()
     for one in wanted:
         names |= one.names
     rows = Name.objects.alias(head=Left("text", 500)).filter(names)
     known = [FoundName(*row) for row in rows.values_list(*FoundName._fields)]
     for one in wanted:
-        asked &= Q(**{f"{one.column}__in": [name.pk for name in known if one.fits(name)]})
-    return asked
+        numbers = [name.pk for name in known if one.fits(name)]
+        asked &= Q(**{f"{one.column}__in": numbers})
+        # What is seldom done, and who but agents does something, have indexes by id.
+        by_id |= one.column == "actor" or (
+            one.column == "action" and min(numbers, default=0) > COMMON_ACTIONS
+        )
+        by_block |= one.column not in ("action", "actor")
+    return RowFilter(asked, by_block and not by_id)
 
 
 def _called(given: Mapping[str, str]) -> list[NameFilter]:
@@ -116,7 +150,7 @@ def _of_contexts(given: Mapping[str, str]) -> list[NameFilter]:
 
 
 def changed(ids: Collection[int]) -> list[int]:
-    """Of these entries, those with a name that is not what it was: filters may not find them."""
+    """Entries among these with a changed name, which filters may miss."""
     with connection.cursor() as cursor:
         cursor.execute(CHANGED, [list(ids)])
         return [pk for (pk,) in cursor.fetchall()]

@@ -37,11 +37,11 @@ def current() -> int:
 
 
 def name() -> str:
-    """What this installation's checkpoints are signed as, before any restore."""
+    """The name under which this installation signs checkpoints, before any restore."""
     return Origin.objects.values_list("name", flat=True).first() or "countersign"
 
 
 def begin(number: int, *, index: int, kept: int) -> None:
-    """As the database's owner, who alone may."""
+    """Starts a new origin; only the database's owner may."""
     with connection.cursor() as cursor:
         cursor.execute(BEGIN, [number, index, kept])

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from audit.bodies import EntryReader, StoredEntry, body, leaf
-from audit.clock import LONG_AGO, Order, put_in
+from audit.clock import LONG_AGO, TimeOrder, put_in
 from audit.leaves import in_order
 from audit.models import Tile
 from audit.tree import hashes_of, split
@@ -18,7 +17,7 @@ from audit.verify import HASH, RESTORED, TILE, Peaks, peaks, root_of
 # Tiles whose entries are read at once.
 CHUNK = 8
 # So many sentences of one part; further ones say nothing new.
-MOST = 50
+FINDINGS_MAX = 50
 # Where a leaf's hash is gone, and its entry too.
 UNKNOWN = bytes(HASH)
 
@@ -37,7 +36,7 @@ class Part:
 
 @dataclass(slots=True)
 class PartFindings:
-    """What a part holds: enough to build the tree above it."""
+    """The findings on one part, and its hashes, enough to build the tree above it."""
 
     first: int
     entries: int = 0
@@ -46,18 +45,18 @@ class PartFindings:
     beginnings: dict[int, bytes] = field(default_factory=dict)
     declared: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    newest: datetime = LONG_AGO
-    oldest: tuple[datetime, int, int] | None = None
+    newest: int = LONG_AGO
+    oldest: tuple[int, int, int] | None = None
     stepped: bool = False
 
     def say(self, sentence: str) -> None:
-        if len(self.wrong) < MOST:
+        if len(self.wrong) < FINDINGS_MAX:
             self.wrong.append(sentence)
 
 
 def check_part(part: Part) -> PartFindings:
     found = PartFindings(part.first)
-    order = Order(part.steps, part.first * TILE)
+    order = TimeOrder(part.steps, part.first * TILE)
     reader = EntryReader()
     for first in range(part.first, part.last, CHUNK):
         _check_chunk(first, min(first + CHUNK, part.last), part, reader, order, found)
@@ -66,19 +65,19 @@ def check_part(part: Part) -> PartFindings:
 
 
 def _check_chunk(
-    first: int, last: int, part: Part, reader: EntryReader, order: Order, found: PartFindings
+    first: int, last: int, part: Part, reader: EntryReader, order: TimeOrder, found: PartFindings
 ) -> None:
     ids = dict(in_order(first * TILE, min(last * TILE, part.size)))
-    rows = _rows(ids, reader)
+    rows = reader.rows(ids.values())
     whole = Tile.objects.filter(level=0, index__gte=first, index__lt=last)
     tiles = {tile.index: tile for tile in whole}
     for tile in range(first, last):
-        kept = _kept(tile, tiles.get(tile), part.size, found)
+        kept = _kept_leaves(tile, tiles.get(tile), part.size, found)
         hashes = _compared(tile * TILE, kept, ids, rows, order, found)
         _build(tile, hashes, part, found)
 
 
-def _kept(index: int, tile: Tile | None, size: int, found: PartFindings) -> list[bytes]:
+def _kept_leaves(index: int, tile: Tile | None, size: int, found: PartFindings) -> list[bytes]:
     """The hashes that were sealed, in the tile or, as long as it is not whole, in batches."""
     expected = min(TILE, size - index * TILE)
     if expected < TILE:
@@ -90,19 +89,12 @@ def _kept(index: int, tile: Tile | None, size: int, found: PartFindings) -> list
     return [*hashes, *[b""] * expected][:expected]
 
 
-def _rows(ids: Mapping[int, int], reader: EntryReader) -> dict[int, StoredEntry]:
-    # A sentence that one entry alone has is no reason to remember it.
-    if len(reader.names) > 100_000:
-        reader.names.clear()
-    return reader.rows(ids.values())
-
-
 def _compared(
     first: int,
     kept: list[bytes],
     ids: Mapping[int, int],
     rows: Mapping[int, StoredEntry],
-    order: Order,
+    order: TimeOrder,
     found: PartFindings,
 ) -> list[bytes]:
     """The tile's hashes; where one is gone, that of the entry."""
@@ -119,19 +111,24 @@ def _compared(
 
 
 def _compare(
-    index: int, pk: int, row: StoredEntry | None, is_same: bool, order: Order, found: PartFindings
+    index: int,
+    pk: int,
+    row: StoredEntry | None,
+    is_same: bool,
+    order: TimeOrder,
+    found: PartFindings,
 ) -> None:
     if row is None:
         found.say(f"Entry {pk} is gone: its leaf {index} is still there.")
         return
     if not is_same:
         found.say(f"Entry {pk} was changed: it is not what leaf {index} says.")
-    for number in row.numbers():
-        if number not in row.names:
+    if row.names.absent:
+        for number in row.names.absent.intersection(row.numbers()):
             found.say(f"Entry {pk} bears name {number}, which is not there.")
     newest = order.newest
-    if order.late(index, pk, row.at) and is_same:
-        found.say(put_in(pk, row.at, index, newest))
+    if order.is_late(index, pk, row.written) and is_same:
+        found.say(put_in(pk, row.written, index, newest))
     if row.did == RESTORED:
         found.declared.append((index, body(row)))
 

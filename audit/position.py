@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownPosition:
-    """Of which cluster and origin, and the newest transaction there that we know of."""
+    """The newest known transaction of a cluster and origin."""
 
     place: str = ""
     transaction: int = 0
@@ -73,7 +73,7 @@ def _path() -> Path:
 
 
 def _parsed(line: bytes) -> KnownPosition:
-    """Of a damaged line as much as of none."""
+    """Reads a line; a damaged one counts as missing."""
     place, _, transaction = line.decode(errors="replace").strip().partition(" ")
     number = transaction.strip()
     return KnownPosition(place, int(number)) if number.isdecimal() else KnownPosition()

@@ -1,4 +1,4 @@
-"""Who ran what, and who allowed it: the calls of a period, as sentences can be made of them."""
+"""The report on a period's calls: who ran what, and who allowed it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CALLS = """
 
 
 class Verdict(TextChoices):
-    """Who or what let a call run, or did not. Each call has exactly one."""
+    """The reason why a call ran or did not. Each call has exactly one."""
 
     ALLOWED = "allowed", _("Allowed by policy")
     STANDING = "standing", _("Allowed by a standing approval")
@@ -205,7 +205,7 @@ class Group:
 
     @property
     def quotes(self) -> list[tuple[str, str]]:
-        """What people wrote with their votes, (who, text): the newest."""
+        """The newest reasons that people gave with their votes, as (who, text)."""
         said = ((vote.name, vote.reason) for call in self.calls for vote in call.voices)
         return list(dict.fromkeys(one for one in said if one[1]))[:QUOTED]
 
@@ -243,9 +243,22 @@ class Report:
     cut: bool
 
 
+# Of what happens to a call: not every entry of it has these.
+HAPPENS = ("state", "person", "action")
+FIRST = """
+    SELECT b.id FROM audit_entryrow b
+    WHERE b.seq = 1 AND b.call_id IN (SELECT e.call_id FROM audit_entryrow e WHERE e.id = ANY(%s))
+"""
+
+
 def report(filters: Filters, within: Bounds) -> Report:
+    """The calls that were asked for; where `filters` say what happened to them, or who did
+    something, the calls to which that happened."""
     wanted = ids(filters, within, most=READ)
-    told = [ReportedCall.of_row(row) for row in _rows(CALLS, wanted)]
+    firsts = wanted
+    if any(name in filters.given for name in HAPPENS):
+        firsts = [pk for (pk,) in _rows(FIRST, wanted)]
+    told = [ReportedCall.of_row(row) for row in _rows(CALLS, firsts)]
     groups: dict[tuple[Any, ...], Group] = {}
     for call in told:
         edited_by = ", ".join(call.edited_by)

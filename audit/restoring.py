@@ -41,7 +41,7 @@ class Ends:
 
 
 def known_ends() -> list[str]:
-    """What this database says of it: its own last checkpoints, and what its restores declared."""
+    """This database's own last checkpoints, and those that its restores declared."""
     notes = [note for (note,) in Checkpoint.objects.order_by("-id").values_list("note")[:1]]
     for details in Entry.objects.filter(action=RESTORED).values_list("details", flat=True):
         notes += details.get("ends", [])

@@ -65,7 +65,7 @@ def signed(size: int, root: bytes, at: datetime, *by: SigningKey, origin: int = 
 
 
 class Inconsistent(Exception):
-    """What is sealed is no longer what this sealer sealed, or what was signed."""
+    """The sealed entries differ from what this sealer sealed or signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Gap:
         return [part for part in parts if part.first <= part.last]
 
     def at(self, now: Horizon) -> Gap | None:
-        """As it is now; None when nothing can fill it any more."""
+        """The gap as it is now; None when nothing can fill it any more."""
         if self.horizon is None:
             # Whoever drew an id of it has begun by then.
             due = self.seen_at < now.now - DAWDLING
@@ -240,7 +240,7 @@ def seal(most: int = BATCH) -> int:
 
 
 def seal_all() -> int:
-    """Until nothing is left; how many entries got their leaf."""
+    """Seals until nothing is left; returns the number of entries."""
     sealing, total = Sealing(), 0
     while done := sealing.batch():
         total += done
@@ -249,8 +249,8 @@ def seal_all() -> int:
 
 @transaction.atomic
 def rotate_key() -> SigningKey:
-    """What is there is signed once more, by another key, which signs from now on, and by the one
-    before it: whoever trusts that learns the new one from the note."""
+    """Signs the newest checkpoint with both the old and a new key, and from then on with the new
+    one: whoever trusts the old key learns the new one from the note."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('countersign audit'))")
     before = held_key()

@@ -14,7 +14,7 @@ from audit.models import Entry, SavedFilter
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did it, in plain values: fits agents, people, policy and the system itself."""
+    """An actor in plain values: an agent, a person, policy or the system."""
 
     kind: str
     id: int | None
@@ -92,7 +92,7 @@ def name_number(
 
 
 def action_number(state: str) -> str:
-    """Of a call's move to this state."""
+    """The number of the action "call moved to this state"."""
     number = name_number("'action'", f"'call.' || {state}")
     return f"CASE {state} WHEN 'running' THEN 1 WHEN 'succeeded' THEN 2 ELSE {number} END"
 
@@ -104,7 +104,7 @@ def reason_number(text: str) -> str:
 
 
 def of(person: Any) -> Actor:
-    """Whoever is signed in: people live in a higher package and say so themselves."""
+    """The actor of a signed-in person, whose model is in a higher package."""
     actor: Actor = person.actor
     return actor
 

@@ -39,7 +39,7 @@ class SigningKey:
         )
 
     def sign(self, text: str, *, origin: int = 1) -> str:
-        """As a line of a signed note."""
+        """The signature as a line of a signed note."""
         key = self.key.under(origin)
         signature = b64encode(key.id + self.private.sign(text.encode())).decode()
         return f"— {key.name} {signature}\n"
@@ -59,7 +59,7 @@ def keys() -> list[Trusted]:
 
 
 def known_signers() -> list[list[Any]]:
-    """As plain values, for `carry_over`."""
+    """All signers as plain values, for `carry_over`."""
     return [
         [
             b64encode(bytes(one.public)).decode(),
@@ -88,7 +88,7 @@ def carry_over(signers: Iterable[Sequence[Any]]) -> None:
 
 
 def public_key() -> Key:
-    """Of whoever signs now. Raises CannotSign when nobody signed yet."""
+    """The public key of the current signer. Raises CannotSign when nobody has signed yet."""
     known = keys()
     if not known:
         raise CannotSign("Nothing was sealed yet, so no key has signed.")
@@ -96,14 +96,14 @@ def public_key() -> Key:
 
 
 def key_from_secret() -> SigningKey:
-    """What signed while workers sealed: derived from the installation's secret."""
+    """The key of records that workers sealed: derived from the installation's secret."""
     return SigningKey(
         Ed25519PrivateKey.from_private_bytes(seal.key("audit checkpoints")), origins.name()
     )
 
 
 def adopt_old_key() -> None:
-    """Of a record that workers sealed: the next to sign is the sealer, with a key of its own."""
+    """Makes the sealer the next signer of a record that workers sealed, with a key of its own."""
     signed = Checkpoint.objects.order_by("id").first()
     if signed and not Signer.objects.exists():
         Signer.objects.using("owner").create(
@@ -120,7 +120,7 @@ def any_key() -> SigningKey:
 
 
 def note_secret() -> None:
-    """As the database's owner, the first time that this database meets a secret."""
+    """Notes the fingerprint of a secret that is new to this database; as the database's owner."""
     if not Secret.objects.exists():
         Secret.objects.using("owner").create(fingerprint=seal.fingerprint())
 
@@ -163,7 +163,7 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
 
 
 def _note(signing: SigningKey, size: int) -> None:
-    """That it signs from `size` on."""
+    """Notes that the key signs from `size` on."""
     Signer.objects.create(public=signing.key.public, name=signing.name, first_size=size)
 
 

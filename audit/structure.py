@@ -1,4 +1,4 @@
-"""What batches, tiles, names and entries say of each other, asked of the database as a whole."""
+"""Checks batches, tiles, names and entries against each other, by queries over the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from audit.bodies import StoredName
 from audit.clock import LATE, STEP
 from audit.leaves import SEALED, SEALED_LATELY, first_batch
 from audit.models import Name, Tile
-from audit.parts import MOST
+from audit.parts import FINDINGS_MAX
 from audit.tree import HEIGHT, split
 from audit.verify import FORGOTTEN, TILE, moment, peaks
 
@@ -69,9 +69,9 @@ BORNE = """
 
 
 def unlikely_batches(first: int = 0) -> Iterator[str]:
-    """From the one of that leaf on."""
+    """Findings on batches, from that of this leaf on."""
     with connection.cursor() as cursor:
-        cursor.execute(UNLIKELY, {"first": first_batch(first), "most": MOST})
+        cursor.execute(UNLIKELY, {"first": first_batch(first), "most": FINDINGS_MAX})
         for first, expected in cursor.fetchall():
             if first > expected:
                 yield f"Leaves {expected} to {first - 1} are missing: no batch says whose they are."
@@ -107,15 +107,14 @@ def _wrong_counts(size: int, first: int) -> Iterator[str]:
 
 
 def changed_names(first_id: int = 0) -> Iterator[str]:
-    """What entries name stands once: here, and not at each of them. All names, or those of entries
-    from an id on."""
+    """Findings on changed names, each once; of all names, or of entries from an id on."""
     wrong = (pk for pk, name in _names(first_id) if not name.holds)
-    for pk in islice(wrong, MOST):
+    for pk in islice(wrong, FINDINGS_MAX):
         yield f"Name {pk} was changed: it is not what entries that bear it were sealed with."
 
 
 def forgotten() -> tuple[list[str], list[str]]:
-    """What entries do not say any more: as a note, and what no entry says of."""
+    """A note on what was forgotten, and findings on what is gone with no entry that declares it."""
     with connection.cursor() as cursor:
         cursor.execute(ALONE, {"action": FORGOTTEN})
         found = cursor.fetchall()
@@ -128,7 +127,7 @@ def forgotten() -> tuple[list[str], list[str]]:
         f"{len(found)} names or details were forgotten: the entries that had them hold, and do not "
         "say them."
     )
-    return [note], undeclared[:MOST]
+    return [note], undeclared[:FINDINGS_MAX]
 
 
 def _names(first_id: int) -> Iterator[tuple[int, StoredName]]:
@@ -142,8 +141,8 @@ def _names(first_id: int) -> Iterator[tuple[int, StoredName]]:
 
 
 def overdue(first_id: int = 0) -> list[str]:
-    """Of entries from that id on."""
-    tolerance = {"late": LATE.total_seconds(), "step": STEP.total_seconds(), "most": MOST}
+    """Unsealed entries from that id on."""
+    tolerance = {"late": LATE.total_seconds(), "step": STEP.total_seconds(), "most": FINDINGS_MAX}
     with connection.cursor() as cursor:
         cursor.execute(_of_unsealed(OVERDUE, first_id), {**tolerance, "first": first_id})
         return [

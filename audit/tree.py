@@ -88,7 +88,7 @@ class Tree:
         return b"".join(self._tile(0, tile)[place : place + 1])
 
     def right_edge(self) -> RightEdge:
-        """What the tree grows on from: reads one tile of each level."""
+        """The right edge, from which the tree grows: reads one tile of each level."""
         levels: list[list[bytes]] = []
         above = self.size
         while above:
@@ -122,7 +122,7 @@ class Tree:
 
 
 def hashes_of(level: int, index: int) -> list[bytes]:
-    """Of a tile, also of one that is not whole yet."""
+    """Hashes of a tile, which may be partial."""
     tiles = Tile.objects.filter(level=level, index=index).values_list("hashes", flat=True)
     if whole := tiles.first():
         return split(bytes(whole))
@@ -139,8 +139,7 @@ def _roots(level: int, first: int) -> list[bytes]:
 
 
 def _edge(first: int) -> list[bytes]:
-    """Of the tile that begins with leaf `first`, as long as it is the last one; what no batch
-    holds is empty."""
+    """Hashes of the last, partial tile, which begins with leaf `first`; empty without a batch."""
     within = Batch.objects.filter(first_index__lte=first).aggregate(first=Max("first_index"))
     found = Batch.objects.filter(first_index__gte=within["first"] or 0).order_by("first_index")
     hashes: list[bytes] = []

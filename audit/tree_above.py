@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from audit.clock import LATE, LONG_AGO, put_in
-from audit.parts import MOST, PartFindings
+from audit.clock import LATE_US, LONG_AGO, put_in
+from audit.parts import FINDINGS_MAX, PartFindings
 from audit.tree import Tree
 from audit.verify import TILE, Check, Peaks, peaks, root_of
 
@@ -21,7 +21,7 @@ class TreeAbove:
     def add(self, part: PartFindings) -> None:
         found = self.check.found
         found.entries += part.entries
-        found.wrong += part.wrong[: max(0, MOST - len(found.wrong))]
+        found.wrong += part.wrong[: max(0, FINDINGS_MAX - len(found.wrong))]
         self._compare_times(part)
         for index, entry in part.declared:
             self.check.restore(index, entry)
@@ -41,7 +41,7 @@ class TreeAbove:
                 self.check.roots[self.tiles.size * TILE] = self.tiles.root()
 
     def _compare_times(self, part: PartFindings) -> None:
-        if part.oldest and part.oldest[0] + LATE < self.newest:
+        if part.oldest and part.oldest[0] + LATE_US < self.newest:
             at, pk, index = part.oldest
             self.check.found.say(put_in(pk, at, index, self.newest))
         self.newest = part.newest if part.stepped else max(self.newest, part.newest)

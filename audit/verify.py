@@ -77,7 +77,7 @@ LINE = {"index", "entry", "format", "salt", "salts", "names", "size", "path", "g
 
 
 class Broken(Exception):
-    """What was read is no checkpoint, key or export, or its signature is not the key's."""
+    """The input is no checkpoint, key or export, or its signature is wrong."""
 
 
 # Made once: what every leaf goes through.
@@ -103,7 +103,7 @@ def peaks(hashes: Sequence[bytes]) -> list[bytes]:
 
 
 def root_of(subtrees: Sequence[bytes]) -> bytes:
-    """Of a tree whose whole subtrees have these roots, the largest first."""
+    """The root of a tree whose whole subtrees have these roots, the largest first."""
     if not subtrees:
         return hashlib.sha256().digest()
     root = subtrees[-1]
@@ -176,9 +176,10 @@ class Form2:
 
 
 def form_2(entry: Mapping[str, Any], opening: Mapping[str, Any]) -> bytes:
-    """Of an exported entry. `opening` has the salts of what the leaf commits to.
+    """The body of an exported entry. `opening` has the salts of what the leaf commits to.
 
-    Raises ValueError when the entry says what no leaf could commit to."""
+    Raises ValueError when the entry says what no leaf could commit to.
+    """
     _check_spelling(entry)
     names, form = opening["names"], Form2()
     form.add_integer("id", entry["id"])
@@ -192,7 +193,7 @@ def form_2(entry: Mapping[str, Any], opening: Mapping[str, Any]) -> bytes:
     repeated = {key: value for key, value in entry["details"].items() if key in context}
     if canonical(repeated) != canonical(context):
         raise ValueError("the details say otherwise than the context that was sealed")
-    for name, said in _said(entry, names).items():
+    for name, said in _name_contents(entry, names).items():
         form.add(name, _opened(names.get(name, {}), said))
     for name in ("arguments", "result"):
         digest = bytes.fromhex(entry[f"{name}_digest"])
@@ -218,7 +219,7 @@ def moment(at: datetime) -> str:
 
 
 def _alone(commitment: str) -> bytes:
-    """Of any other length it could stand for more fields than its own."""
+    """Refuses other lengths, since such bytes could stand for several fields."""
     if len(raw := bytes.fromhex(commitment)) != HASH:
         raise ValueError(f"a commitment has {HASH} bytes")
     return raw
@@ -234,7 +235,7 @@ def _salt(opening: Mapping[str, Any], field: str) -> bytes:
 
 
 def _details(opening: Mapping[str, Any], own: Mapping[str, Any]) -> bytes | None:
-    """Of details that were forgotten there is the commitment alone, and no salt of the entry's."""
+    """Commits to the details; of forgotten ones only the commitment is there, and no salt."""
     if "salt" in opening:
         return commitment_of(_salt(opening, "details"), canonical(own)) if own else None
     if own != DETAILS_FORGOTTEN:
@@ -242,8 +243,10 @@ def _details(opening: Mapping[str, Any], own: Mapping[str, Any]) -> bytes | None
     return _alone(opening["salts"]["commitment"])
 
 
-def _said(entry: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What each name of an entry is, as its commitment has it; in the order of the fields."""
+def _name_contents(
+    entry: Mapping[str, Any], names: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    """The content of each of the entry's names, as committed to, in the order of the fields."""
     return {
         "action": ("action", None, entry["action"]),
         "actor": _actor(entry, names),
@@ -283,7 +286,7 @@ def microseconds(at: datetime) -> int:
 
 
 def leaf_of(line: Mapping[str, Any]) -> bytes:
-    """Of a line of an export."""
+    """The leaf of one line of an export."""
     if line["entry"].keys() != set(COLUMNS):
         raise ValueError(f"an entry says {', '.join(COLUMNS)}, and nothing else")
     match line.get("format", 1):
@@ -341,7 +344,7 @@ def root_by_path(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> b
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Who signs checkpoints: `name+id+base64`, as signed notes write it."""
+    """A key that signs checkpoints: `name+id+base64`, as in signed notes."""
 
     name: str
     public: bytes
@@ -392,7 +395,7 @@ class Trusted:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a checkpoint says."""
+    """The content of a checkpoint."""
 
     size: int
     root: bytes
@@ -491,7 +494,7 @@ def notes(text: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Findings:
-    """What was checked, and what does not hold; the first wrong is the most telling."""
+    """The number of checks, and what failed; the first failure tells most."""
 
     entries: int = 0
     checkpoints: int = 0
@@ -508,8 +511,8 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """What a `record.restored` entry declares: under which name the record goes on, how many
-    leaves it kept of those before, and the last checkpoint under each earlier name."""
+    """The content of a `record.restored` entry: the new name of the record, how many leaves it
+    kept, and the last checkpoint under each earlier name."""
 
     index: int
     origin: int
@@ -553,7 +556,7 @@ class Check:
         self.found.checkpoints += self._read(note, "a checkpoint", f"checkpoint {number}")
 
     def trust(self, size: int) -> None:
-        """What was signed of less was compared before."""
+        """Drops checkpoints of smaller trees, which were compared before."""
         self.signed = [one for one in self.signed if one[1].size >= size]
         self.late = [one for one in self.late if one[1].size >= size]
 
@@ -584,7 +587,7 @@ class Check:
         self.restores.append(read)
 
     def open_entry(self, line: Mapping[str, Any]) -> None:
-        """What it does not say any more, and what it says of that."""
+        """Collects forgotten fields, and the commitments that entries declare forgotten."""
         entry = line["entry"]
         for commitment in _forgotten(line):
             self.forgotten.setdefault(commitment, entry.get("id"))
@@ -592,7 +595,7 @@ class Check:
             self.declared.update(entry["details"].get("commitments", ()))
 
     def note_alone(self) -> None:
-        """Of some entries nobody knows what the others declare."""
+        """Notes that part of an export cannot show what the other entries declare."""
         if self.forgotten:
             self.found.notes.append(
                 f"{len(self.forgotten)} names or details are not said. Whether they were "
@@ -656,7 +659,8 @@ class Check:
                 self.found.say(why)
 
     def say_late(self) -> None:
-        """Of some entries, without the restores: an older name may be of what was dropped."""
+        """Findings on part of an export, without its restores: an older name may be of entries that
+        were dropped."""
         current = max((read.origin for _, read in self.signed), default=1)
         for _, read, why in self.late:
             if read.origin >= current:
@@ -751,7 +755,7 @@ def _forgotten(line: Mapping[str, Any]) -> Iterator[str]:
         yield str(line["salts"]["commitment"])
 
 
-def _gone(check: Check, line: Mapping[str, Any]) -> None:
+def _check_missing(check: Check, line: Mapping[str, Any]) -> None:
     """Its leaf alone was exported: the tree can be built, and the entry is missing."""
     index = int(line["index"])
     check.leaf(index, bytes.fromhex(line["hash"]))
@@ -763,7 +767,7 @@ def _entry(check: Check, line: Mapping[str, Any], number: int) -> None:
         # The tree is compared as a whole, or each entry by its path.
         raise ValueError("entries with paths and a whole record are two files")
     if line["entry"] is None:
-        _gone(check, line)
+        _check_missing(check, line)
         return
     check.found.entries += 1
     leaf, index = leaf_of(line), int(line["index"])

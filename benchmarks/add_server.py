@@ -17,6 +17,9 @@ def main(slug: str, url: str) -> None:
     services.add_server(toolset, server, by=bob)
     (found,) = asyncio.run(discovery.look_at([server.pk]))
     assert found.succeeded, found.summary
+    for tool in Tool.objects.filter(server=server, state=Tool.State.NEW):
+        # What was found red in its definition, someone answers for.
+        services.publish(tool, difference=None, by=bob, reason="It is measured only.")
     Tool.objects.filter(server=server).update(mode=Tool.Mode.BACKGROUND)
 
 

@@ -256,7 +256,7 @@ def _registry(link: psycopg.Connection, servers: int, tools: int) -> None:
             for row in rows:
                 copy.write_row(row["tool"])
         cursor.executemany(
-            "INSERT INTO registry_listing (tool_id, words, lexemes) VALUES (%s, %s,"
+            "INSERT INTO registry_listing (tool_id, words, bigrams, lexemes) VALUES (%s, %s, '{}',"
             " setweight(to_tsvector('english', %s), 'A')"
             " || setweight(to_tsvector('english', %s), 'C'))",
             [(row["id"], row["words"], row["words"], row["text"]) for row in rows],

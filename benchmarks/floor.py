@@ -48,7 +48,7 @@ class Floor:
     def __init__(self, url: str) -> None:
         self._links = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS))
         checked = self._links.guard.check_url(url)
-        self._place = self._links.place(checked)
+        self._origin = self._links.origin_of(checked)
         self._head = head("POST", checked, {"Content-Type": "application/json"})
         self._journal = GroupCommit(settings.DATABASE_URL)
         self._usual = usual()
@@ -74,7 +74,7 @@ class Floor:
 
     async def _sent(self, arguments: bytes) -> bytes:
         body = wire.call(next(self._ids), b'"echo"', arguments, wire.meta(True))
-        connection = await self._links.connect(self._place, USUAL)
+        connection = await self._links.connect(self._origin, USUAL)
         await connection.ask(
             self._head + b"\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body), USUAL.idle_s
         )

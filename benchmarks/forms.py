@@ -7,6 +7,9 @@ turn, on the same processes, and prints medians of the rounds.
 - events: progress was asked for and the server tells none; the answer is a stream with one event.
 - progress: the server tells three steps before its answer.
 - task: the call is a worker's, and its client comes back for the task every 20 ms until it is done.
+
+With `--poll 1` only tasks are asked for, whose clients come back once a second, as they are told;
+what the processes take meanwhile when nothing happens is measured before and taken off.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 import urllib.request
 from collections import defaultdict
 from dataclasses import dataclass
@@ -138,6 +142,31 @@ def alternated(it: House, connections: int, seconds: float, rounds: int) -> dict
     return found
 
 
+def polled(it: House, connections: int, seconds: float, poll_s: float) -> str:
+    """CPU of a task in ms, of gateway, database and worker."""
+
+    def spent() -> list[float]:
+        return [it.gateway_cpu(), it.database_cpu(), it.worker_cpu()]
+
+    way = as_task(it)
+    measured(it, way, connections, 1)
+    before, began = spent(), time.monotonic()
+    time.sleep(seconds)
+    idle = [(a - b) / (time.monotonic() - began) for a, b in zip(spent(), before, strict=True)]
+    before, began = spent(), time.monotonic()
+    seen = load(it.agents_port, way.request, way.expected, connections, seconds, way.look, poll_s)
+    took = time.monotonic() - began
+    each = [
+        1000 * (a - b - took * rest) / seen.requests
+        for a, b, rest in zip(spent(), before, idle, strict=True)
+    ]
+    return (
+        f"{seen.requests} tasks, {seen.per_second:.1f} a second, half within {seen.p50_ms:.0f} ms: "
+        f"CPU {' + '.join(f'{ms:.1f}' for ms in each)} = {sum(each):.1f} ms a task; nothing at "
+        f"work: {' + '.join(f'{1000 * rest:.1f}' for rest in idle)} ms a second"
+    )
+
+
 def line(way: Way, runs: list[Run], modern: list[Run]) -> str:
     rate = median(run.seen.per_second for run in runs)
     p50 = median(run.seen.p50_ms for run in runs)
@@ -159,11 +188,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--poll", type=float)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="countersign-") as data:
         Path(data).chmod(0o711)
         with house(Path(data) / "var") as it:
             work_long(it)
+            if options.poll:
+                print(polled(it, options.connections, options.seconds, options.poll))
+                return
             found = alternated(it, options.connections, options.seconds, options.rounds)
     print(f"{'revision':<12}{'form':<10}{'calls/s':>8}{'p50 ms':>9}{'ratio':>8}   ", end="")
     print("CPU ms a call: gateway + database (+ worker)")

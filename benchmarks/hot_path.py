@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.house import House, beside, cpu_seconds, house
-from benchmarks.load import Seen
+from benchmarks.load import POLL_S, Seen
 from config.embedded.valkey import free_port
 from tests.processes import HOST
 
@@ -60,7 +60,13 @@ def request(path: str, token: str, method: str, params: dict[str, Any]) -> str:
 
 
 def load(
-    port: int, request: str, expected: str, connections: int, seconds: float, look: str = ""
+    port: int,
+    request: str,
+    expected: str,
+    connections: int,
+    seconds: float,
+    look: str = "",
+    poll_s: float = POLL_S,
 ) -> Seen:
     order = {
         "port": port,
@@ -69,6 +75,7 @@ def load(
         "connections": connections,
         "seconds": seconds,
         "look": look,
+        "poll_s": poll_s,
     }
     argv = [sys.executable, "-m", "benchmarks.load"]
     asked = json.dumps(order)
@@ -183,7 +190,7 @@ def main() -> None:
             for connections in CONNECTIONS:
                 report(call, connections, options.seconds, options.rounds)
             print("tools/list of 200 tools\n" + heading)
-            report(Sides(it, "tools/list", {}, "search_198"), 16, options.seconds, options.rounds)
+            report(Sides(it, "tools/list", {}, "search_197"), 16, options.seconds, options.rounds)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ Ask = Callable[[int, bytes], Awaitable[object]]
 async def ours(url: str) -> AsyncIterator[Ask]:
     pool = ConnectionPool(Guard(["127.0.0.0/8"]))
     checked = pool.guard.check_url(url)
-    place, first = pool.place(checked), head("POST", checked, HEADERS)
+    place, first = pool.origin_of(checked), head("POST", checked, HEADERS)
     yield lambda id_, body: exchange(pool, HttpRequest(id_, place, first, body, USUAL))
     await pool.aclose()
 

@@ -46,6 +46,7 @@ FILTERS = {
         "state": ["live", "unknown", "succeeded", "timed_out", "denied", "running", "resolved"],
         "agent": ["agent-1", "agent-59"],
         "tool": ["{tool}"],
+        "since": ["2026-01-01T00:00"],
     },
     "/audit/": {
         "person": ["person-3"],
@@ -63,6 +64,11 @@ FILTERS = {
     },
 }
 SINGLE = [
+    "/overview/",
+    "/overview/?range=1h",
+    "/overview/?range=7d",
+    "/overview/?range=30d",
+    "/overview/?range=90d",
     "/servers/",
     "/servers/invoice-25/",
     "/servers/invoice-25/trouble/",

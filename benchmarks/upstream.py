@@ -19,10 +19,14 @@ FILTER = {
     },
     "required": ["query"],
 }
-TOOLS = [{"name": "echo", "description": "Says it again.", "inputSchema": TEXT}]
+# The second is what benchmarks/limits.py puts limits and result rules on.
+TOOLS = [
+    {"name": name, "description": "Says it again.", "inputSchema": TEXT}
+    for name in ("echo", "limited_echo")
+]
 TOOLS += [
     {"name": f"search_{n}", "description": f"Searches collection {n}.", "inputSchema": FILTER}
-    for n in range(199)
+    for n in range(198)
 ]
 COMMON = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
 RESULTS = {

@@ -1,4 +1,4 @@
-"""What a waiting call rests on, and what of that changed since the call was asked for."""
+"""The facts that a waiting call was decided on, and which of them changed since."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from uuid import UUID
 
 import orjson
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from audit.services import SYSTEM
 from calls.models import Call
@@ -17,6 +16,7 @@ from calls.record.refusal import AGAIN, RetryAdvice, of_policy
 from calls.record.statements import differences, statement
 from calls.record.states import Executed, State
 from calls.record.transitions import Move
+from core.english import gettext as _
 from policies import decide, history
 from policies.decide import Decision, RuleBook
 from policies.models import Effect
@@ -34,7 +34,7 @@ class Obstacle:
 
 
 def find_changes(call: Call, tool: PublishedTool | None) -> Obstacle | None:
-    """What changed since the call was asked for, beside policy."""
+    """Lists what changed since the call was requested, policy apart."""
     if tool is None:
         return _unpublished(call)
     return next(_changes(call, tool), None)
@@ -72,7 +72,7 @@ def _changes(call: Call, tool: PublishedTool) -> Iterator[Obstacle]:
 
 
 def _is_fixed_alike(call: Call, tool: PublishedTool) -> bool:
-    shown = published_catalogue.shown(call.toolset, tool)
+    shown = published_catalogue.override_of(call.toolset, tool)
     if not shown.is_readable:
         return False
     return not shown.pins or shown.agrees(orjson.loads(call.to_send))
@@ -100,7 +100,7 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
 
 
 def subject(call: Call, tool: PublishedTool, arguments: bytes) -> decide.Subject:
-    """What rules look at, were the call sent now with these arguments."""
+    """The call as rules would see it if it were sent now with these arguments."""
     owner = call.agent.owner
     return decide.Subject(
         agent_id=call.agent_id,
@@ -126,13 +126,13 @@ def judged(
     book: RuleBook | None = None,
     at: datetime | None = None,
 ) -> Decision:
-    """What rules (`book`, or those of now) say of it, had it been asked for with these arguments.
+    """The decision of rules (`book`, or the current ones) on the call with these arguments.
 
     `at`: what conditions take for the time of day; None: now.
     """
     rules, asked = book or decide.load(), subject(call, tool, arguments)
     asked.at = at
-    if rules.looks_back(asked):
+    if rules.needs_history(asked):
         # As it was when the call was asked for: what came after says nothing against it.
         asked.history = history.read(call.agent_id, call.tool_name, but=call.pk, at=call.asked_at)
     return rules.decide(asked)
@@ -141,7 +141,7 @@ def judged(
 def find_denial(decision: Decision) -> Obstacle | None:
     if decision.effect != Effect.DENY:
         return None
-    refusal = of_policy(decision.told, decision.instead, conditional=decision.conditional)
+    refusal = of_policy(decision.public_rule, decision.instead, conditional=decision.conditional)
     said = _("Policy now forbids the call: %(why)s") % {"why": decision.reason}
     return Obstacle(said, refusal.again)
 

@@ -3,11 +3,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Hashable
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 from uuid import UUID
 
 from channels.db import database_sync_to_async
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.template.loader import render_to_string
+from django.utils.translation import override
 
 from accounts.models import User
 from calls.models import Call
@@ -43,11 +46,17 @@ class CallConsumer(FragmentConsumer):
         # Short calls end with a ring of all calls alone: one of their own would cost each of them.
         return f"call.{self.call_id}" in groups or ("calls" in heard and self.is_live)
 
+    @property
+    def language(self) -> str:
+        """The language of the page that shows it, as its address names it."""
+        asked = parse_qs(self.scope["query_string"].decode()).get("language", [""])[0]
+        return asked if asked in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
+
     def same_picture(self) -> Hashable:
-        return self.call_id
+        return self.call_id, self.language
 
     async def pictures(self, people: Collection[AbstractUser]) -> dict[Any, CallFragment | None]:
-        return await _pictures(self.call_id, people)
+        return await _pictures(self.call_id, people, self.language)
 
     def frame(self, picture: CallFragment, frames: dict[Hashable, str]) -> str | None:
         """The parts that this page does not show yet."""
@@ -61,16 +70,19 @@ class CallConsumer(FragmentConsumer):
 
 
 @database_sync_to_async
-def _pictures(call_id: UUID, people: Collection[AbstractUser]) -> dict[Any, CallFragment | None]:
-    """By the person's key: drawn once for all who look with the same eyes."""
-    call = pictures.found(call_id)
+def _pictures(
+    call_id: UUID, people: Collection[AbstractUser], language: str
+) -> dict[Any, CallFragment | None]:
+    """Renderings by person; people with equal permissions share one."""
+    call = pictures.find_call(call_id)
     drawn: dict[pictures.ViewerRights | None, CallFragment | None] = {None: None}
     shown = {}
     for person in people:
         assert isinstance(person, User)
         eyes = pictures.eyes(call, person)
         if call and eyes and eyes not in drawn:
-            drawn[eyes] = _draw(call, eyes)
+            with override(language):
+                drawn[eyes] = _draw(call, eyes)
         shown[person.pk] = drawn[eyes]
     return shown
 

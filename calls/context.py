@@ -8,7 +8,7 @@ from calls.models import Freeze, FreezeQuerySet
 
 
 def frozen(request: HttpRequest) -> dict[str, Any]:
-    """For every page: what is frozen now. Read only where drawn."""
+    """Template context of every page: emergency stops in force. Lazy."""
     return {"frozen": lambda: _frozen(request)}
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 from uuid import UUID
 
+from celery import Task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -29,18 +30,21 @@ LAST_S = 1.0
 
 
 class WorkerNotifier:
-    def __init__(self) -> None:
-        self._waiting: queue.Queue[UUID | None] = queue.Queue(QUEUE_MAX)
+    """Sends messages of one task, whose arguments say at most what it is about."""
+
+    def __init__(self, task: Task[..., None]) -> None:
+        self._task = task
+        self._waiting: queue.Queue[tuple[str, ...] | None] = queue.Queue(QUEUE_MAX)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._away_until = 0.0
 
-    def notify(self, call_id: UUID) -> None:
+    def notify(self, *about: str) -> None:
         self._start()
         try:
-            self._waiting.put_nowait(call_id)
+            self._waiting.put_nowait(about)
         except queue.Full:
-            log.debug("call %s: not rung for, the sweep will find it", call_id)
+            log.debug("%s %s: not rung for, the sweep will find it", self._task.name, about)
 
     def _start(self) -> None:
         with self._lock:
@@ -57,25 +61,27 @@ class WorkerNotifier:
         thread.join(LAST_S)
 
     def _run(self) -> None:
-        while (call_id := self._waiting.get()) is not None:
+        while (about := self._waiting.get()) is not None:
             if time.monotonic() >= self._away_until:
-                self._ring(call_id)
+                self._ring(about)
 
-    def _ring(self, call_id: UUID) -> None:
+    def _ring(self, about: tuple[str, ...]) -> None:
+        name = self._task.name
         try:
-            run_call.apply_async((str(call_id),), retry=False)
+            self._task.apply_async(about, retry=False)
         except OperationalError as error:
             self._away_until = time.monotonic() + AWAY_S
-            log.warning("call %s: the broker is away, the sweep will find it: %s", call_id, error)
+            said = "%s %s: the broker is away, the sweep will find it: %s"
+            log.warning(said, name, about, error)
         except Exception:
-            log.exception("call %s: not rung for, the sweep will find it", call_id)
+            log.exception("%s %s: not rung for, the sweep will find it", name, about)
 
 
-_notifier = WorkerNotifier()
+_notifier = WorkerNotifier(run_call)
 
 
 def notify(call_id: UUID) -> None:
-    _notifier.notify(call_id)
+    _notifier.notify(str(call_id))
 
 
 def notify_on_commit(call_id: UUID) -> None:

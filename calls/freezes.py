@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q
-from django.utils.translation import gettext as _
 
 from calls.models import Freeze
+from core.english import gettext as _
 from core.journal import Statement
 
 # Taken by whoever starts a call, shared, and by whoever freezes, alone: once a freeze is written,
@@ -76,7 +76,7 @@ def _sentence(freeze: Freeze) -> str:
 
 
 def frozen(prefix: str = "") -> Exists:
-    """Of rows whose call is at `prefix`: is it frozen now?"""
+    """A condition on rows whose call is at `prefix`: an emergency stop covers the call now."""
     same_agent = Q(agent=None) | Q(agent=OuterRef(f"{prefix}agent_id"))
     same_server = Q(server=None) | Q(server=OuterRef(f"{prefix}server_id"))
     return Exists(Freeze.objects.holding().filter(same_agent, same_server))

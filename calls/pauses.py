@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
 
 from audit import origins
 from audit.models import ClockTime
@@ -17,6 +16,7 @@ from audit.services import Actor, record
 from calls import freezes
 from calls.freezes import FreezeBook, wait_for_starts
 from calls.models import Pause
+from core.english import gettext as _
 from core.live import notify_on_commit
 
 # One row, which other reads of every page take along: at home or not, and the pause that holds.
@@ -44,7 +44,7 @@ def why_paused() -> str:
 
 
 def say_why(is_at_home: bool, began_at: datetime | None, by: str, reason: str) -> str:
-    """What a row of STATE means."""
+    """The sentence for a row of STATE."""
     if not is_at_home:
         return _not_declared()
     if began_at is None:
@@ -88,7 +88,7 @@ def begin(reason: str, *, by: Actor) -> bool:
 
 @transaction.atomic
 def end(*, by: Actor) -> bool:
-    """As the database's owner; False if nothing was paused."""
+    """Ends the pause, as the database's owner; False if nothing was paused."""
     ended = Pause.objects.holding().update(ended_at=ClockTime(), ended_by=by.name)
     if ended:
         record("pause.ended", actor=by)

@@ -1,4 +1,4 @@
-"""What becomes of calls that were open when a backup was made, once it is restored.
+"""Closes calls that were open when a restored backup was made.
 
 What came after the backup is not in it: a call that is queued there may have been sent since, and
 one that is held may have been approved and sent. So none is ever sent. Where the record that was
@@ -12,19 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.utils.translation import gettext as _
-
 from audit.services import Actor
 from calls.models import Call
 from calls.record.states import NOT_SENT, Executed, State
 from calls.record.transitions import Move, move_now
+from core.english import english
+from core.english import gettext as _
 
 OPEN = (State.APPROVED, State.QUEUED, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What the replaced record said of a call."""
+    """The replaced record's last word on a call."""
 
     state: State
     is_unsent: bool
@@ -63,5 +63,5 @@ def _what_is_known(fate: Fate | None) -> str:
     if fate.is_unsent:
         return _("It was not sent. Ask again if it is still needed.")
     return _("The record that was replaced said of it: %(state)s. It is not sent again.") % {
-        "state": fate.state.label
+        "state": english(fate.state.label)
     }

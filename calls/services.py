@@ -8,7 +8,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from audit.models import ClockTime
@@ -16,9 +15,11 @@ from audit.services import SYSTEM, Actor, record
 from calls.freezes import frozen
 from calls.models import Call, Rerun
 from calls.record.idempotency import FORGET
-from calls.record.outcomes import again
+from calls.record.outcomes import schedule_retry
 from calls.record.states import Executed, State
 from calls.record.transitions import Move, Outcome, ended, move_now
+from core.english import english
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.listen import CANCEL
 from core.live import notify_on_commit
@@ -70,7 +71,7 @@ def resolve(call_id: UUID, *, by: User, executed: Executed, note: str) -> None:
     """A person found out what became of a call whose outcome was unknown."""
     sentence = _("%(who)s found out: %(what)s. %(note)s") % {
         "who": by.username,
-        "what": executed.label,
+        "what": english(executed.label),
         "note": note,
     }
     move = Move(
@@ -88,11 +89,11 @@ def resolve(call_id: UUID, *, by: User, executed: Executed, note: str) -> None:
 
 
 @transaction.atomic
-def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
-    """Nobody found out; the same was asked for anew, and people decide on that."""
+def ran_again(call_id: UUID, *, retry_id: UUID, by: User) -> None:
+    """Resolves a call of unknown outcome by its retry, which people decide on."""
     sentence = _("%(who)s had it asked for again, as the call %(again)s.") % {
         "who": by.username,
-        "again": again,
+        "again": retry_id,
     }
     move = Move(
         call_id,
@@ -102,11 +103,11 @@ def ran_again(call_id: UUID, *, again: UUID, by: User) -> None:
         reason=sentence,
         outcome=sentence,
         executed=Executed.UNKNOWN,
-        details={"again": str(again)},
+        details={"again": str(retry_id)},
     )
     if not move_now(move):
         raise NotResolvable(_("The outcome of this call is not unknown, or no longer."))
-    Rerun.objects.create(call_id=call_id, again_id=again, person=by)
+    Rerun.objects.create(call_id=call_id, again_id=retry_id, person=by)
     notify_on_commit(f"call.{call_id}", "calls")
 
 
@@ -133,12 +134,12 @@ def end_the_lost() -> None:
 
 
 def _end_of_lost(call: Call, outcome: Outcome) -> Outcome:
-    """As for whoever runs it: what was cancelled is not tried again, and nobody has to find out
-    what became of it where that does no harm."""
+    """The outcome of a call whose lease ran out. A cancelled one is not retried, and a harmless one
+    leaves nothing to resolve."""
     if call.tool is None:
         return outcome
     if not call.cancel_asked_at:
-        return again(outcome, attempt=call.fence) if call.tool.safe_to_repeat else outcome
+        return schedule_retry(outcome, attempt=call.fence) if call.tool.safe_to_repeat else outcome
     known = published_catalogue.one(call.tool.pk)
     is_final = call.tool.safe_to_repeat or call.tool.cancel_is_final
     is_final = is_final or (known is not None and known.is_harmless)
@@ -153,7 +154,7 @@ def forget_keys() -> int:
 
 
 def _just_started() -> bool:
-    """Nobody could renew a lease while the database was away."""
+    """Whether the database has just come back, so that no lease could be renewed."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT clock_timestamp() - pg_postmaster_start_time() < make_interval(secs => %s)",

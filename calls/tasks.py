@@ -8,6 +8,7 @@ from calls.queue.worker import work
 from calls.record.listed_tasks import KEPT_S, forget
 from calls.services import forget_keys
 from core import months
+from policies.limits.sweeping import sweep_counters
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ def expire_results() -> None:
         while expire():
             pass
     while forget(older_s=KEPT_S):
+        pass
+    while sweep_counters():
         pass
     if months.may_make():
         try:

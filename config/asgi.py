@@ -1,4 +1,4 @@
-"""What daphne serves: the agents' endpoint first, then WebSockets, then Django."""
+"""The application of daphne: the agents' endpoint first, then WebSockets, then Django."""
 
 import gc
 import os

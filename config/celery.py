@@ -30,8 +30,10 @@ def begin(**_: Any) -> None:
     from config.readiness import say_ready
     from config.sweep import Sweep
     from config.watchdog import Watchdog
+    from notifications.sweeping import NotificationSweep
 
     Sweep().start()
+    NotificationSweep().start()
     Watchdog().start()
     Attendant().start()
     say_ready()
@@ -40,14 +42,14 @@ def begin(**_: Any) -> None:
 @worker_shutting_down.connect
 def begin_to_leave(**_: Any) -> None:
     # In a signal's handler, which must not wait.
-    threading.Thread(target=_leave, name="leaving").start()
+    threading.Thread(target=_drain, name="leaving").start()
 
 
-def _leave() -> None:
-    from calls.queue.worker import leave
+def _drain() -> None:
+    from calls.queue.worker import drain
 
     try:
-        leave()
+        drain()
     finally:
         _left.set()
 

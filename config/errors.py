@@ -24,7 +24,7 @@ def failed(request: HttpRequest) -> HttpResponse:
         return (
             _problem(500, _("Countersign failed.")) if _is_api(request) else server_error(request)
         )
-    told = outage.told(request)
+    told = outage.outage_answer(request)
     response = _rest(request, told) if _is_api(request) else _page(request, told)
     response["Retry-After"] = RETRY_S
     response["Cache-Control"] = "no-store"

@@ -1,4 +1,4 @@
-"""What a new installation finds: a person, an agent with a token, servers to try and rules."""
+"""First run: makes a person, an agent with a token, servers to try, and rules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from accounts import services as accounts
 from accounts.models import Agent, User
 from audit.services import SYSTEM
+from core.english import gettext as _
 from core.private_files import write_private
 from examples.servers import ExampleServer, example_servers
 from policies.models import Effect, Rule
@@ -64,7 +65,19 @@ def add_examples(toolset: Toolset, person: User) -> None:
         add_rules(example.slug)
     ids = Server.objects.filter(slug__in=[example.slug for example in known])
     complain(asyncio.run(discovery.look_at(list(ids.values_list("pk", flat=True)))))
-    confirm_read_only(Tool.objects.filter(server__in=ids.exclude(pk__in=before)))
+    new = Tool.objects.filter(server__in=ids.exclude(pk__in=before))
+    publish_the_rest(new)
+    confirm_read_only(new)
+
+
+def publish_the_rest(tools: QuerySet[Tool]) -> None:
+    """Where something red was found in our own words, we answer for it: `write_report` only reads,
+    though its name says otherwise."""
+    for tool in tools.filter(state=Tool.State.NEW, latest__isnull=False):
+        if tool.latest is not None and tool.latest.findings.is_red:
+            services.publish(
+                tool, difference=None, by=None, reason=_("An example that comes along.")
+            )
 
 
 def confirm_read_only(tools: QuerySet[Tool]) -> None:

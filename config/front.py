@@ -32,7 +32,7 @@ _heads: dict[bytes, tuple[dict[str, Any], HeaderCacheEntry]] = {}
 
 
 class Front(HttpToolsProtocol):
-    """For one event loop of a process that trusts no proxy's headers."""
+    """The HTTP protocol of one event loop, in a process that trusts no proxy's headers."""
 
     # Between two requests: nothing of the next one has come.
     _at_rest = True
@@ -55,14 +55,16 @@ class Front(HttpToolsProtocol):
         if not (self._at_rest and self._is_answered()):
             super().data_received(data)
         else:
-            key, token, length, body = _parted(data)
+            key, token, length, body = _split(data)
             if known := _heads.get(key):
                 self._unset_keepalive_if_required()
                 if self._head_timer is not None:
                     self._forget_head()
-                self._take(known, [(b"content-length", length), (b"authorization", token)], body)
+                self._dispatch(
+                    known, [(b"content-length", length), (b"authorization", token)], body
+                )
                 return
-            self._meet(data, key)
+            self._learn(data, key)
         self._watch_head()
 
     def _is_answered(self) -> bool:
@@ -84,7 +86,7 @@ class Front(HttpToolsProtocol):
         self.transport.write(TOO_SLOW)
         self.transport.close()
 
-    def _take(
+    def _dispatch(
         self,
         head: tuple[dict[str, Any], HeaderCacheEntry],
         varying: list[tuple[bytes, bytes]],
@@ -117,7 +119,7 @@ class Front(HttpToolsProtocol):
         )
         self._start_asgi_task(self.cycle, self.app)
 
-    def _meet(self, data: bytes, key: bytes) -> None:
+    def _learn(self, data: bytes, key: bytes) -> None:
         """Parsed as ever; remembered if it is a request like those that come again and again."""
         super().data_received(data)
         if not key or not self._at_rest or self.transport.is_closing():
@@ -157,7 +159,7 @@ def _is_plain(lines: list[tuple[bytes, bytes]]) -> bool:
     )
 
 
-def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+def _split(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
     """Digest of the head, token, length and body, if this is one whole request; else nothing."""
     end = data.find(b"\r\n\r\n") + 4
     length, token = _length(data, 0, end), _token(data, 0, end)
@@ -171,7 +173,7 @@ def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
 
 
 class Cycle(RequestResponseCycle):
-    """Of a known request; its `send` can also be given an answer in one piece."""
+    """A known request's cycle; its `send` also takes a whole response at once."""
 
     def run_asgi(self, app: Any) -> Coroutine[Any, Any, None]:
         return super().run_asgi(lambda scope, receive, _send: app(scope, receive, self))

@@ -1,4 +1,4 @@
-"""What `up` says when everything runs: where to go and how to connect."""
+"""The message of `up` when everything runs: where to go and how to connect."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""From a data directory to a running Countersign and back, in the order that matters."""
+"""Starts everything in a data directory, and stops it, in the right order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Plan:
 
     @property
     def console_url(self) -> str:
-        """By name on one's own machine: browsers make passkeys for no number."""
+        """The console by name on one's own machine, since browsers make no passkeys for an IP
+        address."""
         is_local = self.host in (*ANY_ADDRESS, "127.0.0.1")
         return f"http://localhost:{self.port}" if is_local else self.url(self.port)
 
@@ -80,7 +81,7 @@ class Installation:
         self._renewal: RollingRestart | None = None
 
     async def run(self) -> None:
-        """Until a signal comes."""
+        """Runs until a signal comes."""
         self._obey_signals()
         with one_at_a_time(self.plan):
             try:
@@ -177,7 +178,7 @@ class Installation:
         self.supervisor.output.say("up", "paused: nothing is sent until `python3 manage.py resume`")
 
     async def _maintain(self) -> None:
-        """For ever: the one command that works as the maintenance role."""
+        """Runs maintenance for ever, as the maintenance role."""
         env = {**self.env, "DATABASE_URL": self._maintenance_url}
         argv = [sys.executable, "-m", "django", "maintain"]
         await asyncio.sleep(MAINTAIN_FIRST_S)
@@ -223,7 +224,7 @@ class Installation:
         )
 
     async def _stop(self) -> None:
-        """Those that take orders first, those that carry them out next, what all need last."""
+        """Stops what takes orders first, then the workers, then the services that all need."""
         if self._renewal:
             await self._renewal.cancel()
         if self._maintenance:
@@ -289,7 +290,7 @@ def opened(host: str, port: int, option: str) -> socket.socket:
 
 
 def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
-    """What the children's settings read. What a person set in the environment counts first."""
+    """Environment variables of the children. Those that a person set win."""
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     defaults = {
         "COUNTERSIGN_PUBLIC_URL": plan.console_url,
@@ -315,7 +316,7 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
 
 
 def owner_url(services: Mapping[str, str]) -> str:
-    """Who migrates; where nobody says, whoever uses the database owns it too."""
+    """The database URL for migrations: by default that of the application."""
     given = {**os.environ, **services}
     return given.get("DATABASE_OWNER_URL") or given["DATABASE_URL"]
 
@@ -340,7 +341,7 @@ def without(env: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
 
 
 def to_be_shared(env: Mapping[str, str]) -> dict[str, str]:
-    """What other commands must know to work beside this one."""
+    """Settings that other commands need to work beside this one."""
     names = ["DATABASE_URL", "REDIS_URL"]
     names += ["COUNTERSIGN_PUBLIC_URL", "COUNTERSIGN_AGENT_URL", "COUNTERSIGN_UPSTREAM_NETWORKS"]
     names += [name for name in ("COUNTERSIGN_SEAL_ROLE",) if name in env]

@@ -1,4 +1,4 @@
-"""What `up` prints: its own lines and its children's, as the logs are written."""
+"""The output of `up`: its own lines and those of its children, in the format of the logs."""
 
 from __future__ import annotations
 

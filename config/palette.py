@@ -20,7 +20,7 @@ from core.http import is_htmx, page
 from registry.models import Server, Tool
 
 # Of each kind, so that no kind pushes another off the list.
-MOST = 6
+RESULTS_MAX = 6
 # A call's id, its beginning, or its fingerprint.
 _HEX = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]{0,27}")
 
@@ -43,6 +43,7 @@ class PalettePage(NamedTuple):
 
 
 PAGES = [
+    PalettePage("overview", _("Overview"), "overview", "calls.view_call"),
     PalettePage("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
     PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
     PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
@@ -58,6 +59,8 @@ PAGES = [
     PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),
     PalettePage("rule", _("Policy simulator"), "policies:explain", "policies.view_rule"),
     PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
+    PalettePage("rule", _("Limits"), "policies:limits", "policies.view_limit"),
+    PalettePage("add", _("New limit"), "policies:add_limit", "policies.add_limit"),
     PalettePage("agent", _("Agents"), "accounts:agents"),
     PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
     PalettePage("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
@@ -65,7 +68,10 @@ PAGES = [
     PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
     PalettePage("person", _("Users"), "accounts:people", "accounts.view_user"),
     PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
+    PalettePage("bell", _("Notifications"), "notifications:webhooks", "notifications.view_webhook"),
+    PalettePage("add", _("New webhook"), "notifications:add_webhook", "notifications.add_webhook"),
     PalettePage("settings", _("Settings"), "accounts:settings"),
+    PalettePage("bell", _("Your notifications"), "notifications:profile"),
     PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),
 ]
 
@@ -100,7 +106,7 @@ def _tools(text: str, person: User) -> Iterator[PaletteEntry]:
     if not person.has_perm("registry.view_tool"):
         return
     found = Tool.objects.filter(exposed_name__icontains=text).order_by("exposed_name")
-    for tool in found.only("exposed_name", "state")[:MOST]:
+    for tool in found.only("exposed_name", "state")[:RESULTS_MAX]:
         href = reverse("registry:tool", args=[tool.exposed_name])
         note = "" if tool.state == Tool.State.PUBLISHED else tool.get_state_display()
         yield PaletteEntry(str(_("Tool")), "tool", tool.exposed_name, href, note)
@@ -110,14 +116,14 @@ def _servers(text: str, person: User) -> Iterator[PaletteEntry]:
     if not person.has_perm("registry.view_server"):
         return
     found = Server.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
-    for server in found.order_by("slug")[:MOST]:
+    for server in found.order_by("slug")[:RESULTS_MAX]:
         href = reverse("registry:server", args=[server.slug])
         yield PaletteEntry(str(_("Server")), "server", server.slug, href, server.title)
 
 
 def _agents(text: str, person: User) -> Iterator[PaletteEntry]:
     found = Agent.objects.visible_to(person).filter(name__icontains=text)
-    for agent in found.select_related("owner").order_by("name")[:MOST]:
+    for agent in found.select_related("owner").order_by("name")[:RESULTS_MAX]:
         href = reverse("accounts:agent", args=[agent.name])
         note = str(_("for {owner}")).format(owner=agent.owner.username)
         yield PaletteEntry(str(_("Agent")), "agent", agent.name, href, note)
@@ -134,9 +140,9 @@ def _calls(text: str, person: User) -> Iterator[PaletteEntry]:
     found = {
         call.pk: call
         for rows in (decided.order_by("-pk"), named)
-        for call in rows.select_related("agent")[:MOST]
+        for call in rows.select_related("agent")[:RESULTS_MAX]
     }
-    for call in list(found.values())[:MOST]:
+    for call in list(found.values())[:RESULTS_MAX]:
         known = call.fingerprint or call.short_id
         note = f"{call.agent.name} · {call.get_state_display()} · {known}"
         href = reverse("calls:detail", args=[call.pk])

@@ -30,7 +30,7 @@ class NoProgram(Exception):
 
 
 class ProgramFailed(Exception):
-    """With what it said."""
+    """The program failed; has its output."""
 
 
 def server_major(url: str) -> int:
@@ -51,7 +51,8 @@ def find(name: str, major: int) -> Path:
 
 
 def run(path: Path, arguments: Sequence[str], *, url: str) -> bytes:
-    """What it wrote; raises ProgramFailed. The password stays off the list of processes."""
+    """Runs the program and returns its output; raises ProgramFailed. The password stays off the
+    process list."""
     done = subprocess.run(
         [path, *arguments],
         env=_environment(url),

@@ -27,7 +27,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def asked_for() -> socket.socket:
-    """What this process was told to listen on."""
+    """The port that this process was told to listen on."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)

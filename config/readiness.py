@@ -23,7 +23,7 @@ class Readiness:
         self._serves = serves
         self._reading, self.writing = os.pipe()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._reading, self._heard)
+        self._loop.add_reader(self._reading, self._on_readable)
 
     def begun(self) -> None:
         """The process has its end of it."""
@@ -35,7 +35,7 @@ class Readiness:
             os.close(self._reading)
             self._reading = -1
 
-    def _heard(self) -> None:
+    def _on_readable(self) -> None:
         # Nothing to read: it ended without a word.
         if os.read(self._reading, 1):
             self._serves.set()

@@ -24,7 +24,6 @@ from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Count
-from django.utils.translation import gettext as _
 
 from approvals.restoring import close_pending
 from audit import origins
@@ -41,7 +40,9 @@ from calls.restoring import Fate, close_open, fates
 from config import archive, backups, pgtools
 from config.host import app_environment
 from core import seal
+from core.english import gettext as _
 from core.private_files import write_private
+from notifications.restoring import forget_pending
 
 # What the replaced record had come to, until the restore is declared.
 NOTE = "restoring.json"
@@ -129,14 +130,14 @@ def check_anchors(files: Iterable[Path], *, without_anchor: bool) -> None:
 
 @contextmanager
 def sealing_stopped() -> Iterator[None]:
-    """Whoever runs signs nothing meanwhile: what is noted stays the last that was signed."""
+    """Stops sealing while entered, so that the noted checkpoint stays the last."""
     with psycopg.connect(settings.DATABASE_OWNER_URL, autocommit=True) as link:
         link.execute("SELECT pg_advisory_lock(hashtext('countersign audit'))")
         yield
 
 
 def note_present(manifest: Mapping[str, Any]) -> None:
-    """What the record has come to, before it is replaced: on the disk when this returns."""
+    """Saves the end of the present record before it is replaced: on the disk when this returns."""
     # A restore that broke off has replaced what its note speaks of.
     before = read_note() or {}
     note: dict[str, Any] = {**before, "backup_at": manifest["taken_at"]}
@@ -201,7 +202,7 @@ def migrate() -> None:
 
 
 def put_files_back(path: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Those that are not there; sentences on what differs from what is."""
+    """Restores missing files; returns sentences on files that differ."""
     said = []
     for name in manifest["members"]:
         if name in (archive.DATABASE, backups.ANCHORS):
@@ -231,7 +232,7 @@ def _place(name: str) -> Path:
 
 
 def _add_anchors(path: Path, manifest: Mapping[str, Any]) -> None:
-    """What is kept here is never replaced: an anchor file only grows."""
+    """Appends to the anchor file, which is never replaced."""
     if backups.ANCHORS not in manifest["members"]:
         return
     kept = Path(settings.ANCHOR_FILE)
@@ -284,6 +285,7 @@ def _declare(notes: list[str], note: Mapping[str, Any], *, by: Actor) -> str:
     }
     pending = close_pending(known, said=said, by=by)
     opened = close_open(known, said=said, by=by)
+    forget_pending(said=said)
     # Who signed out since is signed in again there.
     Session.objects.all().delete()
     with connection.cursor() as cursor:

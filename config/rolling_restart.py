@@ -54,7 +54,7 @@ class RollingRestart:
         draft.rename(self._data / NOTE)
 
     async def _renew(self) -> str:
-        """What went wrong, as a sentence; empty if nothing."""
+        """Restarts one process; returns the error, "" if none."""
         try:
             prepared = await asyncio.to_thread(is_prepared, self._env["DATABASE_URL"])
         except psycopg.OperationalError as error:

@@ -42,7 +42,7 @@ class Sealer:
         self._goes_on = False
 
     def run(self) -> None:
-        """Until it is stopped. Raises CannotSign at once, since waiting makes no key right."""
+        """Seals until stopped. Raises CannotSign at once, since waiting does not help."""
         while not self.stopping.wait(settings.SEAL_EVERY_S):
             try:
                 self.once()

@@ -54,7 +54,8 @@ def _row(url: str, table: str, query: str) -> tuple[Any, ...] | None:
 
 
 def check_secret(url: str, secret: str, *, where: str = "COUNTERSIGN_SECRET_KEY") -> str:
-    """What is wrong, as a sentence; empty if nothing is, or if the database does not say."""
+    """The problem with the secret, as a sentence; "" if there is none, or if the database cannot
+    say."""
     row = _row(url, "audit_secret", NEWEST)
     own = fingerprint_of(secret) if secret else "missing"
     if row is None or row[0] == own:

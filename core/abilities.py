@@ -1,4 +1,4 @@
-"""What a client can be asked in the middle of a call, as words that are kept and compared.
+"""Client capabilities for input requests, as words that are stored and compared.
 
 Source: MCP 2026-07-28, client/{elicitation,sampling,roots}; earlier revisions' basic/lifecycle.
 """
@@ -59,12 +59,12 @@ def of(families: Collection[str]) -> tuple[str, ...]:
 
 
 def relayed(words: Collection[str], families: Collection[str]) -> tuple[str, ...]:
-    """Of these, what is passed on."""
+    """The capabilities among these that are passed on to the server."""
     return tuple([word for word in words if _OF.get(word) in families]) if words else ()
 
 
 def needed(request: Any) -> frozenset[str] | None:
-    """What a client must be able to do to be asked this; None for what is no such question."""
+    """The capability that a client needs for this input request; None for an unknown kind."""
     if not isinstance(request, Mapping):
         return None
     method, params = request.get("method"), request.get("params", {})
@@ -93,7 +93,8 @@ class InputAnswer:
 
 
 def result(request: Mapping[str, Any], given: InputAnswer) -> dict[str, Any] | None:
-    """For where only an answer can be told: who could not be asked has decided nothing."""
+    """The result for servers that take no errors here: a failed elicitation counts as cancelled;
+    None for others."""
     if not given.is_error:
         return dict(given.value)
     return {"action": "cancel"} if request.get("method") == "elicitation/create" else None

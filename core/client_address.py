@@ -1,4 +1,4 @@
-"""Where a request comes from, also behind proxies that the operator trusts.
+"""The client's address, also behind proxies that the operator trusts.
 
 A proxy adds the address that it saw at the end of `X-Forwarded-For` (or `Forwarded`, RFC 7239); all
 that stands before it may be the client's invention. So the client is the right-most address that is
@@ -36,7 +36,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def _client(peer: Address, told: Iterable[str]) -> Address:
-    """From the right, past trusted proxies; what is no address ends the way."""
+    """Reads the list from the right, past trusted proxies; stops at what is no address."""
     client = peer
     for text in reversed(list(told)):
         address = _parse(text)

@@ -72,7 +72,8 @@ def _has_something_to_read(socket: int) -> bool:
 
 
 class DatabaseConnection(psycopg.Connection[Any]):
-    """For threads. One that waited in vain is closed: nobody knows what it would say next."""
+    """A connection for threads. One that timed out is closed, since a late answer could be
+    mistaken."""
 
     def wait(self, gen: PQGen[RV], interval: float = LOOK_S, timeout: float | None = None) -> RV:
         if timeout is not None:
@@ -107,14 +108,15 @@ def _look(began: float) -> None:
 
 
 class AsyncConnection(psycopg.AsyncConnection[Any]):
-    """For event loops. psycopg would wait for the server to cancel what was given up."""
+    """A connection for event loops. psycopg would wait for the server to cancel a query."""
 
     async def wait(
         self, gen: PQGen[RV], interval: float = LOOK_S, timeout: float | None = None
     ) -> RV:
-        seconds = ANSWER_S if timeout is None else timeout
+        # Whoever gives a time of their own waits for no answer: only this loop can be late.
+        seconds = ANSWER_S + LOOK_S + (timeout or 0.0)
         try:
-            async with asyncio.timeout(seconds + LOOK_S):
+            async with asyncio.timeout(seconds):
                 return await waiting.wait_async(
                     gen, self.pgconn.socket, interval=interval, timeout=timeout
                 )

@@ -71,7 +71,7 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
             return
         # A browser learns the reason of a close only of a connection that was accepted.
         await self.accept()
-        hub().greet(self)
+        hub().activate(self)
 
     @property
     def session_key(self) -> str | None:
@@ -79,7 +79,7 @@ class ConsoleConsumer(AsyncWebsocketConsumer):
         return key
 
     def own_groups(self) -> tuple[str, ...]:
-        """For subclasses: groups that are no bells."""
+        """Further groups of a subclass, without doorbells."""
         return ()
 
     async def give(self, text: str) -> None:
@@ -108,15 +108,15 @@ class FragmentConsumer(ConsoleConsumer, ABC):
 
     @abstractmethod
     def same_picture(self) -> Hashable:
-        """Of what; those who give the same are shown it together."""
+        """The key of what is shown; watchers with one key share one rendering."""
 
     @abstractmethod
     async def pictures(self, people: Collection[AbstractUser]) -> Mapping[Any, Any]:
-        """By the person's key the picture now, or None when it is out of their sight."""
+        """The current picture by person; None if it is no longer theirs to see."""
 
     @abstractmethod
     def frame(self, picture: Any, frames: dict[Hashable, str]) -> str | None:
-        """What to send; `frames` remembers it for those who saw the same before."""
+        """The frame to send; `frames` caches it for watchers who had the same before."""
 
 
 def hub() -> Hub[ConsoleConsumer]:
@@ -136,7 +136,7 @@ async def turn_away(tabs: Iterable[ConsoleConsumer]) -> None:
 
 async def tell(due: Mapping[ConsoleConsumer, set[str]]) -> None:
     permissions = {permission for tab in due for permission in tab.bells.values()}
-    seen = await _seen({tab.session_key for tab in due}, permissions)
+    seen = await _viewers({tab.session_key for tab in due}, permissions)
     viewers: dict[Hashable, Viewers] = {}
     breath = Yielder()
     for tab, groups in due.items():
@@ -174,7 +174,7 @@ async def _show(tabs: Viewers) -> None:
 
 
 class Yielder:
-    """Of a loop that sends to many."""
+    """Lets other tasks run during a loop over many receivers."""
 
     def __init__(self) -> None:
         self._sent = 0
@@ -191,7 +191,7 @@ def _ring(group: str) -> str:
 
 
 @database_sync_to_async
-def _seen(keys: Iterable[str | None], permissions: set[str]) -> dict[str | None, Viewer | None]:
+def _viewers(keys: Iterable[str | None], permissions: set[str]) -> dict[str | None, Viewer | None]:
     return {key: _of_session(key, permissions) for key in keys}
 
 

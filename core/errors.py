@@ -1,4 +1,4 @@
-"""What can go wrong in words that fit every surface."""
+"""Errors with words that fit every surface."""
 
 from uuid import UUID
 
@@ -17,4 +17,4 @@ class RecordUnavailable(CountersignError):
 
 
 class RecordUnsure(RecordUnavailable):
-    """As before, and the record may have been written all the same."""
+    """RecordUnavailable, where the record may have been written all the same."""

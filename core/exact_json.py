@@ -49,7 +49,7 @@ def loads(data: bytes) -> Any:
 
 
 def exact(value: Any) -> Any:
-    """What another parser read, its numbers in their shortest form."""
+    """The parsed value with numbers in their shortest form."""
     if isinstance(value, dict):
         return {name: exact(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -69,11 +69,11 @@ def number(written: str) -> Number:
 
 def dumps(value: Any, *, after: str = "") -> str:
     """On one line; `after`: what stands behind commas and colons."""
-    return "".join(_written(value, f",{after}", f":{after}"))
+    return "".join(_tokens(value, f",{after}", f":{after}"))
 
 
 def pretty(value: Any) -> str:
-    """For people to read and change: laid out, and nothing in it hides."""
+    """Indented JSON to read and edit, with hidden characters escaped."""
     return laid_out(value, string=literal)
 
 
@@ -105,7 +105,7 @@ def laid_out(value: Any, indent: str = "", *, string: Callable[[str], str] = pla
 
 
 def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[JsonDifference]:
-    """Where the two differ, as deep as they are alike; lists of other lengths differ as a whole."""
+    """The paths at which the two differ; lists of different length differ as a whole."""
     match before, after:
         case dict(), dict():
             for name in [*before, *(name for name in after if name not in before)]:
@@ -117,7 +117,7 @@ def changes(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterat
             yield JsonDifference(path, before, after)
 
 
-def _written(value: Any, comma: str, colon: str) -> Iterator[str]:
+def _tokens(value: Any, comma: str, colon: str) -> Iterator[str]:
     match value:
         case Number():
             yield value.text
@@ -125,14 +125,14 @@ def _written(value: Any, comma: str, colon: str) -> Iterator[str]:
             yield "{"
             for n, (name, member) in enumerate(value.items()):
                 yield f"{comma if n else ''}{plain(name)}{colon}"
-                yield from _written(member, comma, colon)
+                yield from _tokens(member, comma, colon)
             yield "}"
         case list():
             yield "["
             for n, item in enumerate(value):
                 if n:
                     yield comma
-                yield from _written(item, comma, colon)
+                yield from _tokens(item, comma, colon)
             yield "]"
         case _:
             yield json.dumps(value, ensure_ascii=False)

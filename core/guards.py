@@ -1,4 +1,4 @@
-"""What the database holds everybody to, as this release has it: triggers, functions and checks.
+"""Triggers, functions and checks of the database, compared with this release.
 
 One that was put in the place of another, with the same name and less to say, is found by what it
 says. `guards.json` has a digest of each; `python -m tests.guards` writes it anew from migrations.
@@ -44,8 +44,8 @@ _AROUND_TWO = re.compile(r"\(\(([^()]*)\)\)")
 _MODEL_TRIGGER = re.compile(r"trigger pgtrigger_(.+)_[0-9a-f]{5} of (\w+)")
 
 
-def found() -> dict[str, str]:
-    """By kind and name, a digest of what each says; how it is spaced does not matter."""
+def installed_definitions() -> dict[str, str]:
+    """A digest of each definition by kind and name, regardless of spacing."""
     with connection.cursor() as cursor:
         cursor.execute(READ)
         return {name: _digest(_settled(name, text)) for name, text in cursor.fetchall()}
@@ -53,7 +53,7 @@ def found() -> dict[str, str]:
 
 def differing() -> list[str]:
     """A sentence on each that somebody changed, took away, switched off or added."""
-    return sorted(_differing(_expected(), found()))
+    return sorted(_differing(_expected(), installed_definitions()))
 
 
 def write(definitions: Mapping[str, str], file: Path = FILE) -> None:
@@ -68,12 +68,12 @@ def _expected() -> dict[str, str]:
 
 def _differing(expected: Mapping[str, str], installed: Mapping[str, str]) -> Iterator[str]:
     for name in expected.keys() - installed.keys():
-        yield f"The {_shown(name)} is gone or off: nothing holds what it held."
+        yield f"The {_label(name)} is gone or off: nothing holds what it held."
     for name in _triggers(installed.keys() - expected.keys()):
-        yield f"The {_shown(name)} is not of this release: what it does to rows is not known."
+        yield f"The {_label(name)} is not of this release: what it does to rows is not known."
     for name in expected.keys() & installed.keys():
         if expected[name] != installed[name]:
-            yield f"The {_shown(name)} is not as this release has it: it may hold less, or more."
+            yield f"The {_label(name)} is not as this release has it: it may hold less, or more."
 
 
 def _triggers(names: Iterable[str]) -> Iterator[str]:
@@ -81,13 +81,14 @@ def _triggers(names: Iterable[str]) -> Iterator[str]:
     return (name for name in names if name.startswith("trigger "))
 
 
-def _shown(name: str) -> str:
+def _label(name: str) -> str:
     known = _MODEL_TRIGGER.fullmatch(name)
     return f"trigger {known[1]} of {known[2]}" if known else name
 
 
 def _settled(name: str, text: str) -> str:
-    """As it is written before and after a backup was put back, which writes casts another way."""
+    """A definition in the form that is equal before and after a restore, which writes casts another
+    way."""
     if name.startswith("function "):
         return text
     text, before = _CAST.sub("", text), ""

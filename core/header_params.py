@@ -47,7 +47,7 @@ def value_at(arguments: Any, path: Path) -> Any:
     return arguments
 
 
-def written(value: Any) -> str | None:
+def header_value(value: Any) -> str | None:
     """An argument as a header's text; None for what has none."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -59,7 +59,7 @@ def written(value: Any) -> str | None:
 def agrees(said: str, value: Any) -> bool:
     """Whether a header's text, decoded, says the same as the argument. 42.0 is 42."""
     whole = None if isinstance(value, str) else _WHOLE.fullmatch(said)
-    return (whole[1] if whole else said) == written(value)
+    return (whole[1] if whole else said) == header_value(value)
 
 
 def _name(path: Path | None, position: Mapping[str, Any]) -> str:

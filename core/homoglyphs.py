@@ -31,13 +31,13 @@ LIMIT = 64 * 1024
 
 
 def suspects(text: str) -> list[int]:
-    """Where in `text` a character stands that passes for another, in order."""
+    """Positions of homoglyphs in `text`, in order."""
     if text.isascii() or not _SUSPECT.search(text):
         return []
-    return sorted(_found(text[:LIMIT]))
+    return sorted(_positions(text[:LIMIT]))
 
 
-def _found(text: str) -> Iterator[int]:
+def _positions(text: str) -> Iterator[int]:
     own = _scripts_of_their_own(text)
     wide = _WIDE.search(text) is not None
     for piece in _PIECE.finditer(text):

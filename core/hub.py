@@ -1,4 +1,4 @@
-"""What changes reaches a process once, and all who watch here are told of it together.
+"""One subscription a process to each group of the channel layer, shared by all who watch here.
 
 A layer says nothing when it loses messages. So the hub speaks to itself: what does not come back
 was lost, and rows are read again; when nothing comes back at all the watchers are turned away,
@@ -22,14 +22,14 @@ W = TypeVar("W")
 
 PULSE_S = 1.0
 # So many pulses in a row that did not come back.
-DEAF = 4
+NO_ECHO_MAX = 4
 OPEN_S = 4.0
 # So long an echo is waited for before one asks again.
 ECHO_S = 0.1
 
 
 class ChannelLayerDown(Exception):
-    """Nobody would hear of changes here."""
+    """Changes cannot be heard here at present."""
 
 
 class Hub(Generic[W]):
@@ -43,7 +43,7 @@ class Hub(Generic[W]):
         self._tell, self._turn_away = tell, turn_away
         self._joined: dict[W, tuple[str, ...]] = {}
         self._watching: dict[str, set[W]] = {}
-        self._greeted: set[W] = set()
+        self._active: set[W] = set()
         self._due: dict[W, set[str]] = {}
         self._some_due = asyncio.Event()
         self._echoes: dict[str, asyncio.Event] = {}
@@ -51,16 +51,16 @@ class Hub(Generic[W]):
         self._tasks: list[asyncio.Task[None]] = []
         self._channel = ""
         self._heard = asyncio.Event()
-        self._unheard = 0
+        self._missed_echoes = 0
 
     async def join(self, watcher: W, groups: Iterable[str]) -> None:
-        """From now on nothing in `groups` is missed; `greet` begins to tell of it."""
+        """Subscribes the watcher to `groups`; `activate` begins to tell it of changes."""
         self._joined[watcher] = tuple(groups)
         try:
             async with self._moving:
                 if not self._tasks:
                     await self._open()
-                if self._unheard >= DEAF:
+                if self._missed_echoes >= NO_ECHO_MAX:
                     raise ChannelLayerDown("nothing comes back from the channel layer")
                 for group in self._joined[watcher]:
                     if group not in self._watching:
@@ -71,14 +71,14 @@ class Hub(Generic[W]):
             await self.leave(watcher)
             raise ChannelLayerDown(str(error)) from error
 
-    def greet(self, watcher: W) -> None:
+    def activate(self, watcher: W) -> None:
         """Something may have changed since the watcher read its rows: all its groups ring."""
-        self._greeted.add(watcher)
+        self._active.add(watcher)
         self._mark(watcher, self._joined[watcher])
 
     def drop(self, watcher: W) -> None:
         """It is told nothing more; `leave` follows."""
-        self._greeted.discard(watcher)
+        self._active.discard(watcher)
         self._due.pop(watcher, None)
 
     async def leave(self, watcher: W) -> None:
@@ -121,7 +121,7 @@ class Hub(Generic[W]):
 
     async def _open(self) -> None:
         self._heard.clear()
-        self._unheard = 0
+        self._missed_echoes = 0
         try:
             async with asyncio.timeout(OPEN_S):
                 self._channel = await _layer().new_channel()
@@ -149,26 +149,26 @@ class Hub(Generic[W]):
                     self._echoes[event["group"]].set()
             else:
                 for watcher in self._watching.get(event["group"], ()):
-                    if watcher in self._greeted:
+                    if watcher in self._active:
                         self._mark(watcher, (event["group"],))
 
     def _hears(self) -> None:
         self._heard.set()
-        missed, self._unheard = self._unheard > 1, 0
+        missed, self._missed_echoes = self._missed_echoes > 1, 0
         if missed:
-            for watcher in self._greeted:
+            for watcher in self._active:
                 self._mark(watcher, self._joined[watcher])
 
     async def _pulsing(self) -> None:
         while True:
-            self._unheard += 1
+            self._missed_echoes += 1
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(PULSE_S):
                     await _layer().send(self._channel, {"type": "pulse"})
             await asyncio.sleep(PULSE_S)
-            if self._unheard >= DEAF:
+            if self._missed_echoes >= NO_ECHO_MAX:
                 log.warning("live: nothing comes back from the channel layer")
-                await self._send_away(list(self._greeted))
+                await self._send_away(list(self._active))
 
     async def _send_away(self, watchers: Iterable[W]) -> None:
         # Whoever cannot even be told that: the others are still to be told of what comes.

@@ -88,7 +88,7 @@ Line = tuple[Statement, Mapping[str, Any] | PreparedLine]
 Key = tuple[Statement, str]
 
 
-class _Unit:
+class _Write:
     __slots__ = ("done", "gives_up_at", "ids", "json", "keys", "taken")
 
     def __init__(self, lines: Sequence[Line], done: asyncio.Future[list[Row | None]]) -> None:
@@ -109,7 +109,7 @@ class _Unit:
         self.gives_up_at = float("inf")
 
 
-class _Lane:
+class _Connection:
     """One connection, and whoever writes on it."""
 
     __slots__ = ("pipeline", "ring", "task")
@@ -132,18 +132,18 @@ class GroupCommit:
     def __init__(self, conninfo: str, *, batch: int = 256) -> None:
         self._conninfo = conninfo
         self._batch = batch
-        self._waiting: list[_Unit] = []
-        self._lanes: list[_Lane] = []
-        self._idle: list[_Lane] = []
+        self._waiting: list[_Write] = []
+        self._lanes: list[_Connection] = []
+        self._idle: list[_Connection] = []
         # Ids of lines on their way: another lane must not overtake them.
         self._away: set[str] = set()
         # Those that wait no longer than so.
-        self._hurried: set[_Unit] = set()
+        self._hurried: set[_Write] = set()
         self._timer: asyncio.TimerHandle | None = None
         # Backends that did not answer, and may yet do what they were told.
         self._given_up: list[int] = []
         # The last attempt found no database.
-        self.is_away = False
+        self.database_down = False
 
     async def write(self, *lines: Line, within: float | None = 2.0) -> list[Row | None]:
         """One row (or None) for each line, in order.
@@ -161,27 +161,27 @@ class GroupCommit:
             self._hurried.discard(unit)
 
     def submit(self, *lines: Line) -> asyncio.Future[list[Row | None]]:
-        """As `write` without a limit, for those who do not only wait for it."""
+        """Like `write`, without a time limit, for callers that do more than wait."""
         return self._add(lines).done
 
     def write_later(self, *lines: Line) -> None:
         """Write as soon as it can be done; nobody waits for it."""
         self.submit(*lines).add_done_callback(_note_failure)
 
-    def _add(self, lines: Sequence[Line]) -> _Unit:
+    def _add(self, lines: Sequence[Line]) -> _Write:
         loop = asyncio.get_running_loop()
         if not self._lanes:
-            self._lanes = [_Lane() for _ in range(LANES)]
+            self._lanes = [_Connection() for _ in range(LANES)]
             for lane in self._lanes:
                 lane.task = loop.create_task(self._run(lane), name="journal")
                 self._idle.append(lane)
-        unit = _Unit(lines, loop.create_future())
+        unit = _Write(lines, loop.create_future())
         self._waiting.append(unit)
         if len(self._idle) == LANES or (self._idle and len(self._waiting) >= WORTH):
             self._idle.pop().ring.set()
         return unit
 
-    def _hurry(self, unit: _Unit, within: float) -> None:
+    def _hurry(self, unit: _Write, within: float) -> None:
         """One timer for all: nearly always a unit is done long before."""
         loop = asyncio.get_running_loop()
         unit.gives_up_at = loop.time() + within
@@ -209,7 +209,7 @@ class GroupCommit:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _run(self, lane: _Lane) -> None:
+    async def _run(self, lane: _Connection) -> None:
         while True:
             await lane.ring.wait()
             lane.ring.clear()
@@ -235,10 +235,10 @@ class GroupCommit:
             seen = len(self._waiting)
             await asyncio.sleep(0)
 
-    def _take(self) -> list[_Unit]:
+    def _take(self) -> list[_Write]:
         """The next units that may share a transaction: no line concerns the same row twice."""
-        taken: list[_Unit] = []
-        left: list[_Unit] = []
+        taken: list[_Write] = []
+        left: list[_Write] = []
         seen: set[Key] = set()
         for unit in self._waiting:
             if unit.done.done():
@@ -253,7 +253,7 @@ class GroupCommit:
         self._waiting = left
         return taken
 
-    async def _commit(self, lane: _Lane, units: list[_Unit]) -> None:
+    async def _commit(self, lane: _Connection, units: list[_Write]) -> None:
         if not units:
             return
         try:
@@ -263,12 +263,14 @@ class GroupCommit:
         except psycopg.Error as error:
             await self._one_by_one(lane, units, error)
         else:
-            self.is_away = False
+            self.database_down = False
             for unit in units:
                 if not unit.done.done():
                     unit.done.set_result(list(map(answers.get, unit.keys)))
 
-    async def _one_by_one(self, lane: _Lane, units: list[_Unit], error: psycopg.Error) -> None:
+    async def _one_by_one(
+        self, lane: _Connection, units: list[_Write], error: psycopg.Error
+    ) -> None:
         """One bad line must not take its neighbours with it."""
         if len(units) > 1:
             for unit in units:
@@ -276,15 +278,17 @@ class GroupCommit:
         elif not units[0].done.done():
             units[0].done.set_exception(error)
 
-    async def _reconnect_later(self, lane: _Lane, units: list[_Unit], error: psycopg.Error) -> None:
+    async def _reconnect_later(
+        self, lane: _Connection, units: list[_Write], error: psycopg.Error
+    ) -> None:
         """The commit's fate is unknown: statements are idempotent by id, so ask again."""
         log.warning("journal: the database went away: %s", str(error).strip())
-        self.is_away = True
+        self.database_down = True
         await lane.close()
         self._waiting[:0] = [unit for unit in units if not unit.done.done()]
         await asyncio.sleep(0.1)
 
-    async def _transaction(self, lane: _Lane, units: list[_Unit]) -> dict[Key, Row]:
+    async def _transaction(self, lane: _Connection, units: list[_Write]) -> dict[Key, Row]:
         pipeline = await self._connected(lane)
         lines: dict[Statement, tuple[list[str], list[bytes]]] = {}
         for unit in units:
@@ -312,7 +316,7 @@ class GroupCommit:
                 found[statement, str(row[0])] = row
         return found
 
-    async def _connected(self, lane: _Lane) -> Pipeline:
+    async def _connected(self, lane: _Connection) -> Pipeline:
         if lane.pipeline is not None and lane.pipeline.is_over:
             await lane.close()
         if lane.pipeline is None:
@@ -340,7 +344,7 @@ def _note_failure(done: asyncio.Future[list[Row | None]]) -> None:
         log.error("journal: not written: %s", done.exception())
 
 
-def _give_up(unit: _Unit) -> None:
+def _give_up(unit: _Write) -> None:
     if not unit.done.done():
         unit.done.set_exception(
             RecordUnsure("Whether the record was written is not known; nothing was sent.")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from channels.layers import get_channel_layer
+from channels import DEFAULT_CHANNEL_LAYER
+from channels.layers import channel_layers, get_channel_layer
 from django.db import transaction
 
 from core import loop
@@ -21,6 +22,9 @@ QUIET_S = 0.4
 
 async def notify(group: str) -> None:
     """`group` is "queue", "calls", "frozen" or "call.<uuid>"; its consumers get `changed`."""
+    if DEFAULT_CHANNEL_LAYER not in channel_layers.backends:
+        # Its first use imports a library, for which a busy machine needs seconds.
+        await asyncio.to_thread(get_channel_layer)
     layer = get_channel_layer()
     assert layer is not None
     try:
@@ -32,7 +36,7 @@ async def notify(group: str) -> None:
 
 
 def notify_on_commit(*groups: str) -> None:
-    """For services: ring once the caller's transaction is durable. Nobody waits for it."""
+    """Notifies after the caller's transaction has committed, without waiting."""
 
     def tell() -> None:
         for group in groups:

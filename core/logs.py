@@ -65,7 +65,7 @@ class CallIdFilter(logging.Filter):
 
 
 class RefusalFilter(logging.Filter):
-    """Somebody was refused, as they should be: a line, and no traceback."""
+    """Logs a refusal, which is no error of ours, in a line without a traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
@@ -123,7 +123,7 @@ class StandardError(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def configuration(*, style: str, level: str) -> dict[str, Any]:
-    """For `logging.config.dictConfig`: everything goes to standard error."""
+    """The argument of `logging.config.dictConfig`: everything goes to standard error."""
     formatter = JsonFormatter if style == "json" else TextFormatter
     return {
         "version": 1,

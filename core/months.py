@@ -74,8 +74,8 @@ def make() -> list[str]:
 
 
 def unguarded() -> Iterator[str]:
-    """What of a month could be changed past the triggers of its table, as the catalogue has it now
-    (those of tables: core/guards.py)."""
+    """Ways around the triggers of a month's table, as the catalogue has it now (those of tables:
+    core/guards.py)."""
     with connection.cursor() as cursor:
         cursor.execute(UNLIKE)
         for part, trigger in cursor.fetchall():

@@ -1,4 +1,4 @@
-"""What a person or an agent is told when the database goes away in the middle of their request.
+"""Answers to people and agents when the database goes away during their request.
 
 What they asked for may be in the record although its page cannot be shown. Whoever answers them
 says what is known, and names the call.
@@ -34,13 +34,13 @@ class Recorded(StrEnum):
 
 @dataclass(slots=True)
 class OutageAnswer:
-    """What is known of a request: whether what it asked for is recorded, and of which call."""
+    """The known facts on a request: whether it is recorded, and its call."""
 
     recorded: Recorded
     call_id: UUID | None = None
 
 
-def told(request: HttpRequest) -> OutageAnswer:
+def outage_answer(request: HttpRequest) -> OutageAnswer:
     known: OutageAnswer | None = getattr(request, ATTRIBUTE, None)
     if known is not None:
         return known
@@ -53,7 +53,7 @@ def note(request: HttpRequest, recorded: Recorded, call_id: UUID | None = None) 
 
 
 def forget(request: HttpRequest) -> None:
-    """What is known from here on, the view says."""
+    """Drops the facts, since the view answers for itself from here on."""
     request.__dict__.pop(ATTRIBUTE, None)
 
 
@@ -79,7 +79,7 @@ def recording(request: HttpRequest) -> Iterator[None]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """With what it came after: Django tries to connect anew before it tells of a lost commit."""
+    """The error and those that it came after: Django reconnects before it reports a lost commit."""
     while error is not None:
         yield error
         error = error.__context__

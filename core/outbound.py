@@ -1,4 +1,4 @@
-"""Where this house may connect to: every address is looked at before the first byte leaves."""
+"""Checks every address before the first byte leaves for it."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from yarl import URL
 
 Address = IPv4Address | IPv6Address
 # As getaddrinfo gives it: family, kind, protocol, canonical name, and the address to connect to.
-Found = tuple[int, int, int, str, tuple[object, ...]]
+Addresses = tuple[int, int, int, str, tuple[object, ...]]
 
 # Named one by one, because `is_global` of Python 3.11 to 3.13 disagrees with itself about most of
 # them, and several carry an IPv4 address inside that would be reached without being looked at.
@@ -92,7 +92,7 @@ class Guard:
             self.check_address(url.host)
         return url
 
-    async def resolve(self, host: str, port: int) -> list[Found]:
+    async def resolve(self, host: str, port: int) -> list[Addresses]:
         """All addresses of a name; one that is not allowed refuses the name."""
         loop = asyncio.get_running_loop()
         try:
@@ -105,7 +105,7 @@ class Guard:
             self.check_address(str(address[0]))
         return list(found)
 
-    def open_socket(self, found: Found) -> socket.socket:
+    def open_socket(self, found: Addresses) -> socket.socket:
         """Last look: makes the socket for the very address that is connected to next."""
         family, kind, protocol, _, address = found
         self.check_address(str(address[0]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def create_once(path: Path, text: str) -> None:
-    """Of processes that start together one writes it."""
+    """Creates the file unless it exists; of processes that start together one writes it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = _draft(path, text)
     try:

@@ -33,7 +33,7 @@ class Pulse:
         self._unanswered_since: float | None = None
 
     def is_silent(self, waited_s: float) -> bool:
-        """For whoever waited so long for an answer: has nobody got any?"""
+        """Whether the database has answered nobody since this caller began to wait."""
         if waited_s > SUSPECT_S:
             self._ask_on()
         since = self._unanswered_since
@@ -65,5 +65,5 @@ class _Brief(psycopg.Connection[Any]):
 
 @cache
 def pulse() -> Pulse:
-    """Of this process's database."""
+    """The pulse of this process's database."""
     return Pulse(settings.DATABASE_URL, silent_s=settings.DATABASE_SILENT_S)

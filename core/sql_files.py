@@ -27,6 +27,6 @@ def watched(*tables: str) -> list[migrations.RunSQL]:
 
 
 def in_months(table: str, key: str) -> migrations.RunSQL:
-    """From then on rows stand in a partition a month, by a UUIDv7 (core/sql/months.sql)."""
+    """Migration operations that partition a table by month of its UUIDv7 (core/sql/months.sql)."""
     made = (ROOT / "core/sql/in_months.sql").read_text()
     return migrations.RunSQL(made.replace("TABLE_NAME", table).replace("KEY_NAME", key))

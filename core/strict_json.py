@@ -148,7 +148,7 @@ def _children(value: dict[str, Any] | list[Any]) -> Any:
 
 
 def spans(text: str, start: int = 0) -> dict[str, Span]:
-    """Where each member's value of the object at `start` stands, in characters.
+    """The start and end of each member's value of the object at `start`, in characters.
 
     For text that parsed before: raises ValueError where it is no object.
     """

@@ -58,13 +58,13 @@ _RANGES = {
 }
 
 
-_HIDDEN = re.compile(
-    "["
-    + "".join(
-        f"\\U{first:08x}-\\U{last:08x}" for ranges in _RANGES.values() for first, last in ranges
-    )
-    + "]+"
-)
+def of_kinds(*kinds: str) -> str:
+    """The inside of a character class that has all of these kinds."""
+    ranges = (one for kind in kinds for one in _RANGES[kind])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+
+
+_HIDDEN = re.compile(f"[{of_kinds(*_RANGES)}]+")
 _MARKS = {*_RANGES, "lookalike"}
 _BY_START = sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges)
 _STARTS = [first for first, _ in _BY_START]
@@ -115,13 +115,14 @@ def _plain(text: str, start: int, end: int, odd: list[int]) -> list[Segment]:
 
 def _marked(run: str) -> Iterator[Segment]:
     if len(run) > _MARKED_LIMIT:
-        yield Segment(_spelled(run), _kind(run[0]))
+        yield Segment(_spelled(run), kind_of(run[0]))
         return
-    for kind, characters in groupby(run, key=_kind):
+    for kind, characters in groupby(run, key=kind_of):
         yield Segment(_spelled("".join(characters)), kind)
 
 
-def _kind(character: str) -> str:
+def kind_of(character: str) -> str:
+    """The kind of a character that could hide."""
     return _BY_START[bisect_right(_STARTS, ord(character)) - 1][1]
 
 

@@ -1,4 +1,4 @@
-"""What a text is, so that it can be shown as that: an address, JSON, SQL, a program, a change."""
+"""Detects the kind of a text, to show it as such: an address, JSON, SQL, a program, a diff."""
 
 from __future__ import annotations
 

@@ -1,34 +1,39 @@
-"""What is asked for, and what became of it."""
+"""The one request that every door hands to `submit`, and the result that it gets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from accounts.tokens import Bearer
 from approvals.grants import StandingGrant
 from calls.content.answers import Answer
 from calls.record.call_options import NO_OPTIONS, CallOptions
-from calls.record.idempotency import ClaimedKey, given, guarding
+from calls.record.idempotency import ClaimedKey, agent_key, duplicate_key
 from calls.record.new_call import digest
+from calls.record.reservations import Reservation
 from calls.record.states import State
 from calls.running.listeners import EarlyReply
-from core.ids import uuid7
 from policies.decide import Subject
-from registry.models import Tool
+from policies.limits.compiled import CompiledLimit, CounterKey, LimitReached, TakenUses
 from registry.publishing.published_catalogue import PublishedTool, PublishedToolset, Violation
 
 NO_ARGUMENTS = b"{}"
 
 
-# Not frozen: made for every call, and setting fields past the guard costs three times as much.
-@dataclass(slots=True)
-class CallRequest:
-    """What an agent asks for, parsed and not yet judged. `tool` is None for an unknown one."""
+class CallRequest(NamedTuple):
+    """A parsed call, before rules decide on it: who, tool, arguments, options.
 
+    A named tuple, since one is made for every call: a frozen dataclass takes twice as long to make
+    (docs/dependencies.md).
+    """
+
+    # Chosen before the call is recorded, so that its agent can cancel it meanwhile.
+    call_id: UUID
     bearer: Bearer
     toolset: PublishedToolset
+    # None: there is no such tool.
     tool: PublishedTool | None
     tool_name: str
     arguments: bytes
@@ -37,38 +42,43 @@ class CallRequest:
     revision: str = ""
     client: str = ""
     request_key: str = ""
-    # Set by surfaces that may not run calls themselves, such as commands that end at once.
+    # A worker runs it: for commands, which end before the call does.
     background: bool = False
-    # Why people are to decide even where rules would allow it.
+    # The reason to hold the call for approval where rules would allow it; "": none.
     hold_for: str = ""
-    # A person's yes in advance, which lets it run where rules ask.
+    # False: a call that needs approval is denied, since its client cannot wait.
+    may_hold: bool = True
+    # The standing approval that lets it run, once one is found.
     grant: StandingGrant | None = None
     options: CallOptions = NO_OPTIONS
-    # It is to be a task of 2025-11-25, which its agent may list.
+    # The agent wants a task of 2025-11-25, which it may list.
     as_task: bool = False
-    # Answers before any question, as the client sent them: for a server that keeps no state.
+    # `inputResponses` of a first request, as JSON: for a server that keeps no state.
     responses: bytes = b""
-    # Its client can be given something else than the result: questions, or a task.
+    # The client understands input requests or tasks in place of the result.
     may_reply_early: bool = False
-    # The agent's own, by which it may ask again and again for this one call.
+    # The agent's idempotency key; "": none.
     key: str = ""
-    # Meant, although it is the same as a call before: the id of that, once it is known.
-    again: bool = False
-    repeats: UUID | None = None
-    # What is wrong with its arguments beyond their schema.
-    wrong: tuple[Violation, ...] = ()
-    # Who asks cannot wait for people: where they would have to decide, it is refused.
-    at_once: bool = False
-    # Known beforehand, so that whoever asks can cancel while it is still being answered.
-    call_id: UUID = field(default_factory=uuid7)
+    # The agent wants it run although it equals an earlier call; the id of that, once found.
+    allow_duplicate: bool = False
+    duplicate_of: UUID | None = None
+    # Violations that the schema cannot express.
+    extra_violations: tuple[Violation, ...] = ()
+    # What was taken of rates for it; what it reserves of exact limits in the commit that opens it.
+    is_metered: bool = False
+    taken: tuple[TakenUses, ...] = ()
+    exact: tuple[tuple[CompiledLimit, CounterKey], ...] = ()
+    uses: tuple[Reservation, ...] = ()
+    # The soft limits that are reached, as a sentence for approvers; "": none.
+    over: str = ""
 
 
 @dataclass(slots=True)
 class SubmitResult:
     """`answer` once the call has ended.
 
-    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy" or "key". `joined`: what was asked
-    for is a call that there was before.
+    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy", "limit" or "key". `joined`: an
+    earlier call answers this request.
     """
 
     call_id: UUID
@@ -78,45 +88,45 @@ class SubmitResult:
     refusal: str = ""
     reason: str = ""
     violations: list[Violation] = field(default_factory=list)
-    # Why there is no answer yet: it asked its agent something, or goes on as a task.
+    # Why there is no answer yet: the server asked for input, or made a task of the call.
     early_reply: EarlyReply | None = None
+    # The limit that was in its way.
+    reached: LimitReached | None = None
 
 
 def with_fixed_arguments(call_request: CallRequest) -> tuple[CallRequest, list[Violation]]:
-    """With the arguments that its toolset fixes, so that people see and decide what is sent; and
-    what of them the agent wants otherwise."""
+    """Adds the arguments that the toolset fixes, so that people see and decide what is sent. The
+    violations are fixed arguments that the agent gave another value."""
     tool = call_request.tool
     if tool is None or tool.tool_id not in call_request.toolset.shown:
         return call_request, []
-    whole, parsed, differing = call_request.toolset.how(tool).put_in(
+    whole, parsed, differing = call_request.toolset.override_for(tool).put_in(
         call_request.arguments, call_request.parsed
     )
-    return (
-        call_request
-        if whole is call_request.arguments
-        else replace(call_request, arguments=whole, parsed=parsed)
-    ), differing
+    if whole is not call_request.arguments:
+        call_request = call_request._replace(arguments=whole, parsed=parsed)
+    return call_request, differing
 
 
 def claimed_key(call_request: CallRequest) -> ClaimedKey | None:
-    """The key that it takes: the agent's, or one of all calls that are the same."""
+    """The agent's idempotency key, or the key that all duplicates of the call share."""
     if call_request.key:
-        return given(call_request.bearer.agent_id, call_request.key)
+        return agent_key(call_request.bearer.agent_id, call_request.key)
     tool = call_request.tool
-    if tool is None or call_request.again or tool.repeats != Tool.Repeats.GUARD or tool.is_harmless:
+    if tool is None or not tool.claims_duplicate_key or call_request.allow_duplicate:
         return None
-    return guarding(
+    return duplicate_key(
         call_request.bearer.agent_id, tool.tool_id, digest(call_request.arguments or NO_ARGUMENTS)
     )
 
 
 def is_guarded(call_request: CallRequest) -> bool:
-    """Not to be sent while nobody knows that the agent heard what became of the same before."""
+    """Not sent while an earlier duplicate may have run without its outcome being delivered."""
     tool = call_request.tool
     return (
         tool is not None
-        and tool.repeats == Tool.Repeats.AUTO
-        and not (tool.is_harmless or call_request.again or call_request.key)
+        and tool.blocks_undelivered
+        and not (call_request.allow_duplicate or call_request.key)
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cel_expr_python import cel
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from policies.conditions import CONTEXT, BadCondition, compile_with
 from registry.models import Tool
 
@@ -22,7 +22,7 @@ Fields = dict[str, cel.Type | None]
 
 
 def schema_of(server: str, tool: str) -> dict[str, Any] | None:
-    """Of the tool that these patterns name, if they name a single one that there is."""
+    """The schema of the tool that these patterns name, if they name a single existing one."""
     if _PATTERN.search(server) or _PATTERN.search(tool):
         return None
     found = Tool.objects.filter(server__slug=server, name=tool).select_related("latest").first()

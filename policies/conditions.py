@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from cel_expr_python import cel
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from core.errors import CountersignError
 
 TEXT_MAX = 1000
@@ -78,24 +78,24 @@ class Condition:
     names: tuple[str, ...]
 
     @property
-    def looks_back(self) -> bool:
+    def needs_history(self) -> bool:
         return "history.calls_1h" in self.names
 
     def holds(self, facts: Mapping[str, Any], size: int) -> bool:
         """Raises Undecided. `size`: of the arguments, in bytes."""
         if "args" in self.names:
             self._check_work(facts["args"], size)
-        if self.looks_back and "history.calls_1h" not in facts:
+        if self.needs_history and "history.calls_1h" not in facts:
             raise Undecided(_("what happened before could not be read"))
         began = time.thread_time()
         try:
             found = self.expression.eval(data={name: facts[name] for name in self.names})
         except RuntimeError as error:
-            raise Undecided(_said(str(error))) from error
+            raise Undecided(_message(str(error))) from error
         if time.thread_time() - began > CPU_MAX_S:
             raise Undecided(_("it timed out"))
         if found.type() != cel.Type.BOOL:
-            raise Undecided(_said(str(found.value())))
+            raise Undecided(_message(str(found.value())))
         return bool(found.value())
 
     def _check_work(self, arguments: Any, size: int) -> None:
@@ -169,13 +169,13 @@ def _elements(value: Any) -> int:
 def _placed(message: str) -> str:
     found = _ERROR.search(message)
     if found is None:
-        return _said(message)
+        return _message(message)
     said = _("Line %(line)s, column %(column)s: %(what)s.")
     what = found[3].replace(" (in container '')", "").rstrip(".")
     return said % {"line": found[1], "column": found[2], "what": what}
 
 
-def _said(message: str) -> str:
+def _message(message: str) -> str:
     """The library's words without its codes."""
     return re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", message)[:200]
 

@@ -1,4 +1,4 @@
-"""What a rule can reach: the published tools it covers, and rules that never get a word in."""
+"""Coverage of rules: the published tools they cover, and rules that never decide."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import permutations
 from typing import Any
 
 from django.db.models import F
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from policies.decide import SAYS, STRICTNESS
 from policies.feasibility import why_unmeetable
 from policies.models import Effect, Rule
@@ -31,12 +31,12 @@ _wild = re.compile(r"[*?\[]").search
 
 
 def covered(rules: Iterable[Rule]) -> list[int]:
-    """For each rule, how many published tools its patterns and hint cover."""
+    """The number of published tools that each rule's patterns and hint cover."""
     return [len(tools) for tools in _tools(list(rules))]
 
 
 def covered_tools(rules: Sequence[Rule]) -> dict[int, set[int]]:
-    """By rule: which of the published tools its patterns and hint cover."""
+    """The published tools that each rule's patterns and hint cover."""
     return dict(zip((rule.pk for rule in rules), _tools(rules), strict=True))
 
 
@@ -85,7 +85,7 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """What rules keep each other from: `over` a rule, and which it casts on others."""
+    """Shadowing between rules: `over` a rule, and which ones it shadows."""
 
     covered: int
     over: list[Shadow]
@@ -103,7 +103,7 @@ class Shadows:
 
 
 def shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> list[Shadows]:
-    """For each rule, by their patterns and by the tools that they cover now."""
+    """The shadows of each rule, by patterns and by the tools that they cover now."""
     over: dict[int, list[Shadow]] = defaultdict(list)
     cast: dict[int, list[Shadow]] = defaultdict(list)
     for shadow in _shadows(rules, tools):
@@ -127,7 +127,7 @@ def _shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> Iterator[S
 
 
 def nevers(rules: Iterable[Rule]) -> dict[int, str]:
-    """By rule: why its condition can never hold."""
+    """The reason, by rule, why its condition can never hold."""
     asked = [rule for rule in rules if rule.mode != Rule.Mode.OFF and rule.when]
     schemas = _schemas(asked)
     found = (
@@ -141,8 +141,8 @@ def nevers(rules: Iterable[Rule]) -> dict[int, str]:
 def unmet(
     rules: Sequence[Rule], able: Sequence[Decider], tools: Mapping[int, set[int]]
 ) -> dict[int, str]:
-    """By rule: why nobody can ever approve what it asks for, by itself or with another that asks
-    wherever both cover a tool."""
+    """The reason, by rule, why nobody can ever meet its thresholds, alone or with those of a rule
+    that covers the same tools."""
     asking = [one for one in rules if one.mode == Rule.Mode.ENFORCE and one.effect == Effect.ASK]
     asked = {rule.pk: parse(rule.thresholds) or DEFAULT for rule in asking}
     found = {pk: why_unmeetable(thresholds, able) for pk, thresholds in asked.items()}
@@ -157,7 +157,7 @@ def unmet(
 
 
 def _schemas(rules: list[Rule]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Of the tools that rules name without patterns."""
+    """Schemas of the tools that rules name without patterns."""
     named = Tool.objects.filter(
         server__slug__in={rule.server for rule in rules},
         name__in={rule.tool for rule in rules},
@@ -199,7 +199,7 @@ def _is_sooner(other: int | None, rule: int | None) -> bool:
 
 
 def _speaks_for(other: Rule, rule: Rule) -> bool:
-    """Of a tool that both cover: does `other` speak of each call that `rule` speaks of?"""
+    """Whether `other` applies to every call of this tool that `rule` applies to."""
     return (
         _says_no_more(other)
         and other.when in ("", rule.when)
@@ -236,6 +236,6 @@ def _wider(pattern: str, other: str) -> bool:
 
 
 def _everybody_of(named: Iterable[object], others: Iterable[object]) -> bool:
-    """Nobody named means everybody."""
+    """Whether the selection covers the other; an empty one covers everybody."""
     mine, theirs = set(named), set(others)
     return not mine or bool(theirs and theirs <= mine)

@@ -1,4 +1,4 @@
-"""What rules say about one call.
+"""Decisions of rules on one call.
 
 Rules are compiled once a change of configuration. Where no rule that covers an agent and a
 definition has a condition, the decision is remembered, so that the agents' path pays a dictionary
@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from fnmatch import translate
 from typing import Any
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from policies import conditions, thresholds
 from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
 from policies.history import History
@@ -45,7 +44,7 @@ SAYS: dict[Rule.Hint, Callable[[Mapping[str, bool]], bool]] = {
 # Not frozen: made for every call, and setting fields past the guard costs three times as much.
 @dataclass(slots=True)
 class Subject:
-    """What rules look at; plain values. `size`: of the arguments, in bytes."""
+    """The facts of a call that rules see, as plain values. `size`: of the arguments, in bytes."""
 
     agent_id: int
     agent: str
@@ -66,7 +65,7 @@ class Subject:
     at: datetime | None = None
 
     def facts(self) -> dict[str, Any]:
-        """For conditions."""
+        """The values that conditions read."""
         facts = {
             "args": self.arguments,
             "tool.server": self.server,
@@ -90,7 +89,7 @@ class Decision:
     # For people: agents and approvers read it.
     reason: str
     # What rules that are only watched would have made of it, where that is something else.
-    would: Mapping[str, str] = field(default_factory=dict)
+    shadow_effect: Mapping[str, str] = field(default_factory=dict)
     # Of all rules that ask, together: who is asked, and for how long. None: as the installation
     # is set.
     thresholds: Thresholds = DEFAULT
@@ -98,7 +97,7 @@ class Decision:
     start_within_s: int | None = None
     confirm_grants: bool = False
     # Of the rule that decides, for agents: its name, if they may know it, and what it would allow.
-    told: str = ""
+    public_rule: str = ""
     instead: str = ""
     # Other arguments may be judged otherwise.
     conditional: bool = False
@@ -131,14 +130,14 @@ class CompiledRule:
     unnamed: bool = False
 
     @property
-    def looks_back(self) -> bool:
-        return isinstance(self.when, Condition) and self.when.looks_back
+    def needs_history(self) -> bool:
+        return isinstance(self.when, Condition) and self.when.needs_history
 
     def covers(self, subject: Subject) -> bool:
         return next(self.gaps(subject), None) is None
 
     def gaps(self, subject: Subject) -> Iterator[str]:
-        """What of the rule is not so in this case."""
+        """The reasons why the rule does not match this call."""
         if self.server.match(subject.server) is None:
             yield _("another server")
         if self.tool.match(subject.tool) is None:
@@ -153,7 +152,7 @@ class CompiledRule:
     def verdict(
         self, subject: Subject, facts: Mapping[str, Any], *, late: bool = False
     ) -> Decision | None:
-        """What the rule says of a call that it covers; None if its condition does not hold.
+        """The rule's verdict on a call that it covers; None if its condition does not hold.
 
         `late`: the conditions before took all the time that there is.
         """
@@ -192,7 +191,7 @@ class CompiledRule:
             decide_within_s=self.decide_within_s,
             start_within_s=self.start_within_s,
             confirm_grants=self.confirm_grants,
-            told="" if self.unnamed else self.name,
+            public_rule="" if self.unnamed else self.name,
             instead=self.instead,
             conditional=self.when is not None,
         )
@@ -217,12 +216,12 @@ class RuleBook:
             known = self._known[key] = self._settled(subject)
         return known if isinstance(known, Decision) else judged(known, subject)
 
-    def looks_back(self, subject: Subject) -> bool:
+    def needs_history(self, subject: Subject) -> bool:
         """Whether a rule that covers it asks for its history, which is then to be read."""
         if not self.backward:
             return False
         return any(
-            rule.looks_back for rule in self.rules if rule.looks_back and rule.covers(subject)
+            rule.needs_history for rule in self.rules if rule.needs_history and rule.covers(subject)
         )
 
     def _settled(self, subject: Subject) -> Decision | Covering:
@@ -233,8 +232,8 @@ class RuleBook:
 
 
 def _mattering(covering: Covering) -> Covering:
-    """Of the rules that always speak, only the first of the strictest is ever heard; but all that
-    ask say who has to agree."""
+    """Drops unconditional rules that cannot decide: of these only the first of the strictest
+    counts, and all that require approval."""
     always = [rule for rule in covering if rule.when is None and not rule.shadow]
     heard = min(always, key=lambda rule: STRICTNESS[rule.effect], default=None)
     if heard is not None and heard.effect == Effect.ASK:
@@ -255,7 +254,7 @@ def judged(covering: Covering, subject: Subject) -> Decision:
     decision = _combined(enforced)
     if not watched:
         return decision
-    return replace(decision, would=_would(decision, enforced, watched))
+    return replace(decision, shadow_effect=_shadow_effect(decision, enforced, watched))
 
 
 def _combined(verdicts: Sequence[Decision]) -> Decision:
@@ -282,16 +281,16 @@ def _shortest(seconds: Iterable[int | None]) -> int | None:
     return min((one for one in seconds if one is not None), default=None)
 
 
-def _would(
+def _shadow_effect(
     decision: Decision, enforced: Sequence[Decision], watched: Sequence[Decision]
 ) -> dict[str, str]:
-    """What it would be if the watched rules held too, where that is something else."""
-    would = _combined([*enforced, *watched])
-    if would.effect != decision.effect:
-        return {"effect": would.effect.value, "rule": would.rule}
-    if would.thresholds == decision.thresholds:
+    """The decision if monitor-only rules were enforced, where it differs; else {}."""
+    shadow = _combined([*enforced, *watched])
+    if shadow.effect != decision.effect:
+        return {"effect": shadow.effect.value, "rule": shadow.rule}
+    if shadow.thresholds == decision.thresholds:
         return {}
-    return {"effect": would.effect.value, "rule": _asks_more(decision, watched), "who": would.who}
+    return {"effect": shadow.effect.value, "rule": _asks_more(decision, watched), "who": shadow.who}
 
 
 def _asks_more(decision: Decision, watched: Iterable[Decision]) -> str:
@@ -330,16 +329,20 @@ class Explanation:
     heard: list[RuleEvaluation]
     # Why nobody could approve it, where it asks.
     unmet: str = ""
+    # Which limits cover it (policies/limits/explained.py), and what was used of them.
+    limits: Sequence[Any] = ()
+    # What is done to the tool's results, in sentences.
+    results: Sequence[str] = ()
 
 
 def explain(book: RuleBook, subject: Subject) -> Explanation:
     facts = subject.facts()
-    every = [_heard(rule, subject, facts) for rule in book.rules]
+    every = [_evaluate(rule, subject, facts) for rule in book.rules]
     told = [heard for heard in every if heard.verdict or heard.came_close]
     return Explanation(book.decide(subject), told)
 
 
-def _heard(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> RuleEvaluation:
+def _evaluate(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> RuleEvaluation:
     gaps = list(rule.gaps(subject))
     if gaps:
         return RuleEvaluation(rule, gaps, None)
@@ -368,7 +371,7 @@ def _within(value: Any, steps: list[str]) -> Any:
 def load() -> RuleBook:
     rules = Rule.objects.speaking().in_order().prefetch_related("agents", "owner_groups")
     book = tuple(_compiled(rule) for rule in rules)
-    return RuleBook(book, backward=any(rule.looks_back for rule in book))
+    return RuleBook(book, backward=any(rule.needs_history for rule in book))
 
 
 def _compiled(rule: Rule) -> CompiledRule:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
 from accounts.roles import Role
+from core.english import gettext as _
+from core.english import ngettext
 from policies.thresholds import (
     DEFAULT,
     GROUP,
@@ -28,7 +27,7 @@ MOST_TEAMS = 16
 
 
 def why_unmeetable(thresholds: Iterable[Threshold], able: Sequence[Decider]) -> str:
-    """What these people can never meet, as a sentence; empty where they can meet all of it."""
+    """The reason why these people can never meet the thresholds; "" where they can."""
     for clause in clauses(tuple(thresholds) or DEFAULT):
         lacks = [_lack(one, able) for one in clause]
         if all(lacks):
@@ -52,7 +51,7 @@ def _lack(one: Threshold, able: Sequence[Decider]) -> str:
 
 
 def _teams(one: Threshold, circle: Iterable[Decider]) -> list[frozenset[str]]:
-    """What groups each is in, besides roles and the one that is asked; the same ones count once."""
+    """The groups of each person, roles and the requested group apart; equal groups count once."""
     asked = {one.source.removeprefix(GROUP)} if one.source.startswith(GROUP) else set()
     teams = [frozenset(decider.groups) - ROLES - asked for decider in circle]
     return [*(team for team in teams if not team), *{team for team in teams if team}]

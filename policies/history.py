@@ -1,4 +1,4 @@
-"""What an agent and a tool had with each other lately, as the record has it.
+"""Recent calls of an agent and a tool, for conditions of rules.
 
 Read only for calls that a rule covers whose condition asks for it, and never far back: what a
 condition may cost is bounded, and this is part of it.
@@ -24,7 +24,9 @@ SQL = """
 WITH recent AS MATERIALIZED (
     SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id FROM audit_name n
     CROSS JOIN LATERAL (
-        SELECT * FROM audit_entryrow r WHERE r.agent = n.id ORDER BY r.id DESC LIMIT 5000
+        -- As the index has them (audit/models/entries.py::BLOCK).
+        SELECT * FROM audit_entryrow r WHERE r.agent = n.id
+        ORDER BY r.id >> 10 DESC, r.id DESC LIMIT 5000
     ) e
     WHERE n.kind = 'agent' AND n.subject = %s ORDER BY e.id DESC LIMIT 5000
 ), mine AS (
@@ -61,7 +63,8 @@ class History:
 def arguments(
     agent_id: int, tool: str, *, but: UUID | None = None, at: datetime | None = None
 ) -> list[Any]:
-    """For SQL. `tool` as agents name it; `but` and `at`: as it was when that call was asked for."""
+    """Parameters of the SQL. `tool`: its name for agents; `but` and `at`: the state of things when
+    that call was requested."""
     return [agent_id, tool, but, at, at]
 
 

@@ -1,19 +1,21 @@
-"""What rules would say of a call that nobody asks for: for pages and the command line."""
+"""Simulates decisions on calls that nobody requested, for pages and the command line."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from django.utils.translation import gettext as _
-
 from accounts import single_person
 from accounts.models import Agent
 from core import strict_json
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
+from inspection.words import result_sentences
 from policies import decide, history
 from policies.decide import Decision, Explanation, Subject
 from policies.feasibility import why_unmeetable
+from policies.limits.compiled import CallParties
+from policies.limits.explained import evaluate
 from policies.models import Effect
 from policies.thresholds import deciders
 from registry.models import Tool
@@ -29,12 +31,28 @@ class SimulationRefused(CountersignError):
 
 def suppose(agent: str, tool: str, arguments: str = NO_ARGUMENTS) -> Explanation:
     """The very answer of decide(), and why. Nothing is called and nothing recorded."""
-    subject = _subject(_agent(agent), _tool(tool), arguments or NO_ARGUMENTS)
+    asker, asked, text = _agent(agent), _tool(tool), arguments or NO_ARGUMENTS
+    subject = _subject(asker, asked, text)
     book = decide.load()
-    if book.looks_back(subject):
+    if book.needs_history(subject):
         subject.history = history.read(subject.agent_id, subject.exposed)
     explained = decide.explain(book, subject)
-    return replace(explained, unmet=_unmet(explained.decision, subject.owner))
+    limits = evaluate(subject, _parties(asker, asked), text.encode(errors="replace"))
+    unmet = _unmet(explained.decision, subject.owner)
+    results = result_sentences(asked.result_rules)
+    return replace(explained, unmet=unmet, limits=limits, results=results)
+
+
+def _parties(agent: Agent, tool: PublishedTool) -> CallParties:
+    """By no toolset: limits that are counted for each say so."""
+    return CallParties(
+        (agent.pk, agent.name),
+        (agent.owner_id, agent.owner.username),
+        "",
+        (tool.server_id, tool.server_slug),
+        (tool.tool_id, tool.exposed_name),
+        tool.hints,
+    )
 
 
 def _unmet(decision: Decision, owner: str) -> str:

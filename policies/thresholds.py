@@ -1,4 +1,4 @@
-"""Who decides, and how many: a rule's thresholds, of which the first that is met decides.
+"""Thresholds of a rule: who decides and how many; the first that is met decides.
 
 Where several rules ask, each of them has to be satisfied: the thresholds of one rule are a clause,
 of which one has to be met, and every clause has to be.
@@ -18,17 +18,18 @@ from django.contrib.auth.models import Group
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
 from django.db.models import Case, Exists, ExpressionWrapper, OuterRef, Q, Value, When
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from accounts.models import CodeApp, Passkey, UsedName, User
 from accounts.relying_party import rp_id
+from core.english import english, ngettext
+from core.english import gettext as _
 from core.errors import CountersignError
 
 # Of approvals, which know rules and not the other way round.
 DECIDE = "approvals.decide_approval"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-MOST = 10
+THRESHOLDS_MAX = 10
 MOST_PEOPLE = 50
 GROUP, PERSON = "group:", "person:"
 
@@ -86,7 +87,7 @@ class Threshold:
         if self.distinct == Distinct.TEAM:
             parts.append(_("of different teams"))
         if self.step_up:
-            parts.append(_("confirmed by %(what)s") % {"what": StepUp(self.step_up).label})
+            parts.append(_("confirmed by %(what)s") % {"what": english(StepUp(self.step_up).label)})
         return f"{', '.join(parts)}; {_denials(self.deny)}"
 
 
@@ -115,20 +116,20 @@ def _denials(n: int) -> str:
 
 
 def clauses(thresholds: Iterable[Threshold]) -> list[tuple[Threshold, ...]]:
-    """Of each clause one threshold has to be met."""
+    """The clauses; of each, one threshold has to be met."""
     ordered = sorted(thresholds, key=attrgetter("clause"))
     return [tuple(clause) for _n, clause in groupby(ordered, key=attrgetter("clause"))]
 
 
 def describe(thresholds: Iterable[Threshold]) -> str:
-    """As one sentence for people."""
+    """Describes the thresholds in one sentence for people."""
     alternatives = [_(", or ").join(map(str, clause)) for clause in clauses(thresholds)]
     return _(" – and also: ").join(alternatives)
 
 
 @lru_cache(maxsize=1024)
 def combine(*several: tuple[Threshold, ...]) -> tuple[Threshold, ...]:
-    """What meets this meets each of `several`, whatever their order."""
+    """Combines thresholds: whatever meets the result meets each of `several`, in any order."""
     every = {_bare(clause) for thresholds in several for clause in clauses(thresholds)}
     combined: list[tuple[Threshold, ...]] = []
     for clause in _sorted(every):
@@ -169,7 +170,7 @@ def _merge(
     if None in pairs:
         return None
     needed = tuple(a for a in merged if not any(a != b and _covers(b, a) for b in merged))
-    return needed if len(needed) <= MOST else None
+    return needed if len(needed) <= THRESHOLDS_MAX else None
 
 
 def _stricter(one: Threshold, other: Threshold) -> Threshold | None:
@@ -195,7 +196,7 @@ def _is_enough(narrow: Threshold, wide: Threshold) -> bool:
 
 
 def _covers(weak: Threshold, strong: Threshold) -> bool:
-    """What meets the strong one meets the weak one, for a yes and for a no."""
+    """Whether meeting `strong` always meets `weak`, for approvals and denials."""
     return (
         weak.source == strong.source
         and weak.approve <= strong.approve
@@ -210,14 +211,14 @@ def plain(thresholds: Iterable[Threshold]) -> list[dict[str, Any]]:
 
 
 def parse(value: Any) -> tuple[Threshold, ...]:
-    """From JSON; raises BadThresholds."""
-    if not isinstance(value, list) or len(value) > MOST:
-        raise BadThresholds(_("Give a list of at most %(n)d thresholds.") % {"n": MOST})
+    """Parses JSON; raises BadThresholds."""
+    if not isinstance(value, list) or len(value) > THRESHOLDS_MAX:
+        raise BadThresholds(_("Give a list of at most %(n)d thresholds.") % {"n": THRESHOLDS_MAX})
     return tuple(_one(n, item) for n, item in enumerate(value, start=1))
 
 
 def stored(value: Iterable[Mapping[str, Any]]) -> tuple[Threshold, ...]:
-    """What `plain` wrote for a held call: combined, so that there may be more than a rule has."""
+    """Reads the output of `plain` for a held call: combined ones may exceed a rule's limit."""
     return tuple(
         Threshold(
             approve=one["approve"],
@@ -295,7 +296,7 @@ def unmeetable(thresholds: Iterable[Threshold]) -> str:
 
 
 class Decider(NamedTuple):
-    """Somebody who may decide at all."""
+    """A person who may decide at all."""
 
     pk: int
     name: str
@@ -337,7 +338,7 @@ def deciders() -> list[Decider]:
 
 
 def people(source: str) -> set[int]:
-    """Those of `source` who may decide at all."""
+    """The people of `source` who may decide at all."""
     able = User.objects.with_perm(DECIDE, backend=BACKEND)
     kind, _colon, name = source.partition(":")
     if kind == "group":

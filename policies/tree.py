@@ -1,4 +1,4 @@
-"""What a compiled condition says, as a small tree: enough to see what it looks at.
+"""A compiled condition as a small tree: enough to see what it reads.
 
 The library gives no tree, only its serial form (CheckedExpr of cel-spec's proto/cel/expr, in an
 Any), of which a few fields are read here.
@@ -51,7 +51,7 @@ def tree(expression: cel.Expression) -> Node:
 
 
 def paths(node: Node) -> Iterator[str]:
-    """What of the call is looked at, as far as it has a name."""
+    """The named parts of the call that the condition reads."""
     if isinstance(node, Path):
         yield node.name
     for child in _children(node):

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from policies.conditions import BadCondition, compiled
 from policies.tree import Const, Node, OperatorCall, Path, tree
 
@@ -38,7 +37,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a value can be: one of `among`, none of `barred`, and between the ends."""
+    """The possible values: one of `among`, none of `barred`, and between the ends."""
 
     among: tuple[Any, ...] | None = None
     barred: tuple[Any, ...] = ()
@@ -59,7 +58,7 @@ class Domain:
         return low > high or (low == high and (self.low_open or self.high_open))
 
     def _has(self, value: Any) -> bool:
-        if any(_same(value, other) for other in self.barred):
+        if any(_equal(value, other) for other in self.barred):
             return False
         if not _is_number(value):
             return True
@@ -68,7 +67,7 @@ class Domain:
         return bool(above and below)
 
     def but(self, fact: Fact) -> Domain:
-        """What is left when this is so as well."""
+        """The values that remain if this holds as well."""
         match fact.sign:
             case "==":
                 return self._only((fact.value,))
@@ -83,7 +82,9 @@ class Domain:
     def _only(self, values: tuple[Any, ...]) -> Domain:
         if self.among is None:
             return replace(self, among=values)
-        return replace(self, among=tuple(v for v in self.among if any(_same(v, o) for o in values)))
+        return replace(
+            self, among=tuple(v for v in self.among if any(_equal(v, o) for o in values))
+        )
 
     def _bounded(self, sign: str, value: float) -> Domain:
         opened = sign in ("<", ">")
@@ -132,13 +133,13 @@ def _contradiction(facts: list[Fact], known: Domains) -> str:
         if fact.sign == "never":
             return _("It is always false.")
         if (before := left.get(fact.path, Domain())).but(fact).is_empty():
-            return _said([*by_path.get(fact.path, []), fact])
+            return _sentence([*by_path.get(fact.path, []), fact])
         left[fact.path] = before.but(fact)
         by_path.setdefault(fact.path, []).append(fact)
     return ""
 
 
-def _said(facts: list[Fact]) -> str:
+def _sentence(facts: list[Fact]) -> str:
     together = _(" and ").join(str(fact) for fact in facts)
     if len(facts) == 1:
         return _("%(what)s is never so: the tool takes no such value.") % {"what": together}
@@ -146,7 +147,7 @@ def _said(facts: list[Fact]) -> str:
 
 
 def _alternatives(node: Node, *, holds: bool) -> list[list[Fact]]:
-    """Of which one must be so. An empty alternative is what nothing is known of."""
+    """Alternatives, of which one must hold. An empty one says nothing."""
     match node:
         case OperatorCall("!_", (inner,)):
             return _alternatives(inner, holds=not holds)
@@ -219,8 +220,8 @@ def _domain(schema: Any) -> Domain:
 _BOUNDS = {"minimum": ">=", "maximum": "<=", "exclusiveMinimum": ">", "exclusiveMaximum": "<"}
 
 
-def _same(one: Any, other: Any) -> bool:
-    """As CEL sees it: numbers by their value, and true is no number."""
+def _equal(one: Any, other: Any) -> bool:
+    """Equality as in CEL: numbers by value, and true is no number."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

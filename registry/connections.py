@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 
 import orjson
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from core import seal
+from core.english import gettext as _
 from core.errors import CountersignError
 from registry.models import Server
 
@@ -54,7 +54,7 @@ class Commands:
     """The host's catalogue of commands, read when first asked for."""
 
     @cached_property
-    def _listed(self) -> dict[str, Command]:
+    def _catalogue(self) -> dict[str, Command]:
         try:
             listed = orjson.loads(settings.STDIO_CATALOGUE.read_bytes())
             return {name: _command(line) for name, line in listed.items()}
@@ -67,10 +67,10 @@ class Commands:
             ) from error
 
     def names(self) -> list[str]:
-        return sorted(self._listed)
+        return sorted(self._catalogue)
 
     def get(self, name: str) -> Command | None:
-        return self._listed.get(name)
+        return self._catalogue.get(name)
 
 
 def connection(server: Server, commands: Commands) -> ServerConnection:
@@ -81,7 +81,7 @@ def connection(server: Server, commands: Commands) -> ServerConnection:
 
 
 def current_keys(names: Iterable[str]) -> set[str]:
-    """By which those of these servers are reached now that calls may be sent to."""
+    """The current keys of these servers, as far as calls may be sent to them."""
     keys, commands = set(), Commands()
     for server in Server.objects.filter(slug__in=list(names), enabled=True):
         with contextlib.suppress(Unreachable):

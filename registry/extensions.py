@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
 from registry.names import Names

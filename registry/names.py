@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
 
@@ -20,7 +19,7 @@ RESERVED = "countersign"
 _slug = re.compile(r"[a-z0-9][a-z0-9_-]*").fullmatch
 _plain = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 # Of the letters that names may have, those that pass for another in one typeface or another.
-_LOOKS = str.maketrans({"0": "O", "1": "l", "I": "l"})
+_LOOK_ALIKES = str.maketrans({"0": "O", "1": "l", "I": "l"})
 
 
 class NameRefused(CountersignError):
@@ -41,12 +40,12 @@ class Names:
             self.add(name)
 
     def add(self, name: str) -> None:
-        for look in _looks(name):
+        for look in _look_alikes(name):
             self._owners[look] = name
 
     def like(self, name: str) -> str:
         """A taken name that `name` could pass for, or nothing."""
-        return next((self._owners[look] for look in _looks(name) if look in self._owners), "")
+        return next((self._owners[look] for look in _look_alikes(name) if look in self._owners), "")
 
 
 def check_slug(slug: str, taken: Names) -> None:
@@ -65,7 +64,7 @@ def check_slug(slug: str, taken: Names) -> None:
 
 
 def exposed(slug: str, name: str, taken: Names) -> str:
-    """What people and rules call the tool; raises NameRefused."""
+    """The name of the tool for people and rules; raises NameRefused."""
     whole = f"{slug}.{name}"
     if not _plain(name):
         raise NameRefused(
@@ -83,7 +82,7 @@ def exposed(slug: str, name: str, taken: Names) -> str:
 
 
 def of_method(slug: str, method: str, taken: Names) -> str:
-    """What people and rules call it: agents have the method's own name. Raises NameRefused."""
+    """The name for people and rules; agents use the method's own name. Raises NameRefused."""
     whole = f"{slug}.{method}"
     _check_like(whole, taken)
     return whole
@@ -97,8 +96,8 @@ def _check_like(whole: str, taken: Names) -> None:
         )
 
 
-def _looks(name: str) -> Iterable[str]:
-    look = name.translate(_LOOKS).replace("rn", "m").replace("vv", "w")
+def _look_alikes(name: str) -> Iterable[str]:
+    look = name.translate(_LOOK_ALIKES).replace("rn", "m").replace("vv", "w")
     return dict.fromkeys((name.casefold(), look.casefold()))
 
 

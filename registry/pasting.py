@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from core.errors import CountersignError
 from registry.names import MAX_SLUG
 
@@ -24,7 +24,7 @@ _placeholder = re.compile(r"\$\{?\w|\{\w+\}").search
 
 
 class PasteRefused(CountersignError):
-    """What was pasted is no configuration that we know; says which ones are."""
+    """The pasted text is no known configuration; says which ones are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def read(text: str) -> list[PastedServer]:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two servers with one name JSON keeps the last, without a word."""
+    """Refuses two servers with one name, of which JSON would silently keep the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, n in Counter(pair[0] for pair in pairs).items() if n > 1)
@@ -72,7 +72,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _told_apart(found: list[PastedServer]) -> list[PastedServer]:
-    """With a problem where two would have one name here, or one would have none."""
+    """Marks servers that would share a name here, or have none."""
     count = Counter(one.slug for one in found)
     return [_named(one, count[one.slug]) for one in found]
 
@@ -114,7 +114,7 @@ def _of_client(name: str, server: Any) -> PastedServer:
     if not isinstance(server, dict):
         return PastedServer(slug, problem=_("It is not an object."))
     if "command" in server:
-        command = " ".join(map(str, [server["command"], *_listed(server.get("args"))]))[:200]
+        command = " ".join(map(str, [server["command"], *_as_list(server.get("args"))]))[:200]
         return PastedServer(
             slug,
             problem=_(
@@ -131,7 +131,7 @@ def _of_client(name: str, server: Any) -> PastedServer:
 def _of_registry(whole: dict[str, Any]) -> Iterator[PastedServer]:
     slug, title = slugged(str(whole.get("name", "")).rpartition("/")[2]), whole.get("title")
     title = title[:200] if isinstance(title, str) else ""
-    remotes = [one for one in _listed(whole.get("remotes")) if isinstance(one, dict)]
+    remotes = [one for one in _as_list(whole.get("remotes")) if isinstance(one, dict)]
     spoken = [one for one in remotes if str(one.get("type", "")) in _HTTP] or remotes
     if not spoken:
         yield PastedServer(
@@ -145,7 +145,7 @@ def _of_registry(whole: dict[str, Any]) -> Iterator[PastedServer]:
     chosen = spoken[0]
     headers = {
         str(one.get("name", "")): str(one.get("value", ""))
-        for one in _listed(chosen.get("headers"))
+        for one in _as_list(chosen.get("headers"))
         if isinstance(one, dict) and (one.get("value") or one.get("isRequired"))
     }
     missing = [name for name, value in headers.items() if not value]
@@ -170,7 +170,7 @@ def _checked(slug: str, url: str, kind: str, headers: Any, title: str = "") -> P
     return PastedServer(slug, url, {}, title, why)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

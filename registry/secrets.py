@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 import orjson
-from django.utils.translation import gettext as _
 
 from core import seal
+from core.english import gettext as _
 from core.errors import CountersignError
 from registry.connections import PURPOSE, place
 from registry.models import Server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -10,14 +11,16 @@ from django.core.exceptions import ValidationError
 from django.db import connection as database
 from django.db import transaction
 from django.db.models import Model
-from django.utils.translation import gettext as _
 
 from accounts.models import MAX_HOLD_S, Agent, User
 from accounts.services import acting
 from audit.services import Actor, record
 from core import outbound
+from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
+from inspection.definitions import Scan
+from inspection.results import ResultRules
 from registry import extensions, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
 from registry.models import (
@@ -32,12 +35,16 @@ from registry.models import (
     Toolset,
     versioned,
 )
-from registry.models.versioned import elsewhere
+from registry.models.versioned import Version, elsewhere
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions
 
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
+MAX_REASON = 1000
+# How small and how large an operator may let results be.
+LEAST_BYTES, MOST_BYTES = 1024, 64 * 1024 * 1024
+NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
 
 class RegistrationRefused(CountersignError):
@@ -77,7 +84,7 @@ def register(
     return server
 
 
-def reached(
+def connection_of(
     *,
     transport: str,
     url: str = "",
@@ -132,7 +139,7 @@ def set_enabled(server: Server, enabled: bool, *, by: User | None) -> None:
 
 @transaction.atomic
 def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> None:
-    """What the server may ask of agents in the middle of a call."""
+    """Sets which input requests the server may send to agents."""
     relays = [family for family in Server.Relay.values if family in set(families)]
     if not Server.objects.filter(pk=server.pk).exclude(relays=relays).update(relays=relays):
         return
@@ -176,16 +183,20 @@ def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> b
 
 
 @transaction.atomic
-def publish(tool: Tool, *, difference: str | None, by: User | None) -> Publication:
+def publish(
+    tool: Tool, *, difference: str | None, by: User | None, reason: str = ""
+) -> Publication:
     """Let agents have what the server says of it now. `difference`: the digest of what `by` was
-    shown; None: nobody looked, which the entry says. Raises PublicationRefused."""
+    shown; None: nobody looked, which the entry says. `reason`: why all the same, where what was
+    found in it is red. Raises PublicationRefused."""
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     latest = _publishable(locked, difference)
+    _check_reason(locked.exposed_name, latest.findings, reason)
     Tool.objects.filter(pk=locked.pk).update(published=latest, state=Tool.State.PUBLISHED)
     tool.refresh_from_db()
     (publication,) = tool_versions.note_published(
-        [tool], by=acting(by), person=by, reason=_not_reviewed(difference)
+        [tool], by=acting(by), person=by, reason=_told_reason(difference, latest, reason)
     )
     return publication
 
@@ -208,15 +219,34 @@ def _publishable(tool: Tool, difference: str | None) -> Definition:
     return tool.latest
 
 
-def _not_reviewed(difference: str | None) -> str:
-    return _("Published without a review.") if difference is None else ""
+def _check_reason(name: str, found: Scan, reason: str) -> None:
+    """Raises PublicationRefused where what was found is red and nobody said why all the same."""
+    if len(reason) > MAX_REASON:
+        raise PublicationRefused(_("A reason has at most %d characters.") % MAX_REASON)
+    if found.is_red and not reason.strip():
+        said = " ".join(f"{one}." for one in dict.fromkeys(one.said for one in found.risks))
+        raise PublicationRefused(
+            _("“%(name)s” needs a reason to be published: %(found)s")
+            % {"name": revealed(name[:200]), "found": said}
+        )
+
+
+def _told_reason(difference: str | None, latest: Version | None, reason: str) -> str:
+    not_reviewed = _("Published without a review.") if difference is None else ""
+    is_red = latest is not None and latest.findings.is_red
+    return " ".join(filter(None, (not_reviewed, reason.strip() if is_red else "")))
 
 
 def publish_all(
-    server: Server, *, by: User | None, differences: Mapping[int, str] | None = None
+    server: Server,
+    *,
+    by: User | None,
+    differences: Mapping[int, str] | None = None,
+    reasons: Mapping[int, str] = NO_REASONS,
+    reason: str = "",
 ) -> list[str]:
     """Publish what waits: by tool id, the differences that were reviewed; None: all as it is now,
-    which nobody looked at.
+    which nobody looked at. `reasons`: by tool id too; `reason`: where a tool has none of its own.
 
     Returns why some were not published, in sentences.
     """
@@ -225,7 +255,8 @@ def publish_all(
         if differences is not None and tool.pk not in differences:
             continue
         try:
-            publish(tool, difference=_of(tool, differences), by=by)
+            why = reasons.get(tool.pk) or reason
+            publish(tool, difference=_of(tool, differences), by=by, reason=why)
         except PublicationRefused as error:
             refused.append(str(error))
     return refused
@@ -236,26 +267,34 @@ def _of(one: Tool | Item, differences: Mapping[int, str] | None) -> str | None:
 
 
 @transaction.atomic
-def publish_item(item: Item, *, difference: str | None, by: User | None) -> None:
-    """Let agents have what the server says of it now; `difference` as for publish."""
+def publish_item(item: Item, *, difference: str | None, by: User | None, reason: str = "") -> None:
+    """Let agents have what the server says of it now; `difference` and `reason` as for publish."""
     locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
     if locked.state == Item.State.PUBLISHED:
         return
-    reason = _not_reviewed(difference)
-    item_versions.publish(locked, difference=difference, actor=acting(by), reason=reason)
+    if locked.latest is not None:
+        _check_reason(locked.key, locked.latest.findings, reason)
+    told = _told_reason(difference, locked.latest, reason)
+    item_versions.publish(locked, difference=difference, actor=acting(by), reason=told)
 
 
 def publish_items(
-    server: Server, *, by: User | None, differences: Mapping[int, str] | None = None
+    server: Server,
+    *,
+    by: User | None,
+    differences: Mapping[int, str] | None = None,
+    reasons: Mapping[int, str] = NO_REASONS,
+    reason: str = "",
 ) -> list[str]:
-    """As publish_all, of what the server lists beside its tools."""
+    """Like publish_all, for the server's items."""
     refused = []
     for item in server.items.waiting():
         if differences is not None and item.pk not in differences:
             continue
         try:
-            publish_item(item, difference=_of(item, differences), by=by)
-        except item_versions.ItemNotPublished as error:
+            why = reasons.get(item.pk) or reason
+            publish_item(item, difference=_of(item, differences), by=by, reason=why)
+        except (item_versions.ItemNotPublished, PublicationRefused) as error:
             refused.append(str(error))
     return refused
 
@@ -314,6 +353,36 @@ def set_handling(
 
 
 @transaction.atomic
+def set_result_rules(tool: Tool, rules: ResultRules, *, by: User | None) -> bool:
+    """Sets the tool's result rules; returns whether they changed."""
+    for name, choices in (("schema", Tool.SchemaCheck), ("hidden", Tool.HiddenText)):
+        if getattr(rules, name) not in choices.values:
+            raise RegistrationRefused(
+                _("“%(value)s” is no choice for %(what)s.")
+                % {"value": revealed(str(getattr(rules, name))[:40]), "what": name}
+            )
+    if rules.max_bytes is not None and not LEAST_BYTES <= rules.max_bytes <= MOST_BYTES:
+        raise RegistrationRefused(
+            _("A result may have %(least)s to %(most)s bytes.")
+            % {"least": f"{LEAST_BYTES:,}", "most": f"{MOST_BYTES:,}"}
+        )
+    columns = {f"result_{name}": value for name, value in rules._asdict().items()}
+    locked = Tool.objects.select_for_update().get(pk=tool.pk)
+    if locked.result_rules == rules:
+        return False
+    Tool.objects.filter(pk=tool.pk).update(**columns)
+    tool.refresh_from_db()
+    record(
+        "tool.result_rules_set",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        **rules._asdict(),
+    )
+    return True
+
+
+@transaction.atomic
 def set_tags(tool: Tool, names: list[str], *, by: User | None) -> None:
     """The words that people find it by, all of them anew."""
     names = sorted(set(names))
@@ -366,7 +435,7 @@ def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
 
 @transaction.atomic
 def set_separator(toolset: Toolset, separator: str, *, by: User | None) -> None:
-    """What stands in agents' names for dots. The names of before still find the same tools."""
+    """Sets the separator in agents' names. Former names still find the same tools."""
     if separator not in Separator.values:
         raise RegistrationRefused(_("The separator is one of _ - and the dot."))
     if separator == toolset.separator:

@@ -1,12 +1,10 @@
 from django.urls import path
-from django.views.generic import RedirectView
 
 from registry.views import catalogue, overrides, review, servers, tools, toolsets
 
 app_name = "registry"
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="registry:catalogue"), name="home"),
     path("catalogue/", catalogue.catalogue, name="catalogue"),
     path("servers/", catalogue.servers, name="servers"),
     path("servers/<slug:slug>/", catalogue.server, name="server"),
@@ -18,6 +16,7 @@ urlpatterns = [
     path("tools/<tool:name>/publish/", review.publish, name="publish"),
     path("tools/<tool:name>/tags/", tools.tag, name="tag_tool"),
     path("tools/<tool:name>/handling/", tools.set_handling, name="set_handling"),
+    path("tools/<tool:name>/results/", tools.set_results, name="set_results"),
     path("new/server/", servers.register, name="register"),
     path("servers/<slug:slug>/edit/", servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),

@@ -48,7 +48,7 @@ def run_tests(arguments: Sequence[str]) -> int:
 def stages(arguments: Sequence[str], *, is_continued: bool) -> list[list[str]]:
     """What shares the machine's cores, and then what kills or counts on its time."""
     if PROOF in arguments:
-        return [["-m", "proof"]]
+        return [["-m", "proof", "-o", "faulthandler_timeout=0"]]
     if LONG not in arguments:
         return [[*WORKERS, "-m", "not long and not proof"]]
     # What no browser test used of a page is known when all of them have run.

@@ -13,6 +13,7 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from calls.running.runtime import started
 from core import loop
+from gateway.process.current import close_runtime
 from tests.database import Cleaner
 
 # How long an example takes is the machine's affair, which may be busy.
@@ -31,6 +32,7 @@ def django_db_setup(django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
         with django_db_blocker.unblock():
             yield
             # What listens in this process's background would look for the database for ever.
+            loop.run(close_runtime(), timeout=10)
             if call_runtime := started():
                 loop.run(call_runtime.aclose(), timeout=10)
 

@@ -44,11 +44,12 @@ class Databases:
         self.template = f"countersign_template_{schema_fingerprint()}_{_fingerprint(ROLES)}"
         with self._connect() as connection:
             self._check_superuser(connection)
-            # Runs that share a server take turns here.
-            connection.execute("SELECT pg_advisory_lock(hashtext('countersign tests'))")
-            self._make_roles(connection)
-            if not _exists(connection, self.template):
-                self._make_template(connection)
+            # Runs that share a server take turns; with those of another schema, for the roles only.
+            with _locked(connection, "countersign tests"):
+                self._make_roles(connection)
+            with _locked(connection, self.template):
+                if not _exists(connection, self.template):
+                    self._make_template(connection)
 
     def clone(self) -> dict[str, str]:
         """A new migrated database: its URLs, as the environment names them."""
@@ -271,8 +272,15 @@ NOTIFY countersign_changed;
 END
 $$
 """
-# Only ever counted up, or nobody's to change.
-KEPT = ("core_generation", "django_migrations")
+# Only ever counted up, or nobody's to change. A worker moves the cursor whenever it likes.
+KEPT = ("core_generation", "django_migrations", "notifications_entrycursor")
+
+
+@contextmanager
+def _locked(connection: psycopg.Connection, name: str) -> Iterator[None]:
+    connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
+    yield
+    connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", [name])
 
 
 def _fingerprint(path: Path) -> str:

@@ -13,7 +13,7 @@ def main() -> None:
         django.setup()
         from core import guards
 
-        definitions = guards.found()
+        definitions = guards.installed_definitions()
         guards.write(definitions)
         print(f"{len(definitions)} definitions")  # noqa: T201
 

@@ -96,6 +96,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         directory = item.path.parent.name
         if directory == "browser":
             item.add_marker("browser")
+            # A browser takes more of the cores than all else: the short command has the main ways.
+            if not item.get_closest_marker("smoke"):
+                item.add_marker("long")
         if directory in ALONE:
             item.add_marker("alone")
         if directory in LONG or item.get_closest_marker("alone"):

@@ -98,6 +98,8 @@ class Stack:
             "COUNTERSIGN_RETRY_AFTER_S": "0.3,3",
             # On a busy machine a test's person takes longer than the 4 s of an installation.
             "COUNTERSIGN_FIRST_HOLD_S": "45",
+            # Nobody starts a worker anew here that thinks itself deaf where a machine is too busy.
+            "COUNTERSIGN_DEAF_AFTER_S": "600",
         }
         self.started: dict[str, Running] = {}
 

@@ -20,6 +20,7 @@ from accounts.http import ConsoleRequest
 from accounts.models import CodeApp, RoleChange, User
 from accounts.views.proofs import proving
 from core.http import page
+from core.messages.localizing import localized
 from core.paging import paged
 
 
@@ -72,7 +73,7 @@ def person(request: ConsoleRequest, pk: int) -> HttpResponse:
 
 def _waits(roles: list[str]) -> str:
     said = _("Another administrator has to confirm: %(roles)s. Until then nothing is given.")
-    return said % {"roles": ", ".join(roles)}
+    return said % {"roles": ", ".join(map(localized, roles))}
 
 
 @page("accounts.change_user", "POST")
@@ -85,7 +86,7 @@ def answer_request(request: ConsoleRequest, pk: int) -> HttpResponse:
     except services.AccountRefused as error:
         messages.error(request, str(error))
     else:
-        names = {"who": change.person.username, "role": change.role}
+        names = {"who": change.person.username, "role": localized(change.role)}
         said = _("“%(who)s” is %(role)s now.") if confirms else _("“%(who)s” is not made %(role)s.")
         messages.success(request, said % names)
     return redirect("accounts:people")

@@ -24,7 +24,7 @@ VALID_S = 300
 
 
 def proving(person: User) -> dict[str, Any]:
-    """What the profile shows."""
+    """The profile's part on passkeys and codes."""
     app = CodeApp.objects.filter(person=person).first()
     return {
         "passkeys": person.passkeys.usable(),
@@ -36,7 +36,7 @@ def proving(person: User) -> dict[str, Any]:
 
 @page("", "POST")
 def begin_passkey(request: ConsoleRequest) -> HttpResponse:
-    """For the script: what to ask the device for. The answer comes to `add_passkey`."""
+    """Returns options for the browser's script. The answer goes to `add_passkey`."""
     try:
         _check_password(request)
         options, challenge = passkeys.options(request.user)
@@ -55,7 +55,7 @@ def add_passkey(request: ConsoleRequest) -> HttpResponse:
         return _profile()
     name, answer = request.POST.get("name", ""), request.POST.get("answer", "")
     added = _("The passkey is added. You can confirm decisions with it.")
-    return _done(
+    return _apply(
         request,
         lambda: passkeys.add(request.user, name, challenge=challenge, answer=answer),
         added,
@@ -72,9 +72,9 @@ def passkey(request: ConsoleRequest, pk: int) -> HttpResponse:
         passkeys.remove(own)
 
     if "remove" in request.POST:
-        return _done(request, remove, _("“%s” is removed.") % own.name)
+        return _apply(request, remove, _("“%s” is removed.") % own.name)
     name = request.POST.get("name", "")
-    return _done(request, lambda: passkeys.rename(own, name), _("The passkey has its new name."))
+    return _apply(request, lambda: passkeys.rename(own, name), _("The passkey has its new name."))
 
 
 @page("", "POST")
@@ -83,7 +83,7 @@ def code_app(request: ConsoleRequest) -> HttpResponse:
         _check_password(request)
         one_time_codes.begin(request.user)
 
-    return _done(request, begin, _("Now read the picture with the app, and type what it shows."))
+    return _apply(request, begin, _("Now read the picture with the app, and type what it shows."))
 
 
 @page("")
@@ -96,7 +96,7 @@ def picture(request: ConsoleRequest) -> HttpResponse:
 @page("", "POST")
 def confirm_code_app(request: ConsoleRequest) -> HttpResponse:
     code = request.POST.get("code", "")
-    return _done(
+    return _apply(
         request,
         lambda: one_time_codes.confirm(request.user, code),
         _("The app is set up. Its codes confirm decisions where no passkey can."),
@@ -114,7 +114,7 @@ def remove_code_app(request: ConsoleRequest) -> HttpResponse:
             _check_password(request)
         one_time_codes.remove(request.user)
 
-    return _done(request, remove, _("The app's codes count no longer."))
+    return _apply(request, remove, _("The app's codes count no longer."))
 
 
 def _check_password(request: ConsoleRequest) -> None:
@@ -124,7 +124,7 @@ def _check_password(request: ConsoleRequest) -> None:
         raise services.AccountRefused(_("That is not your password."))
 
 
-def _done(request: ConsoleRequest, act: Callable[[], object], said: str) -> HttpResponse:
+def _apply(request: ConsoleRequest, act: Callable[[], object], said: str) -> HttpResponse:
     try:
         act()
     except CountersignError as error:

@@ -8,5 +8,5 @@ from core.http import page
 
 @page("")
 def settings(request: HttpRequest) -> HttpResponse:
-    """Where one may go from here; on a phone, the only way there."""
+    """The settings menu; on a phone, the only way to these pages."""
     return render(request, "accounts/settings.html", {"section": "settings"})

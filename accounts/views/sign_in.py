@@ -5,19 +5,19 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import attempts, services
+from accounts import attempts, languages, services
 from accounts.forms import SignInForm
 from accounts.models import Attempt, User
 from audit.services import record
+from core import english
 
 THEMES = ("system", "light", "dark")
 
@@ -40,9 +40,10 @@ class SignIn(LoginView):
         person = form.get_user()
         assert isinstance(person, User)
         attempts.right(self.attempt)
-        record("person.signed_in", actor=person.actor, reason=str(_("By password.")))
+        record("person.signed_in", actor=person.actor, reason=english.gettext("By password."))
         response = super().form_valid(form)
         attempts.remember_browser(self.request, response, person)
+        languages.greet(self.request, response, person)
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
@@ -54,7 +55,7 @@ class SignIn(LoginView):
         return super().form_invalid(form)
 
     def _name(self) -> str:
-        """As the form reads it: full-width letters make no other name of it."""
+        """The name in the form's normal form, so that full-width letters make no other name."""
         name = self.request.POST.get("username", "")
         return User.normalize_username(name).strip()[:150]
 
@@ -70,7 +71,9 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
     except services.LinkRefused as error:
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
     login(request, person)
-    return redirect(settings.LOGIN_REDIRECT_URL)
+    response = redirect(settings.LOGIN_REDIRECT_URL)
+    languages.greet(request, response, person)
+    return response
 
 
 @never_cache
@@ -84,13 +87,33 @@ def boiler_room_door(request: HttpRequest) -> HttpResponse:
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
     """Without JavaScript; theme.js writes the same cookie."""
-    there = request.POST.get("next", "/")
-    if not url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
-        there = "/"
-    response = redirect(there)
+    response = _back(request)
     chosen = request.POST.get("theme")
     if chosen in THEMES:
         response.set_cookie(
             "theme", chosen, max_age=365 * 86400, samesite="Lax", secure=request.is_secure()
         )
     return response
+
+
+@require_POST
+def language(request: HttpRequest) -> HttpResponse:
+    response = _back(request)
+    chosen = request.POST.get("language", "")
+    if languages.is_offered(chosen):
+        languages.choose(request, response, chosen)
+    return response
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    there = request.POST.get("next", "/")
+    if not url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
+        there = "/"
+    return redirect(there)
+
+
+class SignOut(LogoutView):
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().post(request, *args, **kwargs)
+        languages.forget(response)
+        return response

@@ -1,4 +1,4 @@
-"""What people and the agent say of a held call."""
+"""Comments on held calls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CommentQuerySet(models.QuerySet["Comment"]):
 
 
 class Comment(models.Model):
-    """What people, and the agent, say of a held call before it is decided."""
+    """A comment of a person or the agent on a held call, before it is decided."""
 
     class Kind(models.TextChoices):
         COMMENT = "comment", _("Comment")

@@ -1,4 +1,4 @@
-"""What people are asked, and their yes or no."""
+"""Approvals and the votes that decide them."""
 
 from __future__ import annotations
 

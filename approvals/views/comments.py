@@ -23,8 +23,8 @@ from core.outage import recording
 
 
 @page("calls.view_call")
-def talk(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    """For the call's page, to whom its arguments are shown."""
+def show(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """Comments and votes on the call's page, for those who see its arguments."""
     approval = _readable(request, call_id)
     context = {
         "section": "calls",
@@ -69,7 +69,7 @@ def take_back(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
             error = str(refused)
     if is_htmx(request):
         fresh = card(Approval.objects.for_queue().get(pk=call_id), request.user, error=error)
-        context = {"card": fresh, "answered": True, "alone": "alone" in request.POST}
+        context = {"card": fresh, "answered": True}
         return render(request, "approvals/card.html", context)
     if error:
         messages.warning(request, error)

@@ -33,7 +33,7 @@ def edit(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         return _drawn(request, approval, form)
     try:
         with recording(request):
-            editing.edit(approval, _given(request, form.document), by=request.user)
+            editing.edit(approval, _posted_edit(request, form.document), by=request.user)
     except EditRefused as refused:
         form.show(refused.violations)
         if not refused.violations:
@@ -45,7 +45,7 @@ def edit(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     return redirect("approvals:detail", call_id)
 
 
-def _given(request: ConsoleRequest, document: bytes) -> Edit:
+def _posted_edit(request: ConsoleRequest, document: bytes) -> Edit:
     return Edit(
         seen_digest=request.POST.get("seen", ""),
         arguments=document,

@@ -19,7 +19,7 @@ SHOWN = 50
 
 
 @page("calls.view_call")
-def listed(request: ConsoleRequest) -> HttpResponse:
+def stops(request: ConsoleRequest) -> HttpResponse:
     every = Freeze.objects.for_page()
     context = {
         "section": "freezes",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -9,70 +11,105 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
-from approvals import services, step_up_proofs
+from approvals import queue_list, services, step_up_proofs
 from approvals.cards import card, cards
 from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
 from approvals.eligibility import why_not
 from approvals.models import Approval, ApprovalQuerySet
+from approvals.queue_list import QueueFilters, QueueList
 from approvals.reasons import sentence
 from approvals.services import DecisionRefused
 from calls.models import Call
 from calls.views.call_page import may_cancel
 from core.http import is_htmx, page
 from core.outage import recording
-from core.paging import paged
-
-CARDS = 25
 
 
 @page("approvals.view_approval")
 def queue(request: ConsoleRequest) -> HttpResponse:
-    found = paged(_waiting(), "call_id", request.GET, size=CARDS)
+    """The list of what is pending; beside it, where there is room, the card of the first."""
+    found = queue_list.read(request.GET)
+    return _panes(request, found, found.first)
+
+
+@page("approvals.view_approval")
+def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """The card of one call; beside it, where there is room, the list."""
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    return _panes(request, queue_list.read(request.GET, call_id), approval, is_chosen=True)
+
+
+def _panes(
+    request: ConsoleRequest, found: QueueList, shown: Approval | None, *, is_chosen: bool = False
+) -> HttpResponse:
     context = {
         "section": "queue",
-        "page": found,
-        "cards": cards(found.rows, request.user),
+        "list": found,
+        "page": found.page,
+        "card": card(shown, request.user, past=found.histories) if shown else None,
+        "is_chosen": is_chosen,
+        "kept": _query_string(request),
     }
     return render(request, "approvals/queue.html", context)
 
 
+def _query_string(request: HttpRequest) -> str:
+    """The filters of the list, for links from line to line."""
+    return f"?{request.GET.urlencode()}" if request.GET else ""
+
+
+@page("approvals.view_approval")
+def one_card(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """The card beside the list, once somebody went to another of its lines."""
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    return render(request, "approvals/card.html", {"card": card(approval, request.user)})
+
+
 @page("approvals.view_approval")
 def more(request: ConsoleRequest) -> HttpResponse:
-    """The cards that this tab does not show yet, to be put below those that it does."""
-    unseen = _waiting().exclude(pk__in=shown_in(request)).order_by("call_id")[:CARDS]
-    context = {"cards": cards(unseen, request.user)}
+    """The lines that this tab does not show yet, to be put below those that it does."""
+    unseen = _unseen(request).for_queue().order_by("call_id")[: queue_list.ROWS]
+    context = {"rows": queue_list.rows(list(unseen)), "kept": _filters(request)}
     return render(request, "approvals/queue.html#more", context)
 
 
 @page("approvals.view_approval")
 def news(request: ConsoleRequest) -> HttpResponse:
-    """All that a ring may have changed for this tab, each for its place: what became of the cards
-    that it shows, what was said on them, how many it does not show, the navigation's count."""
-    shown = shown_in(request)
-    there = Approval.objects.for_queue().filter(pk__in=shown)
-    waiting = [approval for approval in there if approval.state == Approval.State.WAITING]
-    context = {
-        "cards": cards((one for one in there if one not in waiting), request.user),
-        "waiting_cards": card_news(waiting, request.user),
-        "alone": "alone" in request.GET,
+    """All that a ring may have changed for this tab, each for its place: which of its lines were
+    decided, what became of its card, how many calls it does not show, the navigation's count."""
+    shown, is_open = shown_in(request), shown_in(request, "open")
+    there = list(Approval.objects.for_queue().filter(pk__in={*shown, *is_open}))
+    decided = [approval for approval in there if approval.state != Approval.State.WAITING]
+    card_of = [approval for approval in there if approval.pk in is_open]
+    context: dict[str, Any] = {
+        "rows": queue_list.rows([approval for approval in decided if approval.pk in shown]),
+        "kept": _filters(request),
+        "cards": cards((one for one in card_of if one in decided), request.user),
+        "waiting_cards": card_news([one for one in card_of if one not in decided], request.user),
     }
     if "announce" in request.GET:
-        unseen = Approval.objects.waiting().exclude(pk__in=shown).values_list("pk")
-        context |= {"announces": True, "count": len(unseen[:COUNTED])}
+        filters = QueueFilters.read(request.GET)
+        unseen = _unseen(request).values_list("pk")[:COUNTED]
+        context |= {"announces": True, "count": len(unseen), "filters": filters}
     return render(request, "approvals/queue.html#news", context)
+
+
+def _unseen(request: HttpRequest) -> ApprovalQuerySet:
+    pending = QueueFilters.read(request.GET).narrow(Approval.objects.waiting())
+    return pending.exclude(pk__in=shown_in(request))
+
+
+def _filters(request: HttpRequest) -> str:
+    """The query string of the page that asks, without what else it asks with."""
+    names = ("agent", "tool", "sort", "group")
+    given = {name: request.GET[name] for name in names if request.GET.get(name)}
+    return f"?{urlencode(given)}" if given else ""
 
 
 @page("approvals.view_approval")
 def count(request: HttpRequest) -> HttpResponse:
     return render(request, "ui/count.html", {"count": count_waiting(), "oob": True})
-
-
-@page("approvals.view_approval")
-def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
-    context = {"section": "queue", "card": card(approval, request.user), "alone": True}
-    return render(request, "approvals/detail.html", context)
 
 
 @page("approvals.view_approval")
@@ -83,7 +120,6 @@ def became(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         return redirect("approvals:detail", call_id)
     context = {
         "card": card(approval, request.user, error=_became(approval, request.user)),
-        "alone": "alone" in request.GET,
     }
     return render(request, "approvals/card.html", context)
 
@@ -112,7 +148,8 @@ def refuse(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 
 @page("approvals.decide_approval", "POST")
 def step_up(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    """For the script: what to have a passkey sign so that this person's yes counts."""
+    """Returns the passkey options for the script: the statement to sign, so that the approval
+    counts."""
     approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
     obstacle = why_not(approval, request.user)
     if not obstacle and request.POST.get("seen", "") != approval.call.call_digest:
@@ -139,7 +176,7 @@ def cancel(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 
 
 def _cancel(call: Call, person: User) -> str:
-    """What stood in the way, as a sentence; empty when it is being cancelled."""
+    """The reason why it cannot be cancelled; "" if it is being cancelled."""
     try:
         done = services.cancel(call.pk, by=person.actor)
     except DecisionRefused as error:
@@ -155,12 +192,12 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
         approval = Approval.objects.for_queue().get(pk=call_id)
         typed = request.POST.get("reason", "") if error else ""
         decided = card(approval, request.user, error=error, typed=typed)
-        context = {"card": decided, "answered": True, "alone": "alone" in request.POST}
+        context = {"card": decided, "answered": True}
         return render(request, "approvals/card.html", context)
     if error:
         messages.warning(request, error + _unsent(request.POST.get("reason", "").strip()))
     else:
-        messages.success(request, _said(approval, approve=approve))
+        messages.success(request, _vote_message(approval, approve=approve))
     return redirect("approvals:queue")
 
 
@@ -173,7 +210,7 @@ def _unsent(typed: str) -> str:
 
 
 def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:
-    """What stood in the way, as a sentence; empty when the word was taken."""
+    """The reason why the vote was not taken; "" if it was."""
     try:
         proof = step_up_proofs.prove(approval, request.user, request.POST) if approve else None
         services.vote(
@@ -194,7 +231,7 @@ def _reason(request: ConsoleRequest, *, approve: bool) -> str:
     return sentence(pressed, request.POST.get("reason", "").strip())
 
 
-def _said(approval: Approval, *, approve: bool) -> str:
+def _vote_message(approval: Approval, *, approve: bool) -> str:
     approval.refresh_from_db(fields=["state"])
     if approval.state == Approval.State.WAITING:
         sentence = _("Your word on %(tool)s for %(agent)s is counted. Others have to give theirs.")
@@ -205,13 +242,9 @@ def _said(approval: Approval, *, approve: bool) -> str:
     return sentence % {"tool": approval.call.tool_name, "agent": approval.call.agent.name}
 
 
-def _waiting() -> ApprovalQuerySet:
-    return Approval.objects.waiting().for_queue()
-
-
-def shown_in(request: HttpRequest) -> list[UUID]:
-    """The cards that a tab says it shows."""
+def shown_in(request: HttpRequest, name: str = "shown") -> list[UUID]:
+    """The calls that a tab says it shows."""
     try:
-        return [UUID(text) for text in request.GET.getlist("shown") if text]
+        return [UUID(text) for text in request.GET.getlist(name) if text]
     except ValueError:
         return []

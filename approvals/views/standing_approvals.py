@@ -34,7 +34,7 @@ STATES = {
     "expired": ("expired", _lazy("Expired")),
     "revoked": ("withdrawn", _lazy("Revoked")),
 }
-STANDING = ("in_force", "suspended")
+LISTS = ("in_force", "suspended")
 
 
 @page("approvals.decide_approval", "GET", "HEAD", "POST")
@@ -83,7 +83,7 @@ def weekdays() -> list[tuple[int, str]]:
 @page("approvals.view_grant")
 def grants(request: ConsoleRequest) -> HttpResponse:
     ended = "ended" in request.GET
-    found = paged(_shown(ended), "-id", request.GET, size=GRANTS)
+    found = paged(_grants(ended), "-id", request.GET, size=GRANTS)
     standing = Grant.objects.not_ended()
     context = {
         "section": "grants",
@@ -122,7 +122,7 @@ def revoke_all(request: ConsoleRequest) -> HttpResponse:
     return redirect("approvals:grants")
 
 
-def _shown(ended: bool) -> GrantQuerySet:
+def _grants(ended: bool) -> GrantQuerySet:
     found = Grant.objects.for_page()
     return found.ended() if ended else found.not_ended()
 
@@ -133,8 +133,7 @@ def _described(grant: Grant, request: ConsoleRequest) -> dict[str, Any]:
         "state": STATES[grant.state],
         "bounds": [str(bound) for bound in bounds.parse(grant.bounds)],
         "window": _window(grant),
-        "may_revoke": grant.state in STANDING
-        and standing_approvals.may_revoke(grant, request.user),
+        "may_revoke": grant.state in LISTS and standing_approvals.may_revoke(grant, request.user),
     }
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 import pgtrigger
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
-from django.db.models import Q
-from django.db.models.expressions import DatabaseDefault
+from django.db.models import F, Q
+from django.db.models.expressions import DatabaseDefault, ExpressionWrapper
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import Exact
 from django.utils.translation import gettext_lazy as _
@@ -20,6 +20,10 @@ from core.triggers import StrictTrigger, append_only
 # actions of an allowed call, and the actors that are nobody. Indexes leave them out.
 COMMON_ACTIONS = 2
 COMMON_ACTORS = 4
+# Blocks of 1,024 ids. Indexes of what every call has know an entry's block alone: PostgreSQL writes
+# a name once for all its entries of a block, which takes 8 bytes for each instead of 32. Whoever
+# wants them in order asks by block, and then by id (audit/names.py::RowFilter).
+BLOCK = ExpressionWrapper(F("id").bitrightshift(10), models.BigIntegerField())
 
 
 class TransactionId(models.Field):  # type: ignore[type-arg]
@@ -115,7 +119,7 @@ DEEPEST = 30
 
 
 class LegalName(StrictTrigger):
-    """What a name is sealed by is what it says; a forgotten one was not written so."""
+    """Checks that a name fits its commitment, and that no forgotten name is added."""
 
     name = "legal_name"
     level = pgtrigger.Row
@@ -152,7 +156,7 @@ class LegalName(StrictTrigger):
 
 
 class LegalEntry(StrictTrigger):
-    """What is added can be verified and exported, whoever adds it: nobody could remove it."""
+    """Refuses entries that could not be verified or exported, since nobody could remove them."""
 
     name = "legal_entry"
     level = pgtrigger.Statement
@@ -190,8 +194,8 @@ class LegalEntry(StrictTrigger):
 
 
 class Name(models.Model):
-    """What entries name: an agent, a person, a tool, a sentence. A renamed subject gets another
-    row, so that entries keep saying what was true.
+    """A name in entries: of an agent, a person, a tool, or a sentence. A renamed subject gets
+    another row, so that entries keep saying what was true.
 
     Leaves hold the commitment alone: SHA-256 of the salt and the rest of the row
     (audit/sql/names.sql). To forget a name empties the rest, and every proof still holds.
@@ -291,8 +295,9 @@ class EntryRow(models.Model):
             ),
             *(
                 models.Index(
+                    F(name),
+                    BLOCK,
                     name=f"audit_entry_{name}",
-                    fields=[name, "id"],
                     condition=Q(**{f"{name}__isnull": False}),
                 )
                 for name in ("agent", "person", "tool", "context")

@@ -1,4 +1,4 @@
-"""What people keep of the record: questions and exports."""
+"""Saved filters and exports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Export(models.Model):
 
     @property
     def percent(self) -> int:
-        """By place in the record, since nobody counted what fits."""
+        """Progress of the export, by its place in the record."""
         if self.finished_at:
             return 100
         if self.reached_id is None:

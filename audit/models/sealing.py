@@ -1,4 +1,5 @@
-"""What makes the record checkable by outsiders: written by the sealer, after the fact."""
+"""Leaves, tiles and checkpoints, by which outsiders check the record: written by the sealer, after
+the fact."""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ class Origin(models.Model):
 
 
 class Rollback(models.Model):
-    """Somebody noticed that the files of this database are older ones (audit/rollback.py). Holds
-    until a new origin is begun."""
+    """A finding that the files of this database are older ones (audit/rollback.py). Holds until a
+    new origin is begun."""
 
     origin = models.SmallIntegerField(primary_key=True)
     noticed_at = models.DateTimeField(db_default=ClockTime())

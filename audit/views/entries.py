@@ -55,7 +55,7 @@ LIVE_ROWS = 50
 def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
     filters = filters_of(request)
     within = finding.bounds(filters.since(), filters.until())
-    found = _found(request, filters, within, has)
+    found = _search(request, filters, within, has)
     context = _form(filters) | {
         "page": found.page,
         "looked_to": found.looked_to,
@@ -78,7 +78,7 @@ def zone_of(request: HttpRequest) -> ZoneInfo:
     return ZoneInfo(getattr(request.user, "time_zone", "") or "UTC")
 
 
-def _found(
+def _search(
     request: HttpRequest, filters: Filters, within: finding.Bounds, has: Containing
 ) -> finding.SearchResult:
     if not filters.text:
@@ -122,7 +122,7 @@ def _span(filters: Filters) -> str:
         _("since %(at)s") % {"at": local(since, filters.zone)} if since else "",
         _("until %(at)s") % {"at": local(until, filters.zone)} if until else "",
     ]
-    return " ".join(end for end in ends if end)
+    return " ".join(end for end in ends if end) or _("all time")
 
 
 def _saved(request: HttpRequest) -> list[SavedFilter]:
@@ -132,7 +132,7 @@ def _saved(request: HttpRequest) -> list[SavedFilter]:
 
 @page("audit.view_entry")
 def news(request: HttpRequest) -> HttpResponse:
-    """For the list: how many are newer than what it shows, or these entries themselves."""
+    """The number of newer entries than the list shows, or these entries themselves."""
     filters = filters_of(request).without_text()
     after = int(request.GET.get("after", "0")) if request.GET.get("after", "").isdigit() else 0
     within = finding.bounds(None, None)
@@ -163,7 +163,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _sealed(row: StoredEntry) -> dict[str, Any] | None:
-    """Where it stands in the tree, and all that is needed to check it."""
+    """The entry's place in the tree, and all that is needed to check it."""
     index, newest = places([row.id]).get(row.id), Checkpoint.objects.first()
     if index is None or newest is None or index >= newest.size:
         return None
@@ -180,7 +180,8 @@ def _sealed(row: StoredEntry) -> dict[str, Any] | None:
 def who_ran_what(request: HttpRequest) -> HttpResponse:
     filters = filters_of(request).without_text()
     asked = {**filters.given}
-    if not asked.keys() & set(TIMES):
+    # Who chooses all time says so.
+    if "range" not in request.GET and not asked.keys() & set(TIMES):
         asked["range"] = "24h"
     filters = Filters(asked, filters.zone, filters.now)
     within = finding.bounds(filters.since(), filters.until())

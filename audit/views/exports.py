@@ -41,7 +41,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @page("audit.export_entry")
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """Nobody else's: what somebody asked is told by its entry."""
+    """The person's own exports alone: the entry of each says what was exported."""
     export = get_object_or_404(Export, pk=pk, person_id=request.user.pk)
     template = (
         "audit/export.html#progress" if request.headers.get("HX-Request") else "audit/export.html"
@@ -57,7 +57,7 @@ def download(request: HttpRequest, pk: int, has: Containing) -> HttpResponseBase
         raise PermissionDenied
     writing = ExportWriter(export, by=services.of(request.user), has=has)
     # A server that speaks ASGI would first collect what a plain iterator yields.
-    chunks = _aside(iter(writing)) if isinstance(request, ASGIRequest) else iter(writing)
+    chunks = _stream(iter(writing)) if isinstance(request, ASGIRequest) else iter(writing)
     response = StreamingHttpResponse(chunks, content_type=TYPES[export.format])
     name = f"countersign-entries-{export.pk}.{ENDINGS[export.format]}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -65,7 +65,7 @@ def download(request: HttpRequest, pk: int, has: Containing) -> HttpResponseBase
     return response
 
 
-async def _aside(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _stream(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
     def following() -> bytes | None:
         return next(chunks, None)
 

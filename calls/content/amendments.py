@@ -1,4 +1,4 @@
-"""What people changed of a call's arguments, for people and for the agent that asked."""
+"""Changes that people made to a call's arguments, for pages and for the agent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 
 from calls.models import Amendment, Call
 from core import exact_json
+from core.english import gettext as _
 from core.exact_json import ABSENT, JsonDifference
 from registry.schemas.violations import json_path
 
@@ -48,7 +48,7 @@ class ArgumentChange:
 
 @dataclass(frozen=True, slots=True)
 class Amendments:
-    """What people made of a call's arguments, against what the agent asked. `edits`: in order."""
+    """The changes people made to a call's arguments; `edits`: in order."""
 
     edits: list[Amendment]
     private: bool
@@ -81,7 +81,7 @@ _Step = tuple[str, list[Path]]
 
 
 def _steps(asked: bytes, edits: list[Amendment]) -> list[_Step]:
-    """By edit: whose it was, and the places that it changed."""
+    """The author of each edit, and the places that it changed."""
     steps, before = [], asked
     for edit in edits:
         after = bytes(edit.arguments)
@@ -100,7 +100,7 @@ def _row(change: JsonDifference, steps: list[_Step]) -> ArgumentChange:
 
 
 def _makers(path: Path, steps: list[_Step]) -> list[str]:
-    """Who replaced the whole of what stands there, and whoever changed a part of it after that."""
+    """The authors of the text at this place: the last who replaced all of it, and later editors."""
     makers: list[str] = []
     for name, places in steps:
         if any(path[: len(place)] == place for place in places):
@@ -120,7 +120,7 @@ def modified(asked: bytes, sent: bytes, *, private: bool) -> AmendmentSummary:
             None, _("A person changed the arguments before they were sent; not said: which.")
         )
     found = between(asked, sent)
-    said = [_said(change) for change in found[:SAID]]
+    said = [_sentence(change) for change in found[:SAID]]
     if len(found) > SAID:
         said.append(_("and %(n)d more") % {"n": len(found) - SAID})
     sentence = _("A person changed the arguments before they were sent: %(what)s.")
@@ -129,7 +129,7 @@ def modified(asked: bytes, sent: bytes, *, private: bool) -> AmendmentSummary:
     )
 
 
-def _said(change: JsonDifference) -> str:
+def _sentence(change: JsonDifference) -> str:
     path = json_path(change.path)
     if change.before is ABSENT:
         return _("%(path)s added: %(now)s") % {"path": path, "now": _short(change.after)}

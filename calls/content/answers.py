@@ -1,4 +1,4 @@
-"""What a call comes to, in the words and bytes that its agent gets."""
+"""A call's state and outcome, in the words and bytes that its agent gets."""
 
 from __future__ import annotations
 

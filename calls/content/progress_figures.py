@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 # A terabyte in bytes. Beyond it, a figure is longer than what it says.
-MOST = 1e12
+FIGURE_MAX = 1e12
 SLOWEST = 0.05
 LEAST_LEFT_S, LONGEST_LEFT_S = 1, 7 * 24 * 3600
 
@@ -24,12 +24,12 @@ def of(done: float | None, total: float | None, rate: float | None = None) -> Pr
     if done is None or done < 0:
         return ProgressFigures()
     has_total = total is not None and total > 0
-    shown_rate = rate if rate is not None and SLOWEST <= rate <= MOST else None
+    shown_rate = rate if rate is not None and SLOWEST <= rate <= FIGURE_MAX else None
     return ProgressFigures(
-        done=round(done, 2) if done <= MOST else None,
-        total=round(total, 2) if has_total and total is not None and total <= MOST else None,
+        done=round(done, 2) if done <= FIGURE_MAX else None,
+        total=round(total, 2) if has_total and total is not None and total <= FIGURE_MAX else None,
         percent=int(100 * min(1.0, done / total)) if has_total and total is not None else None,
-        rate=shown_rate if done <= MOST else None,
+        rate=shown_rate if done <= FIGURE_MAX else None,
         left_s=_left_s(done, total, rate) if has_total and total is not None else None,
     )
 

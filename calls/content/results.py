@@ -77,7 +77,7 @@ def of_call(call: Call) -> ShownResult | None:
     )
 
 
-def gone(call: Call) -> datetime | None:
+def deleted_at(call: Call) -> datetime | None:
     """When the large result was removed, if it was."""
     return expired_at(Result.objects.filter(pk=call.pk).first())
 
@@ -105,11 +105,11 @@ def _items(content: dict[str, Any]) -> list[Any]:
         case {"contents": list(contents)}:
             return [{"type": "resource", "resource": one} for one in contents]
         case {"messages": list(messages)}:
-            return [item for message in messages for item in _said(message)]
+            return [item for message in messages for item in _message_items(message)]
     return []
 
 
-def _said(message: Any) -> list[Any]:
+def _message_items(message: Any) -> list[Any]:
     """A message's role and items: earlier revisions have one item a message."""
     if not isinstance(message, dict):
         return [message]

@@ -171,8 +171,9 @@ class Call(models.Model):
             models.Index(
                 name="calls_by_state", fields=["state", "id"], condition=~Q(state="succeeded")
             ),
-            models.Index(name="calls_agent", fields=["agent", "-id"]),
-            models.Index(name="calls_tool", fields=["tool", "-id"]),
+            # Read from their ends: ids grow, and an index that grows at its right end stays full.
+            models.Index(name="calls_agent", fields=["agent", "id"]),
+            models.Index(name="calls_tool", fields=["tool", "id"]),
             # Decisions on calls like one that waits: few rows, and none of an allowed call.
             models.Index(name="calls_asked", fields=["tool", "-id"], condition=Q(effect="ask")),
             # What must not be sent again unasked: few rows, and none of a call that is answered.
@@ -208,12 +209,12 @@ class Call(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        """Of the whole call, as people decided on it; "" where nobody was to."""
+        """A short form of the digest that people decided on; "" where nobody had to."""
         return self.call_digest[:8]
 
     @property
     def short_id(self) -> str:
-        """As far as it is another one's hardly ever; found by its beginning."""
+        """The first 13 characters of the id: nearly always unique, and search finds it."""
         return str(self.pk)[:13]
 
     @property
@@ -227,6 +228,6 @@ class Call(models.Model):
 
     @property
     def exact_arguments(self) -> Any:
-        """For people: numbers as they are written. Raises ValueError if nobody could have asked
-        for this."""
+        """The arguments for people, with numbers as they are written. Raises ValueError if no call
+        could have had them."""
         return exact_json.loads(self.to_send)

@@ -1,4 +1,4 @@
-"""What came back of a call: its result, what came too late, what its server said on the way."""
+"""A call's content: its result, late replies, and lines its server logged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from registry.models import Server
 
 
 class Result(models.Model):
-    """What came back, as the server wrote it; apart from the call, so that no content can keep
+    """A call's result as the server wrote it. Kept apart from the call, so that no content can keep
     an outcome from being written."""
 
     call = models.OneToOneField(
@@ -76,7 +76,7 @@ class ResultPart(models.Model):
 
 
 class LateReply(models.Model):
-    """What a server said of an attempt that had been given up: evidence, which moves nothing."""
+    """A server's reply to an attempt that had been given up: evidence, which moves no state."""
 
     call = models.ForeignKey(
         "calls.Call", models.PROTECT, related_name="late_replies", db_constraint=False
@@ -111,7 +111,7 @@ class LateReply(models.Model):
 
 
 class LogLine(models.Model):
-    """What a server logged while it ran a call, capped (calls/running/log_book.py)."""
+    """A line that a server logged while it ran a call, capped (calls/running/log_book.py)."""
 
     call = models.ForeignKey(
         "calls.Call",
@@ -144,7 +144,7 @@ class LogLine(models.Model):
 
 
 class LogLevel(models.Model):
-    """From which importance on a session of an earlier revision hears what servers log."""
+    """The least log level that a session of an earlier revision wants to hear."""
 
     # A digest of its id.
     session = models.CharField(max_length=64, primary_key=True)

@@ -1,4 +1,4 @@
-"""What people stopped."""
+"""Emergency stops."""
 
 from __future__ import annotations
 

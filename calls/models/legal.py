@@ -1,4 +1,4 @@
-"""What the database itself refuses of calls."""
+"""The moves and changes of a call that the database itself refuses."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class LegalMove(StrictTrigger):
 
 
 class ResultGuard(StrictTrigger):
-    """What comes back of a call is written while it is known to have come."""
+    """Refuses content of a call outside `known`: at a time when no attempt can have brought it."""
 
     level = pgtrigger.Statement
     when = pgtrigger.After

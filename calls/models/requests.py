@@ -1,4 +1,4 @@
-"""What people and agents did about a call: changed, asked for it again, named it by a key."""
+"""Requests about a call: an edit of its arguments, a retry, an idempotency key."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Once(models.Model):
 
 
 class Rerun(models.Model):
-    """Somebody asked for a call of unknown outcome once more, as a call of its own."""
+    """A retry of a call of unknown outcome, as a call of its own."""
 
     call = models.OneToOneField(
         Call, models.PROTECT, primary_key=True, related_name="rerun", db_constraint=False

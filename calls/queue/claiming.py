@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID
 
 from django.db import transaction
@@ -76,6 +77,7 @@ def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
         tool=tool,
         arguments=call.to_send,
         background=True,
+        claimed_at=time.monotonic(),
         doubtful=call.executed == Executed.UNKNOWN,
         options=options_of(call.pk),
         revision=call.revision,

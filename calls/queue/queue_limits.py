@@ -6,9 +6,9 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.utils.translation import gettext as _
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from core.english import gettext as _
 from core.errors import CountersignError, RecordUnavailable
 
 WAITING = """

@@ -1,16 +1,15 @@
-"""What stands against sending a call that was decided on a while ago: by whoever is about to."""
+"""Checks, just before a call is sent, whether what was decided on still holds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from django.utils.translation import gettext as _
 
 from audit import rollback
 from calls.basis import Obstacle, find_changes, find_denial, judged
 from calls.freezes import wait_for_freezes
 from calls.models import Call
 from calls.pauses import why_paused
+from core.english import gettext as _
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_catalogue import PublishedTool
@@ -21,7 +20,7 @@ _checks: list[Check] = []
 
 
 def register(*checks: Check) -> None:
-    """For apps above this one, when Django is ready: what else must hold before a call is sent."""
+    """Registers another check before a call is sent, for apps above this one."""
     _checks.extend(check for check in checks if check not in _checks)
 
 
@@ -36,7 +35,7 @@ def may_start() -> bool:
 
 
 def find_sending_obstacle(call: Call, tool: PublishedTool | None) -> Obstacle | None:
-    """What changed since the call was allowed or approved."""
+    """The change since the decision that forbids sending the call; None if none does."""
     if found := find_changes(call, tool):
         return found
     assert tool is not None

@@ -1,4 +1,4 @@
-"""Of a running call nothing is heard any more: who runs it has not renewed its lease in time.
+"""Marks calls whose lease renewal is overdue.
 
 It may be back before the lease ends. Until then nobody knows, and the call's page says so.
 """
@@ -18,7 +18,7 @@ from core.live import notify_on_commit
 
 # A renewal that comes a little late is no silence.
 LATE_S = 2.0
-MOST = 100
+LEASES_MAX = 100
 
 
 def since(call: Call) -> datetime | None:
@@ -43,7 +43,7 @@ class StaleLeases:
 def _silent() -> set[UUID]:
     fresh = timedelta(seconds=settings.LEASE_S) - _patience()
     running = Call.objects.filter(state=State.RUNNING, lease_until__lt=ClockTime() + fresh)
-    return set(running.order_by("pk").values_list("pk", flat=True)[:MOST])
+    return set(running.order_by("pk").values_list("pk", flat=True)[:LEASES_MAX])
 
 
 def _patience() -> timedelta:

@@ -4,12 +4,12 @@ what was asked, stands in the row before anybody waits, so that another takes it
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils.translation import gettext_lazy
 
 from audit import rollback
 from audit.services import SYSTEM, record
@@ -19,6 +19,7 @@ from calls.queue.recheck import find_sending_obstacle, may_start
 from calls.record.call_options import options_of
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
+from core.english import gettext
 from registry.publishing import published_catalogue
 
 # As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
@@ -35,8 +36,8 @@ TAKE = """
         lease_until = clock_timestamp() + make_interval(secs => %s)
     WHERE id = %s RETURNING fence, extract(epoch FROM clock_timestamp() - sent_at)::float
 """
-_TASK = gettext_lazy("Its server goes on with it; another worker asks how far it is.")
-_ANSWERS = gettext_lazy("It waits for its agent's answers; another worker goes on with them.")
+_TASK = gettext("Its server goes on with it; another worker asks how far it is.")
+_ANSWERS = gettext("It waits for its agent's answers; another worker goes on with them.")
 
 
 @transaction.atomic
@@ -73,6 +74,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         tool=tool,
         arguments=call.to_send,
         background=True,
+        claimed_at=time.monotonic(),
         doubtful=True,
         upstream_task=call.upstream_task,
         # Each round has the whole time, as for who never stopped.
@@ -85,5 +87,5 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
 
 
 def _give_up(cursor: Any, call: Call) -> None:
-    """Nobody may ask its server any more: then it is lost like any other."""
+    """Forgets the task, which must not be polled any more, so that the call counts as lost."""
     cursor.execute("UPDATE calls_call SET upstream_task = '' WHERE id = %s", [call.pk])

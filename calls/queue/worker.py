@@ -55,7 +55,7 @@ def follow(execution_request: ExecutionRequest) -> None:
         loop.run(background().engine.execute(execution_request))
 
 
-def leave() -> None:
+def drain() -> None:
     """Take nothing new, let calls end within STOP_WITHIN_S, tell the truth about the rest.
 
     Returns when nothing runs in this process any more.

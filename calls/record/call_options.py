@@ -1,4 +1,4 @@
-"""What a call's client can do and wants to hear, beside what it asks for."""
+"""Client options of a call: what its client can do and wants to hear."""
 
 from __future__ import annotations
 

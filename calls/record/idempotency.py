@@ -60,7 +60,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT a.id, t.id IS NOT NULL FROM asked a LEFT JOIN taken t ON t.id = a.id
 """,
-    order=-1,
+    order=-2,
 )
 
 # The call that a key stands for.
@@ -107,7 +107,7 @@ class SameCall(NamedTuple):
 
 
 class KeyClaim(NamedTuple):
-    """What CLAIM_KEY answers with."""
+    """The answer of CLAIM_KEY."""
 
     id: str
     is_taken: bool
@@ -121,18 +121,18 @@ class ClaimedKey:
     guard: bool
 
     def line(self, call_id: UUID) -> dict[str, Any]:
-        """Of ONCE."""
+        """One line of CLAIM_KEY."""
         lasts_s = GUARD_S if self.guard else KEY_S
         return {"id": self.id, "call_id": call_id, "lasts_s": lasts_s, "guard": self.guard}
 
 
-def given(agent_id: int, key: str) -> ClaimedKey:
-    """What an agent gave."""
+def agent_key(agent_id: int, key: str) -> ClaimedKey:
+    """The key that an agent chose."""
     return ClaimedKey(_digest("key", str(agent_id), key), guard=False)
 
 
-def guarding(agent_id: int, tool_id: int, arguments_digest: str) -> ClaimedKey:
-    """Of every call that is the same as this."""
+def duplicate_key(agent_id: int, tool_id: int, arguments_digest: str) -> ClaimedKey:
+    """The key that all duplicates of a call share: equal agent, tool and arguments."""
     return ClaimedKey(_digest("guard", str(agent_id), str(tool_id), arguments_digest), guard=True)
 
 

@@ -59,6 +59,8 @@ class NewCall:
     once: str | None = None
     # Not opened while the same may have run without its agent having heard of it.
     guarded: bool = False
+    # Only with what it reserves of limits (calls/record/reservations.py).
+    reserves: bool = False
     # More facts for the entry.
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -89,7 +91,7 @@ class NewCall:
 
 
 class OpenedCall(NamedTuple):
-    """What OPEN answers with. Not open: a call was in its way, or its grant is used up."""
+    """The answer of OPEN. Not open: a duplicate blocks it, or its standing approval is used up."""
 
     id: str
     is_open: bool

@@ -1,5 +1,5 @@
-"""From what the upstream client says to how a call ended: one function, so that no failure is
-ever written down as a success."""
+"""Turns the upstream client's replies and errors into outcomes: one function, so that no failure is
+recorded as a success."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import orjson
 from django.conf import settings
-from django.utils.translation import gettext as _
 
 from calls.record.states import ATTEMPTS, Executed, State
 from calls.record.transitions import Outcome
+from core.english import gettext as _
 from registry.upstream import (
     CallReply,
     CancelledUpstream,
@@ -96,7 +96,7 @@ def may_go_again(error: UpstreamError, *, safe_to_repeat: bool, doubtful: bool) 
             return False
 
 
-def again(outcome: Outcome, *, attempt: int) -> Outcome:
+def schedule_retry(outcome: Outcome, *, attempt: int) -> Outcome:
     """The same, but not for good: back to the queue, as long as attempts are left."""
     if attempt >= ATTEMPTS:
         return outcome
@@ -105,7 +105,7 @@ def again(outcome: Outcome, *, attempt: int) -> Outcome:
 
 
 def cut_off(error: UpstreamError, *, safe_to_repeat: bool, attempt: int) -> Outcome:
-    """Whoever sent the call is stopping and could not wait for its end."""
+    """The outcome of a call whose process stops before it ends."""
     if isinstance(error, NotSent):
         sentence = _("The worker stopped before the call was sent.")
         return Outcome(State.QUEUED, sentence, Executed.NO, after_s=0.0)
@@ -114,4 +114,4 @@ def cut_off(error: UpstreamError, *, safe_to_repeat: bool, attempt: int) -> Outc
     if not isinstance(error, CancelledUpstream):
         outcome = of_error(error, safe_to_repeat=safe_to_repeat)
     repeatable = isinstance(error, OutcomeUnknown) and not isinstance(error, ResultTooLarge)
-    return again(outcome, attempt=attempt) if safe_to_repeat and repeatable else outcome
+    return schedule_retry(outcome, attempt=attempt) if safe_to_repeat and repeatable else outcome

@@ -4,12 +4,13 @@ what would be allowed instead."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from django.db import models
-from django.utils.translation import gettext as _
 
 from calls.record.states import Executed, State
+from core.english import gettext as _
 
 
 class RetryAdvice(models.TextChoices):
@@ -35,25 +36,31 @@ class RefusalDetails:
     again: RetryAdvice
     rule: str = ""
     allowed: str = ""
+    # Of a limit, where it is known: seconds until there is room.
+    after_s: float | None = None
 
     @property
     def sentence(self) -> str:
-        """What a model should know beyond the reason."""
-        parts = [_("Rule: “%s”.") % self.rule if self.rule else ""]
+        """Advice for a model beyond the reason."""
+        is_rule = self.rule and self.kind != "limit"
+        parts = [_("Rule: “%s”.") % self.rule if is_rule else ""]
         parts.append(_SUPERSEDED[self.again] if self.kind == State.SUPERSEDED else "")
         parts.append(_AGAIN.get(self.kind, ""))
         parts.append(_("Allowed instead: %s") % self.allowed if self.allowed else "")
         return " ".join(part for part in parts if part)
 
     def told(self, reason: str) -> dict[str, Any]:
-        """For `_meta`, `structuredContent` and the members of a problem."""
-        return {
+        """Members for `_meta`, `structuredContent` and REST problems."""
+        told: dict[str, Any] = {
             "kind": self.kind,
             "reason": reason,
             "rule": self.rule or None,
             "try_again": self.again.value,
             "allowed": self.allowed or None,
         }
+        if self.after_s is not None:
+            told["after_s"] = ceil(self.after_s)
+        return told
 
 
 # Of a call that was executed and brought nothing that could be kept.
@@ -64,6 +71,7 @@ _AGAIN = {
     TOO_LARGE: (
         "The tool was executed; its result was not kept. Do not repeat the call to get the result."
     ),
+    "limit": "Do not ask again before there is room.",
     "frozen": "The same may be asked again once somebody has ended the stop or the pause.",
 }
 
@@ -85,7 +93,7 @@ _STATES = {
 
 
 def of_state(state: State, executed: str, *, rule: str = "", allowed: str = "") -> RefusalDetails:
-    """Of a call that ended without a result."""
+    """The details for a call that ended in this state without a result."""
     if state == State.FAILED and executed == Executed.YES:
         return RefusalDetails(TOO_LARGE, RetryAdvice.NO, rule, allowed)
     if executed in (Executed.NO, Executed.REPORTED) and state not in _STATES:
@@ -103,8 +111,8 @@ def of_policy(rule: str, allowed: str, *, conditional: bool) -> RefusalDetails:
 def of_call(
     state: State, executed: str, effect: str, rule: tuple[str, str, bool], again: str | None = None
 ) -> RefusalDetails:
-    """Of one that ended some time ago; `rule`: what its agent may read of it, and whether it
-    looks at arguments. `again`: what its last entry says of that."""
+    """The details for a call that ended some time ago. `rule`: its public name, its hint, and
+    whether it has a condition. `again`: the retry advice in the call's last entry."""
     name, allowed, conditional = rule
     if state == State.REFUSED and effect == "deny":
         return of_policy(name, allowed, conditional=conditional)

@@ -13,7 +13,7 @@ import orjson
 from core.journal import Statement
 
 # Of one result; and what is longer cannot be asked for.
-MOST, URI_MAX = 1000, 8192
+LINKS_MAX, URI_MAX = 1000, 8192
 # In every result that has one.
 MARK = b'"resource'
 
@@ -42,7 +42,8 @@ FIND = "SELECT server_id FROM calls_link WHERE agent_id = %s AND uri_digest = %s
 
 
 def lines_of(line: Mapping[str, Any]) -> list[tuple[Statement, dict[str, Any]]]:
-    """Of a line that ends a call: another one beside it, where its result has links."""
+    """A second line beside one that ends a call, for resource links in its result; none without
+    links."""
     if not line.get("links"):
         return []
     return [(KEEP, {name: line[name] for name in ("id", "result_digest", "links")})]
@@ -53,12 +54,12 @@ def digest(uri: str) -> str:
 
 
 def digests(result: bytes) -> list[str]:
-    """Of what the result of a tool or a prompt links to or holds, each once."""
+    """Digests of the URIs that a tool's or prompt's result links to or embeds, each once."""
     try:
         found = dict.fromkeys(_uris(_content(orjson.loads(result))))
     except orjson.JSONDecodeError:
         return []
-    return [digest(uri) for uri in list(found)[:MOST]]
+    return [digest(uri) for uri in list(found)[:LINKS_MAX]]
 
 
 def _content(result: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a call that waits is bound to: said once in a canonical form, and known by its digest.
+"""The canonical statement that a waiting call is bound to, known by its digest.
 
 What people decide on is this statement. It is written when the call is opened, and again from what
 is about to be sent when the call is claimed; the two must be the same bytes.
@@ -12,22 +12,22 @@ from typing import Any
 
 import orjson
 import rfc8785
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
+from core.english import gettext
+from core.english import gettext as _
 from registry.publishing.published_catalogue import PublishedTool
 
 # A later form of the statement gets another tag: digests of two forms never meet.
 DOMAIN = b"countersign call 1\n"
 
 NAMES = {
-    "agent": gettext_lazy("the agent"),
-    "person": gettext_lazy("the person on whose behalf"),
-    "server": gettext_lazy("the server's address"),
-    "credential": gettext_lazy("the server's credential or settings"),
-    "tool": gettext_lazy("the tool"),
-    "definition": gettext_lazy("the tool's definition"),
-    "arguments": gettext_lazy("the arguments"),
+    "agent": gettext("the agent"),
+    "person": gettext("the person on whose behalf"),
+    "server": gettext("the server's address"),
+    "credential": gettext("the server's credential or settings"),
+    "tool": gettext("the tool"),
+    "definition": gettext("the tool's definition"),
+    "arguments": gettext("the arguments"),
 }
 
 
@@ -62,7 +62,7 @@ def call_digest(statement: str) -> str:
 
 
 def differences(decided: str, now: str) -> list[str]:
-    """What of the two statements is not the same, in words."""
+    """The members in which two statements differ, in words."""
     try:
         before, after = _members(decided), _members(now)
     except ValueError:

@@ -1,5 +1,5 @@
-"""Where calls come to be and move, each with its entry in the same statement. What nearly all of
-them need has statements of its own (calls/record/usual_calls.py); nobody else writes.
+"""Statements that create and move calls, each with its entry. The usual cases have statements of
+their own (calls/record/usual_calls.py); nothing else writes.
 
 The same SQL serves the journal (many lines in one commit) and `move_now` (one line in the
 transaction that the caller holds). Every move is conditional: who finds the call in another
@@ -47,7 +47,7 @@ WITH asked AS MATERIALIZED (
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
         decide_in_s float, start_in_s float, unconfirmed_s float, lease_owner text, lease_s float,
         statement text, call_digest text, grant_id bigint, once text, guarded boolean,
-        details jsonb, names int[])
+        reserves boolean, details jsonb, names int[])
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
@@ -72,6 +72,9 @@ WITH asked AS MATERIALIZED (
     -- Used up or revoked at this very moment: then nothing is opened, and people are asked.
     WHERE (a.grant_id IS NULL OR (
         SELECT u.grant_id = a.grant_id FROM approvals_grantuse u WHERE u.call_id = a.id) IS TRUE)
+    -- It is too much for a limit that counts in this very commit.
+    AND (a.reserves IS NOT TRUE OR EXISTS (
+        SELECT FROM policies_limituse r WHERE r.call_id = a.id))
     -- Its key is another call's, or it is the same as one that nobody heard the outcome of.
     AND (a.once IS NULL OR (
         SELECT k.call_id = a.id FROM calls_once k WHERE k.id = a.once) IS TRUE)
@@ -332,6 +335,8 @@ class Outcome:
     result: bytes | None = None
     kind: str = "result"
     after_s: float | None = None
+    # What its entry says besides.
+    details: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -383,6 +388,7 @@ def ended(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> Move:
         reason=outcome.sentence,
         fence=fence,
         outcome=outcome.sentence,
+        details=outcome.details or {},
         executed=outcome.executed,
         start_in_s=None if outcome.after_s is None else settings.START_WITHIN_S,
         start_after_s=outcome.after_s,
@@ -391,7 +397,7 @@ def ended(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> Move:
 
 def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[str, Any]:
     """The line of it, with what came back."""
-    if outcome.sentence or outcome.after_s is not None:
+    if outcome.sentence or outcome.after_s is not None or outcome.details is not None:
         line = ended(call_id, fence, outcome, actor).line()
     else:
         usual = _usually(outcome.state, outcome.executed, actor)
@@ -411,7 +417,7 @@ def ending(call_id: UUID, fence: int, outcome: Outcome, actor: Actor) -> dict[st
 
 @lru_cache(maxsize=64)
 def _usually(state: State, executed: Executed, actor: Actor) -> dict[str, Any]:
-    """What the lines of nearly all calls that a server answered have in common."""
+    """The members that lines of nearly all succeeded calls have in common."""
     some_call = UUID(int=0)
     return ended(some_call, 0, Outcome(state, "", executed), actor).line()
 

@@ -17,6 +17,6 @@ FROM json_to_recordset(%s::json) AS a(id uuid, session text, page text)
 )
 
 
-def done(journal: GroupCommit, session: str, page: str) -> None:
+def notify(journal: GroupCommit, session: str, page: str) -> None:
     """`session`: by its key."""
     journal.write_later((DONE, {"id": uuid7(), "session": session, "page": page}))

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import orjson
@@ -25,10 +25,11 @@ from audit.services import SYSTEM
 from calls.content.answers import Answer, build_answer
 from calls.freezes import STILL_FREE
 from calls.record.call_options import NO_OPTIONS, CallOptions
-from calls.record.outcomes import again, cut_off, may_go_again, of_error, of_reply
+from calls.record.outcomes import cut_off, may_go_again, of_error, of_reply, schedule_retry
 from calls.record.states import Executed, State
 from calls.record.transitions import LET_GO, NOTE_TASK, RESEND, Outcome, ending
 from calls.running import completed_pages
+from calls.running.cleaning import ServerWords, clean_outcome, cleaned, words_of
 from calls.running.input_relay import TELL, InputRelay
 from calls.running.list_changes import ListChangeRelay
 from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
@@ -61,32 +62,32 @@ log = logging.getLogger(__name__)
 LET_GO_S = 2.0
 
 
-# Not frozen: made for every call, and setting fields past the guard costs three times as much.
-@dataclass(slots=True)
-class ExecutionRequest:
-    """Everything that is about to be sent, as it was rechecked."""
+class ExecutionRequest(NamedTuple):
+    """One attempt at a call, rechecked and about to be sent."""
 
     call_id: UUID
     fence: int
     tool: PublishedTool
     arguments: bytes
+    # A worker runs it, and no agent's request waits for it here.
     background: bool
+    # When its lease began, on the monotonic clock, which goes on while a process is stopped.
+    claimed_at: float
     # An earlier attempt may have been executed.
     doubtful: bool = False
-    # What its server made of it when it was sent, and how long ago: nothing is sent again.
+    # The upstream task or input request to continue, as JSON, and the seconds since it was sent;
+    # "": the call was not sent before.
     upstream_task: str = ""
     since_s: float = 0.0
     options: CallOptions = NO_OPTIONS
-    # What it already answered, as JSON: for a server that keeps nothing between requests.
+    # As in gateway/call_request.py.
     responses: bytes = b""
-    # What its agent speaks; "": not MCP.
+    # The MCP revision that the agent speaks; "": not MCP.
     revision: str = ""
-    # Whom its server may ask.
+    # The agent that the server may ask for input.
     agent_id: int | None = None
-    # Somebody asked for its end while nobody was there to hear it.
+    # It was cancelled while no process ran it.
     is_cancelled: bool = False
-    # On the monotonic clock, which goes on while a process is stopped: its lease began then.
-    claimed_at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +162,7 @@ class Engine:
 
     @property
     def server_keys(self) -> set[str]:
-        """Of the servers that calls were sent to from here."""
+        """Keys of the servers that calls were sent to from this process."""
         return set(self._targets)
 
     async def close_stale(self, current: Set[str]) -> bool:
@@ -196,7 +197,7 @@ class Engine:
                 await asyncio.wait_for(self._empty.wait(), seconds)
 
     def answered(self, call_id: str) -> None:
-        """For the listener: a question of a call was answered, perhaps of one of ours."""
+        """Wakes the call, if it runs here, since an input request was answered."""
         for flown, flight in self.flights.items():
             if str(flown) == call_id:
                 flight.nudge.set()
@@ -214,6 +215,8 @@ class Engine:
         rest = None
         try:
             outcome = await self._send(execution_request, flight, call_listener)
+            if execution_request.tool.result_rules is not None:
+                outcome = await self._clean(execution_request, flight, outcome)
             rest = await self._write(execution_request, flight, outcome)
         finally:
             if rest is None:
@@ -242,7 +245,8 @@ class Engine:
     async def watch(
         self, connection: ServerConnection, uris: Sequence[str], on_update: Callable[[str], None]
     ) -> None:
-        """As long as the server tells of these resources. Raises WatchFailed, with the reason."""
+        """Runs while the server sends updates of these resources. Raises WatchFailed, with the
+        reason."""
         try:
             await self.upstreams.watch(self._target(connection), uris, on_update)
         except* UpstreamError as errors:
@@ -255,9 +259,12 @@ class Engine:
         # Unless its agent wants to hear them, nobody looks on while a short call runs, and logs
         # cost its server time.
         wants_log = execution_request.background or bool(execution_request.options.log_level)
-        events = CallEvents(about, call_listener, wants_log=wants_log)
-        inputs = self._inputs(execution_request, flight, call_listener)
-        target = self._target(execution_request.tool.connection)
+        tool = execution_request.tool
+        # Most tools have none, and a function that says so costs each of their calls.
+        words = words_of(tool) if tool.result_rules is not None else None
+        events = CallEvents(about, call_listener, wants_log=wants_log, words=words)
+        inputs = self._inputs(execution_request, flight, call_listener, words)
+        target = self._target(tool.connection)
         call = self._upstream_call(execution_request, flight, call_listener, events, inputs)
         try:
             self._refuse_to_send(execution_request, flight)
@@ -281,10 +288,24 @@ class Engine:
             flight.asked = inputs is not None and inputs.asked
         return of_reply(reply)
 
+    async def _clean(
+        self, execution_request: ExecutionRequest, flight: InFlightCall, outcome: Outcome
+    ) -> Outcome:
+        """Treats the reply as the operator chose for the tool's results."""
+        try:
+            return await cleaned(outcome, execution_request.tool)
+        except asyncio.CancelledError:
+            # The process is stopping; what came back is written down all the same.
+            flight.is_patient = True
+            done = clean_outcome(outcome, execution_request.tool)
+            await asyncio.shield(self._write(execution_request, flight, done))
+            self._tell(execution_request, flight)
+            raise
+
     async def _go_on(
         self, upstream_task: str, flight: InFlightCall, target: Target, call: UpstreamCall
     ) -> CallReply:
-        """With what was sent before: a task of its server, or a question that it asked."""
+        """Continues what was sent before: an upstream task, or an answered input request."""
         going_on = orjson.loads(upstream_task)
         if "asked" in going_on:
             return await self.upstreams.call_tool(target, call, PausedCall(**going_on))
@@ -331,6 +352,7 @@ class Engine:
             if may_be_task
             else None,
             on_status=events.say,
+            on_task_end=partial(self._write_task, execution_request),
             asking=inputs,
             abilities=inputs.words if inputs else (),
             asker=str(execution_request.agent_id or ""),
@@ -338,13 +360,17 @@ class Engine:
             as_task=tool.shape.runs_as_task,
             asks_pages=execution_request.revision == MODERN,
             trace=options.trace,
-            on_page=partial(completed_pages.done, self.journal, session) if session else None,
+            on_page=partial(completed_pages.notify, self.journal, session) if session else None,
             recheck=partial(self._recheck, execution_request),
             on_resend=partial(self._note_resend, execution_request),
         )
 
     def _inputs(
-        self, execution_request: ExecutionRequest, flight: InFlightCall, call_listener: CallListener
+        self,
+        execution_request: ExecutionRequest,
+        flight: InFlightCall,
+        call_listener: CallListener,
+        cleaner: ServerWords | None,
     ) -> InputRelay | None:
         """None where its agent can be asked nothing."""
         declared = execution_request.options.abilities
@@ -362,6 +388,7 @@ class Engine:
             if call_listener.on_early_reply
             else None,
             on_pause=partial(setattr, flight, "is_task"),
+            cleaner=cleaner,
         )
 
     async def _note_task(
@@ -371,12 +398,15 @@ class Engine:
         call_listener: CallListener,
         ref: TaskRef,
     ) -> None:
-        line = {"id": execution_request.call_id, "fence": execution_request.fence}
-        line["upstream_task"] = orjson.dumps(ref).decode()
-        await self.journal.write((NOTE_TASK, line), within=None)
+        await self._write_task(execution_request, ref)
         flight.is_task = True
         if call_listener.on_early_reply is not None:
             call_listener.on_early_reply("task")
+
+    async def _write_task(self, execution_request: ExecutionRequest, ref: TaskRef) -> None:
+        line = {"id": execution_request.call_id, "fence": execution_request.fence}
+        line["upstream_task"] = orjson.dumps(ref).decode()
+        await self.journal.write((NOTE_TASK, line), within=None)
 
     async def _recheck(self, execution_request: ExecutionRequest) -> None:
         """Its server took long to greet: an emergency stop may have begun meanwhile."""
@@ -422,7 +452,7 @@ class Engine:
         return self.outcome_writer.write(flight, line)
 
     def _tell(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:
-        """Whoever waits elsewhere, and the pages."""
+        """Notifies waiters in other processes, and pages."""
         if flight.asked or flight.is_task:
             self.journal.write_later((TELL, {"id": execution_request.call_id}))
         self.notifier.notify("calls")
@@ -462,7 +492,7 @@ def _outcome(
     waits = outcome.executed == Executed.NO and not execution_request.background
     if waits or flight.cancel.is_set() or not may_go_again(error, **history):
         return outcome
-    return again(outcome, attempt=execution_request.fence)
+    return schedule_retry(outcome, attempt=execution_request.fence)
 
 
 def _answer(execution_request: ExecutionRequest, outcome: Outcome) -> Answer | None:
@@ -493,8 +523,7 @@ def _limited(total_s: float, max_bytes: int) -> Limits:
 
 
 def _named(execution_request: ExecutionRequest) -> str:
-    """What a header repeats of another method than that of tools, so that whoever stands between
-    can route by it."""
+    """The value of Mcp-Name for methods other than tools/call, by which intermediaries route."""
     if execution_request.tool.method not in METHODS:
         # What an extension repeats, nobody here knows.
         return ""

@@ -1,4 +1,4 @@
-"""What a server asks its agent in the middle of a call, and what the agent answers.
+"""Relays input requests of servers to agents in the middle of a call, and the answers back.
 
 A question is a row: whichever process the answer comes to, whoever runs the call reads it there.
 
@@ -19,7 +19,6 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
 
 from audit.models import ClockTime
 from audit.services import (
@@ -33,8 +32,10 @@ from audit.services import (
 from calls.models import Call, Input
 from calls.record.states import State
 from calls.record.transitions import NOTE_TASK
+from calls.running.cleaning import ServerWords
 from core import abilities
 from core.abilities import InputAnswer
+from core.english import gettext as _
 from core.journal import GroupCommit, Statement
 from core.listen import ANSWERED
 from core.live import Notifier, notify_on_commit
@@ -113,10 +114,12 @@ class InputRelay:
         nudge: asyncio.Event,
         on_ask: Callable[[], None] | None = None,
         on_pause: Callable[[bool], None],
+        cleaner: ServerWords | None = None,
     ) -> None:
         self._call_id, self._fence, self.words = call_id, fence, tuple(words)
         self._journal, self._notifier = journal, notifier
         self._nudge, self._on_ask, self._on_pause = nudge, on_ask, on_pause
+        self._cleaner = cleaner
         self._asked: set[tuple[int, str]] = set()
 
     @property
@@ -127,7 +130,8 @@ class InputRelay:
         """The answers that there are by now; None where there will be none."""
         if not _can_be_asked(requests, frozenset(self.words)):
             return None
-        await self._ask(requests, round_)
+        if not await self._ask(requests, round_):
+            return None
         line = {"id": self._call_id, "round": round_}
         (row,) = await self._journal.write((LOOK, line), within=None)
         given = (row[1] if row else None) or {}
@@ -173,20 +177,31 @@ class InputRelay:
             await asyncio.wait_for(self._nudge.wait(), LOOK_AGAIN_S)
         self._nudge.clear()
 
-    async def _ask(self, requests: Mapping[str, Any], round_: int) -> None:
+    async def _ask(self, requests: Mapping[str, Any], round_: int) -> bool:
+        """Writes the questions down; False where one cannot be asked as it is to be passed on."""
+        fresh = {key: one for key, one in requests.items() if (round_, key) not in self._asked}
+        if not fresh:
+            return True
+        if self._cleaner is not None:
+            # Of a model much may be asked: beside the loop.
+            fresh = await asyncio.to_thread(_cleaned, fresh, self._cleaner)
+            if not _can_be_asked(fresh, frozenset(self.words)):
+                return False
         inputs = [
             {"key": key, "request": orjson.dumps(one).decode(), "message": message(one)}
-            for key, one in requests.items()
-            if (round_, key) not in self._asked
+            for key, one in fresh.items()
         ]
-        if not inputs:
-            return
         line = {"id": self._call_id, "fence": self._fence, "round": round_, "inputs": inputs}
         await self._journal.write((ASK, line), within=None)
         self._asked |= {(round_, key) for key in requests}
         self._notifier.notify(f"call.{self._call_id}")
         if self._on_ask is not None:
             self._on_ask()
+        return True
+
+
+def _cleaned(requests: Mapping[str, Any], cleaner: ServerWords) -> dict[str, Any]:
+    return {key: cleaner.question(key, one) for key, one in requests.items()}
 
 
 def _can_be_asked(requests: Mapping[str, Any], words: Collection[str]) -> bool:
@@ -196,7 +211,7 @@ def _can_be_asked(requests: Mapping[str, Any], words: Collection[str]) -> bool:
 
 
 def askable(request: Any, words: Collection[str]) -> bool:
-    """Of a kind that the agent's client declared and that is passed on, and fit to be shown."""
+    """Whether the agent's client declared this kind, we relay it, and it is fit to be shown."""
     needed = abilities.needed(request)
     if needed is None or not needed <= set(words):
         return False
@@ -225,7 +240,7 @@ def _is_safe(url: Any) -> bool:
 
 
 def message(request: Any) -> str:
-    """What everybody may read of it; the question itself is the call's payload."""
+    """The part of a request that everybody may read; the rest is the call's payload."""
     match request["method"]:
         case "sampling/createMessage":
             return _("An answer of the agent's model.")
@@ -247,18 +262,18 @@ class InputQuestion:
 
     @property
     def name(self) -> str:
-        """As no other question of its call is called."""
+        """A name that is unique among the call's input requests."""
         return f"{self.key}#{self.round}" if self.round else self.key
 
 
 def open_ones(call_id: UUID, words: Collection[str]) -> list[InputQuestion]:
-    """What still waits for an answer, if this client can give all of it."""
+    """Unanswered requests of the call; none unless this client can answer all of them."""
     rows = Input.objects.filter(call_id=call_id, call__state=State.RUNNING, response="")
     found = [InputQuestion(row.pk, row.round, row.key, orjson.loads(row.request)) for row in rows]
     return found if all(askable(one.request, words) for one in found) else []
 
 
-def asked(call_id: UUID, ids: Collection[int]) -> list[tuple[InputQuestion, bool]]:
+def questions_of(call_id: UUID, ids: Collection[int]) -> list[tuple[InputQuestion, bool]]:
     """These, and whether each still waits for its answer."""
     rows = Input.objects.filter(call_id=call_id, pk__in=list(ids))
     return [
@@ -268,7 +283,7 @@ def asked(call_id: UUID, ids: Collection[int]) -> list[tuple[InputQuestion, bool
 
 
 class InvalidAnswer(Exception):
-    """What was given is no answer to what was asked; says why."""
+    """The answer does not fit its input request; says why."""
 
 
 def check(question: InputQuestion, given: InputAnswer) -> None:

@@ -42,7 +42,7 @@ class Leases:
                 await self._task
 
     def look(self, call_id: str) -> None:
-        """For the listener: a cancel was asked for, perhaps of one of ours."""
+        """Looks for a requested cancellation of a call that runs here."""
         if any(str(flight) == call_id for flight in self._engine.flights):
             self._nudge.set()
 

@@ -1,4 +1,4 @@
-"""What a server says of a call while it runs, and who hears it."""
+"""In-process callbacks for a running call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from calls.running.cleaning import ServerWords
 from calls.running.log_book import LogBook
 from calls.running.progress import OnStep, ProgressStep, ProgressThrottle
 from core.journal import GroupCommit
@@ -17,7 +18,7 @@ EarlyReply = Literal["asked", "task", "unwritten"]
 
 @dataclass(frozen=True, slots=True)
 class CallListener:
-    """What whoever asked for a call hears of it while it runs, in the process that runs it."""
+    """Callbacks of the caller, called in the process that runs the call."""
 
     on_step: OnStep | None = None
     on_log: Callable[[dict[str, Any]], None] | None = None
@@ -33,27 +34,38 @@ About = tuple[UUID, int, GroupCommit, Notifier]
 class CallEvents:
     """Writes what is heard of one call, and passes it on. Of most calls nothing is heard."""
 
-    __slots__ = ("_about", "_listener", "_log_book", "_throttle", "wants_log")
+    __slots__ = ("_about", "_listener", "_log_book", "_throttle", "_words", "wants_log")
 
-    def __init__(self, about: About, call_listener: CallListener, *, wants_log: bool) -> None:
-        self._about = about
+    def __init__(
+        self,
+        about: About,
+        call_listener: CallListener,
+        *,
+        wants_log: bool,
+        words: ServerWords | None = None,
+    ) -> None:
+        self._about, self._words = about, words
         self._listener = call_listener
         self._throttle: ProgressThrottle | None = None
         self._log_book: LogBook | None = None
         self.wants_log = wants_log
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
-        self._pass_on(self._throttle_of_call().step(progress, total, message))
+        said = self._words.text(message) if self._words and message else message
+        self._pass_on(self._throttle_of_call().step(progress, total, said))
 
     def say(self, message: str) -> None:
-        """What it does, in words."""
-        self._pass_on(self._throttle_of_call().say(message))
+        """Passes on a status message."""
+        said = self._words.text(message) if self._words and message else message
+        self._pass_on(self._throttle_of_call().say(said))
 
     def _pass_on(self, step: ProgressStep | None) -> None:
         if step is not None and self._listener.on_step is not None:
             self._listener.on_step(step)
 
     def line(self, line: dict[str, Any]) -> None:
+        if self._words is not None:
+            line = self._words.log_line(line)
         if self._log_book is None:
             self._log_book = LogBook(*self._about)
         self._log_book.hear(line)

@@ -1,4 +1,4 @@
-"""What a server logs while it runs a call: kept for its page, a few times a second, and capped."""
+"""Keeps lines that a server logs while it runs a call: in batches, and capped."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 from psycopg import AsyncConnection
 
 from calls.running.progress import PER_SECOND, storable
+from core.english import gettext as _
 from core.journal import GroupCommit, Statement
 from core.live import Notifier
 
@@ -60,7 +60,7 @@ _SINCE = """
 async def since(
     connection: AsyncConnection[Any], places: Mapping[UUID, Place]
 ) -> dict[UUID, list[tuple[Place, dict[str, Any]]]]:
-    """What was kept of these calls from there on, as params of `notifications/message`."""
+    """Kept lines from that place on, as params of `notifications/message`, by call."""
     asked = [{"id": one, "fence": at[0], "number": at[1]} for one, at in places.items()]
     cursor = await connection.execute(_SINCE, [orjson.dumps(asked).decode()])
     found: dict[UUID, list[tuple[Place, dict[str, Any]]]] = defaultdict(list)

@@ -116,7 +116,7 @@ class OutcomeWriter:
         end = flight.end = PendingOutcome(line)
         if not flight.is_patient:
             end.released = asyncio.get_running_loop().create_future()
-        if self._journal.is_away:
+        if self._journal.database_down:
             await self._keep(end)
         rows = self._journal.submit(*_lines_of(end))
         rest: asyncio.Future[None] | None = None
@@ -185,7 +185,7 @@ class OutcomeWriter:
         while True:
             try:
                 await self._keep_the_waiting()
-                if time.monotonic() - looked_at > EVERY_S and not self._journal.is_away:
+                if time.monotonic() - looked_at > EVERY_S and not self._journal.database_down:
                     looked_at = time.monotonic()
                     await self._take_over()
             except Exception:

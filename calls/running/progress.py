@@ -19,8 +19,7 @@ CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """What a server said last of how far it is; `progress` only grows. None: it said in words what
-    it does, and that it got no further."""
+    """A server's last progress report; `progress` only grows. None: it sent a message alone."""
 
     progress: float | None
     total: float | None
@@ -148,7 +147,7 @@ class ProgressThrottle:
 
 
 def storable(message: str, most: int = MESSAGE_MAX) -> str:
-    """As PostgreSQL takes it; what is longer than `most` ends with CUT."""
+    """The text as PostgreSQL accepts it; text longer than `most` ends with CUT."""
     cut = message if len(message) <= most else message[: most - 1] + CUT
     return cut.replace("\0", "�").encode(errors="replace").decode()
 

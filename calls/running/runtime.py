@@ -1,4 +1,4 @@
-"""What a process needs to run calls: one set of hands for each event loop."""
+"""Everything a process needs to run calls, one for each event loop."""
 
 from __future__ import annotations
 

@@ -18,8 +18,10 @@ from calls.content.amendments import edited
 from calls.models import Call, LateReply, Rerun
 from calls.queue import stale_leases
 from calls.record.states import LIVE, State
+from calls.running.cleaning import KEY
 from calls.running.progress import is_cut
 from calls.views import duration_estimate
+from inspection.labels import label
 
 _LONG = Call.Mode.BACKGROUND
 
@@ -35,14 +37,14 @@ class ViewerRights:
 
 def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
     """None when there is no such call, or it is not this person's to see."""
-    call = found(call_id)
+    call = find_call(call_id)
     looking = eyes(call, person)
     if call is None or looking is None:
         return None
     return seen_with(looking, call) | {"user": person, "perms": PermWrapper(person)}
 
 
-def found(call_id: UUID) -> Call | None:
+def find_call(call_id: UUID) -> Call | None:
     return Call.objects.for_page().filter(pk=call_id).first()
 
 
@@ -70,22 +72,33 @@ def seen_with(looking: ViewerRights, call: Call) -> dict[str, Any]:
         "may_read": may_read,
         "edited": edited(call) if may_read else None,
         "result": shown,
-        "result_gone": results.gone(call) if call.result_size and not shown else None,
-        "late": _late(call),
+        "treated": _treated(entries) if may_read else None,
+        "result_gone": results.deleted_at(call) if call.result_size and not shown else None,
+        "late": _late_replies(call),
         # Short calls are asked for none.
         "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
         # Few calls are asked anything, and then their entries say so.
-        "questions": list(call.inputs.all()) if may_read and _asked(entries) else [],
+        "questions": list(call.inputs.all()) if may_read and _had_input_requests(entries) else [],
         **_reruns(call),
     }
 
 
-def _asked(entries: list[Entry]) -> bool:
+def _treated(entries: list[Entry]) -> dict[str, Any] | None:
+    """How the result was treated before anybody got it, as the call's last entry says."""
+    found = [entry.details[KEY] for entry in entries if KEY in (entry.details or {})]
+    if not found:
+        return None
+    treated = found[-1]
+    counted = [(label(kind), n) for kind, n in treated.get("found", {}).items()]
+    return {**treated, "counted": counted}
+
+
+def _had_input_requests(entries: list[Entry]) -> bool:
     return any(entry.action == "call.input_asked" for entry in entries)
 
 
 def _reruns(call: Call) -> dict[str, Any]:
-    """As what it was asked for again, and instead of which calls."""
+    """The calls that retried this one, and those that it retried."""
     found = list(Rerun.objects.filter(Q(call=call) | Q(again=call)))
     return {
         "rerun": next((one for one in found if one.call_id == call.pk), None),
@@ -93,7 +106,7 @@ def _reruns(call: Call) -> dict[str, Any]:
     }
 
 
-def _late(call: Call) -> list[LateReply]:
+def _late_replies(call: Call) -> list[LateReply]:
     if call.state not in (State.UNKNOWN, State.RESOLVED):
         return []
     return list(call.late_replies.all())

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
+from audit.filters import moment
 from calls import services
 from calls.content import results
 from calls.content.large_results import body_of
@@ -19,13 +20,15 @@ from calls.content.payloads import note_look
 from calls.models import Call, CallQuerySet, Result
 from calls.record.states import LIVE, Executed, State
 from calls.views import call_page, related
+from core.english import gettext
 from core.http import page
+from core.ids import first_id
 from core.outage import recording
 from core.paging import paged
 from registry.models import Tool
 from registry.schemas.arguments import arguments
 
-FILTERS = ("state", "agent", "tool")
+FILTERS = ("state", "agent", "tool", "since", "until")
 # What the state filter offers besides single states.
 GROUPS = {"live": (_("Not ended yet"), LIVE), "unknown": (_("Outcome unknown"), (State.UNKNOWN,))}
 NEWS_MAX = 100
@@ -33,7 +36,7 @@ UNKNOWN_MAX = 200
 
 
 @page("calls.view_call")
-def call_list(request: HttpRequest) -> HttpResponse:
+def call_list(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "calls",
         "page": paged(_filtered(request).for_list(), "-id", request.GET),
@@ -42,21 +45,22 @@ def call_list(request: HttpRequest) -> HttpResponse:
         "groups": [(name, label) for name, (label, _states) in GROUPS.items()],
         "states": State.choices,
         "agents": Agent.objects.values_list("name", flat=True),
+        "zone": request.user.time_zone,
     }
     return render(request, "calls/list.html", context)
 
 
 @page("calls.view_call")
 def unknown(request: HttpRequest) -> HttpResponse:
-    """What people have to find out, the oldest first."""
+    """Calls of unknown outcome, the oldest first."""
     waiting = Call.objects.for_page().filter(state=State.UNKNOWN).order_by("id")
     context = {"section": "unknown", "calls": waiting[:UNKNOWN_MAX], "most": UNKNOWN_MAX}
     return render(request, "calls/unknown.html", context)
 
 
 @page("calls.view_call")
-def news(request: HttpRequest) -> HttpResponse:
-    """For the list: the rows that were not ended yet, as they are now, and how many are newer."""
+def news(request: ConsoleRequest) -> HttpResponse:
+    """The list's rows that had not ended, as they are now, and the number of newer calls."""
     shown = Call.objects.filter(pk__in=_ids(request.GET.getlist("live")))
     newest = _ids([request.GET.get("newest", "")])
     newer = _filtered(request).filter(pk__gt=newest[0]) if newest else _filtered(request)
@@ -85,7 +89,7 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 
 @page("calls.view_call")
 def payload(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    """What was asked and what came back, for a page of the record."""
+    """A call's arguments and result, for pages of the record."""
     call = _readable(request, call_id)
     context = _picture(request, call_id)
     schema = call.definition.content.get("inputSchema") if call.definition else None
@@ -130,7 +134,7 @@ def sent_arguments(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 
 @page("calls.cancel_call", "POST")
 def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    """Somebody looked at the server and knows what became of the call."""
+    """Records the outcome of an unresolved call."""
     call: Call = _picture(request, call_id)["call"]
     executed, note = _found_out(request, call)
     if executed not in (Executed.YES, Executed.NO) or not note:
@@ -146,7 +150,7 @@ def resolve(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 
 
 def _found_out(request: ConsoleRequest, call: Call) -> tuple[str, str]:
-    """What somebody says of a call of unknown outcome, or takes from its late reply."""
+    """The outcome that a person enters for an unresolved call, or takes from its late reply."""
     if number := request.POST.get("late", ""):
         late = get_object_or_404(call.late_replies, pk=number if number.isdecimal() else 0)
         return late.executed, gettext("The server's own reply says so, which came late.")
@@ -160,7 +164,7 @@ def _strangers(content: bytes, media_type: str) -> HttpResponse:
     return response
 
 
-def _filtered(request: HttpRequest) -> CallQuerySet:
+def _filtered(request: ConsoleRequest) -> CallQuerySet:
     found = Call.objects.all()
     state = request.GET.get("state", "")
     if state in GROUPS:
@@ -171,7 +175,15 @@ def _filtered(request: HttpRequest) -> CallQuerySet:
         found = found.filter(agent=_one(Agent.objects.filter(name=agent)))
     if tool := request.GET.get("tool"):
         found = found.filter(tool=_one(Tool.objects.filter(exposed_name=tool)))
-    return found
+    return found.filter(**_times(request))
+
+
+def _times(request: ConsoleRequest) -> dict[str, UUID]:
+    """Bounds of ids: an index of ids is one of times too."""
+    zone = ZoneInfo(request.user.time_zone or "UTC")
+    given = {"pk__gte": request.GET.get("since", ""), "pk__lt": request.GET.get("until", "")}
+    read = {name: moment(text, zone) for name, text in given.items()}
+    return {name: first_id(at) for name, at in read.items() if at}
 
 
 def _one(rows: QuerySet[Any]) -> int:

@@ -26,7 +26,7 @@ class ChartBar:
 
 
 def bars(values: Sequence[tuple[int, float, str]]) -> list[ChartBar]:
-    """Of (how many, share that went wrong, what it says); the largest fills the height."""
+    """Bars of (count, error share, label); the largest fills the height."""
     most = max((count for count, _share, _label in values), default=0)
     step = WIDTH / max(len(values), 1)
     return [
@@ -67,3 +67,39 @@ def _dash(point: tuple[float, float], step: float) -> list[tuple[float, float]]:
     x, y = point
     half = (step - GAP) / 2
     return [(x - half, y), (x + half, y)]
+
+
+@dataclass(frozen=True, slots=True)
+class StackPart:
+    """One part of a bar; `name` says what of."""
+
+    name: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def stack(place: int, of: int, counts: Sequence[tuple[str, int]], most: int) -> list[StackPart]:
+    """The bar at this place among so many, from the bottom up; `most` would fill the height."""
+    step = WIDTH / of
+    parts: list[StackPart] = []
+    bottom = float(HEIGHT)
+    for name, count in counts:
+        if not count:
+            continue
+        height = max(HEIGHT * count / most, 1.5)
+        bottom -= height
+        x, y = place * step + GAP / 2, max(bottom, 0)
+        parts.append(
+            StackPart(name, round(x, 1), round(y, 1), round(step - GAP, 1), round(height, 1))
+        )
+    return parts
+
+
+def rounded_up(most: int) -> int:
+    """The end of an axis whose middle is a whole number too."""
+    power = 1
+    while most > 10 * power:
+        power *= 10
+    return next(step * power for step in (2, 4, 6, 8, 10) if most <= step * power)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.db import connection
 
+from calls.measuring import SECONDS
 from calls.models import Call
 
 # Of so many newest calls; fewer than the least say nothing.
 LOOKED_AT, LEAST = 50, 5
-MEDIAN = """
+MEDIAN = f"""
     SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (
-        SELECT state, extract(epoch FROM finished_at - sent_at)::float AS seconds
+        SELECT state, {SECONDS} AS seconds
         FROM calls_call WHERE tool_id = %s AND id < %s ORDER BY id DESC LIMIT %s
     ) newest WHERE state = 'succeeded'
 """

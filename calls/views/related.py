@@ -12,7 +12,7 @@ from calls.models import Call
 from core.ids import first_id
 
 NEAR = timedelta(minutes=10)
-MOST = 5
+RELATED_MAX = 5
 # A longer command is nothing to paste into a shell.
 CURL_LIMIT = 32 * 1024
 
@@ -24,7 +24,7 @@ def near(call: Call) -> list[Call]:
     )
     earlier = beside.filter(pk__lt=call.pk, pk__gte=first_id(call.asked_at - NEAR))
     later = beside.filter(pk__gt=call.pk, pk__lt=first_id(call.asked_at + NEAR))
-    both = earlier.order_by("-pk")[:MOST].union(later.order_by("pk")[:MOST], all=True)
+    both = earlier.order_by("-pk")[:RELATED_MAX].union(later.order_by("pk")[:RELATED_MAX], all=True)
     return [_marked(other, call) for other in both.order_by("id")]
 
 

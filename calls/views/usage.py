@@ -27,7 +27,7 @@ def usage(request: ConsoleRequest, name: str) -> HttpResponse:
     slowest = max((day.p95 or 0 for day in seen.days), default=0)
     context |= {
         "usage": seen,
-        "bars": charts.bars([(d.calls, d.wrong_share, _said(d)) for d in seen.days]),
+        "bars": charts.bars([(d.calls, d.wrong_share, _sentence(d)) for d in seen.days]),
         "busiest": max(day.calls for day in seen.days),
         "slowest": slowest,
         "p50": charts.line([day.p50 for day in seen.days], slowest),
@@ -55,9 +55,9 @@ def trouble(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, f"calls/trouble.html{part}", context)
 
 
-def _said(day: used.Day) -> str:
+def _sentence(day: used.Day) -> str:
     sentence = _("%(day)s: %(calls)d calls, %(wrong)d%% errors") % {
-        "day": date_format(day.day, "j M"),
+        "day": date_format(day.day, _("j M")),
         "calls": day.calls,
         "wrong": round(100 * day.wrong_share),
     }

@@ -154,7 +154,7 @@ def trouble_of(server: Server) -> list[Call]:
 
 
 def _midnights(zone: ZoneInfo) -> list[datetime]:
-    """Where each day begins, and where the last one, today, ends."""
+    """The start of each day, and the end of the last one, today."""
     today = timezone.now().astimezone(zone).date()
     days = [today - timedelta(days=n) for n in range(DAYS - 1, -2, -1)]
     return [datetime.combine(day, time.min, zone) for day in days]

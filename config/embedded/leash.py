@@ -20,7 +20,8 @@ PR_SET_PDEATHSIG = 1
 
 @functools.cache
 def lifelines() -> tuple[int, ...]:
-    """What a child must inherit where the kernel sends no death signal: a pipe's reading end.
+    """File descriptors that a child must inherit where the kernel sends no death signal: a pipe's
+    reading end.
 
     Nobody inherits the writing end, so it closes when this process ends, however it ends.
     """

@@ -1,4 +1,4 @@
-"""What PostgreSQL and Valkey have in common as children of ours."""
+"""The base of PostgreSQL and Valkey as child processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
 
 
 def identity_for(directory: Path, *, program: Path) -> str:
-    """As whom to run `program` on `directory`: whoever owns it, but never as root."""
+    """The user to run `program` as: the owner of `directory`, but never root."""
     if os.geteuid() != 0:
         return "self"
     if directory.exists():

@@ -24,8 +24,12 @@ from core.private_files import write_private
 class Valkey:
     name = "valkey"
     stop_signal = signal.SIGTERM
-    # Said of most machines: it is about saving gigabytes, and a doorbell holds kilobytes.
-    dull: tuple[str, ...] = ("WARNING Memory overcommit must be enabled",)
+    # The first is said of most machines: it is about saving gigabytes, and a doorbell holds
+    # kilobytes. The second is of level warning, and says that it ends as it was asked to.
+    dull: tuple[str, ...] = (
+        "WARNING Memory overcommit must be enabled",
+        "Valkey is now ready to exit",
+    )
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -90,7 +94,7 @@ def _program() -> Path:
 
 
 def _reads(receive: Callable[[int], bytes], wanted: bytes) -> bool:
-    """While it still loads its file it answers -LOADING, so only the right answer counts."""
+    """Whether it answers correctly; while it loads its file it answers -LOADING."""
     seen = b""
     while chunk := receive(4096):
         seen += chunk

@@ -1,4 +1,4 @@
-"""What every page of the console needs: text of strangers, times, JSON, links that keep filters."""
+"""Template tags of every console page: strangers' text, times, JSON, links that keep filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from core import exact_json, text, text_kinds
+from core import actions, exact_json, text, text_kinds
+from core.messages import localizing
 
 register = template.Library()
 
@@ -31,8 +32,14 @@ def reveal(value: object) -> dict[str, Any]:
 
 @register.filter
 def revealed(value: object) -> str:
-    """For attributes and titles, where no element can mark the hidden character."""
+    """Text for attributes and titles, where no element can mark a hidden character."""
     return text.revealed(_as_text(value))
+
+
+@register.filter
+def localized(sentence: object) -> str:
+    """A sentence of ours that was kept in English, in the language of this page."""
+    return localizing.localized(str(sentence)) if sentence else ""
 
 
 @register.inclusion_tag("ui/value.html")
@@ -102,7 +109,7 @@ def when(context: template.Context, at: datetime | None, focusable: bool = True)
 def exact(at: datetime, person: object) -> str:
     zone = getattr(person, "time_zone", "") or "UTC"
     local = at.astimezone(ZoneInfo(zone))
-    return f"{date_format(local, 'j M Y')}, {local:%H:%M:%S} {local.tzname()}"
+    return f"{date_format(local, _('j M Y'))}, {local:%H:%M:%S} {local.tzname()}"
 
 
 def relative(at: datetime, now: datetime) -> str:
@@ -110,7 +117,7 @@ def relative(at: datetime, now: datetime) -> str:
     if abs(seconds) < 10:
         return _("just now")
     if abs(seconds) >= 30 * DAY:
-        return date_format(at, "j M Y")
+        return date_format(at, _("j M Y"))
     return (
         _("{span} ago").format(span=span(seconds))
         if seconds > 0
@@ -179,7 +186,7 @@ def without(context: template.Context, name: str) -> str:
 def local(at: datetime, zone: ZoneInfo) -> str:
     """A short exact time on the person's own clock; the year only where it is another."""
     here = at.astimezone(zone)
-    day = "j M" if here.year == timezone.now().astimezone(zone).year else "j M Y"
+    day = _("j M") if here.year == timezone.now().astimezone(zone).year else _("j M Y")
     return f"{date_format(here, day)} {here:%H:%M}"
 
 
@@ -197,17 +204,6 @@ _ABOUT = (
     "format",
     "key",
 )
-# Actions that their own names say badly.
-_SAID = {
-    "call.cancel_asked": gettext_lazy("Cancellation asked"),
-    "call.input_asked": gettext_lazy("The server asked its agent"),
-    "call.input_given": gettext_lazy("The agent answered"),
-    "call.sent_again": gettext_lazy("Sent again"),
-    "call.late_reply": gettext_lazy("A reply came late"),
-    "sign_in_link.made": gettext_lazy("Sign-in link made"),
-    "single_person_mode.began": gettext_lazy("Single-person mode began"),
-    "single_person_mode.ended": gettext_lazy("Single-person mode ended"),
-}
 
 
 @register.filter
@@ -221,16 +217,11 @@ def about(details: object) -> str:
 
 @register.filter
 def unlocal(number: float) -> str:
-    """For SVG, whose numbers have points in every language."""
+    """A number for SVG, with a decimal point in every language."""
     return f"{number:g}"
 
 
-@register.filter
-def words(action: str) -> str:
-    """ "definition.published" as people read it."""
-    if said := _SAID.get(action):
-        return str(said)
-    return action.replace(".", " ").replace("_", " ").capitalize()
+register.filter("words", actions.words)
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""From a body to its answer: which revision it speaks, whether it keeps its rules, who answers."""
+"""Dispatches a body: which revision it speaks, whether it is valid, and which method answers it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ LEGACY_METHODS: dict[str, Handler] = {
 TASK_METHODS: dict[str, Handler] = {
     "tasks/get": tasks_legacy.get,
     "tasks/result": tasks_legacy.result,
-    "tasks/list": tasks_legacy.listed,
+    "tasks/list": tasks_legacy.list_tasks,
     "tasks/cancel": tasks_legacy.cancel,
 }
 _METHODS = dict.fromkeys(LEGACY, LEGACY_METHODS) | {
@@ -121,7 +121,7 @@ async def _hear(context: RequestContext, message: RpcMessage, is_new: bool) -> N
 
 
 def is_modern(message: RpcMessage, headers: Headers) -> bool:
-    """Whoever names a revision that needs no handshake, in the body or in the header."""
+    """Whether body or header names a revision without handshake."""
     inside = message.meta.get(META_VERSION)
     outside = headers.text(modern.VERSION)
     if inside is not None:

@@ -19,7 +19,7 @@ from gateway.dispatch import dispatch
 from gateway.http import body, request_checks
 from gateway.http.body import Disconnected
 from gateway.http.token_usage import TokenUsage
-from gateway.process.current import here, leave
+from gateway.process.current import close_runtime, get_runtime
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.protocol.context import RequestContext
 from gateway.protocol.errors import CLOSE, RpcError, unavailable
@@ -54,7 +54,7 @@ class InFlightCounter:
             self._emptied.set_result(None)
 
     async def empty(self, *, seconds: float) -> None:
-        """Until the last one left, or so long."""
+        """Waits until no request is left, at most so long."""
         if self._inside:
             self._emptied = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._emptied], timeout=seconds)
@@ -63,16 +63,16 @@ class InFlightCounter:
 class Endpoint:
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
-        self._doorman = request_checks.TokenCache()
+        self._tokens = request_checks.TokenCache()
         self._used = TokenUsage()
         self._looked_at = float("-inf")
-        self._turnstile = InFlightCounter()
+        self._in_flight = InFlightCounter()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._no_request(scope, receive, send)
             return
-        with self._turnstile:
+        with self._in_flight:
             try:
                 if scope["path"] == "/healthz":
                     await self._health(send)
@@ -123,10 +123,10 @@ class Endpoint:
         runtime = self._runtime or await self._start()
         snapshot = await runtime.fresh()
         try:
-            bearer, found = self._known(snapshot, headers, toolset, server)
+            bearer, found = self._recognize(snapshot, headers, toolset, server)
         except RpcError:
             snapshot = await self._look_again(runtime, headers)
-            bearer, found = self._known(snapshot, headers, toolset, server)
+            bearer, found = self._recognize(snapshot, headers, toolset, server)
         if scope["method"] == "GET":
             request_checks.check_ear(headers)
         elif known is None or known.address is None:
@@ -138,10 +138,10 @@ class Endpoint:
         tools = found.by_server[server] if server else found.by_exposed
         return RequestContext(runtime, snapshot, bearer, found, server, tools, headers, known)
 
-    def _known(
+    def _recognize(
         self, snapshot: Snapshot, headers: Headers, toolset: str, server: str
     ) -> tuple[Bearer, PublishedToolset]:
-        bearer = self._doorman.bearer(headers, snapshot.tokens)
+        bearer = self._tokens.bearer(headers, snapshot.tokens)
         return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
 
     async def _look_again(self, runtime: Runtime, headers: Headers) -> Snapshot:
@@ -154,7 +154,7 @@ class Endpoint:
         return await runtime.newest()
 
     async def _start(self) -> Runtime:
-        self._runtime = await here()
+        self._runtime = await get_runtime()
         return self._runtime
 
     async def _health(self, send: Any) -> None:
@@ -170,8 +170,8 @@ class Endpoint:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 # Calls that are cut off are written down before the record is closed.
-                await self._turnstile.empty(seconds=LEAVE_S)
-                await leave()
+                await self._in_flight.empty(seconds=LEAVE_S)
+                await close_runtime()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
             await send({"type": "lifespan.startup.complete"})
@@ -194,7 +194,8 @@ def _address(scope: Any) -> tuple[str, str]:
 
 
 def _toolset(snapshot: Snapshot, slug: str, server: str, agent_id: int) -> PublishedToolset:
-    """Somebody else's is told like one that does not exist."""
+    """The toolset at this address. Raises the same error for another agent's as for one that does
+    not exist."""
     toolset = snapshot.catalogue.toolset(slug)
     if toolset is None or agent_id not in toolset.agents:
         raise _nothing_here()

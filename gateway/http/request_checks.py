@@ -1,4 +1,4 @@
-"""Who may come in, decided before a byte of the body is read."""
+"""Checks on a request before a byte of its body is read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_size(headers: Headers) -> None:
 
 def shows_token(headers: Headers) -> bool:
     """Something that looks like a token, valid or not."""
-    return well_formed(_shown(headers))
+    return well_formed(_token_of(headers))
 
 
 def too_large(limit: int) -> RpcError:
@@ -68,7 +68,7 @@ def too_large(limit: int) -> RpcError:
 
 
 def check_form(headers: Headers) -> None:
-    """What the body claims to be, and what the agent can read."""
+    """Checks Content-Encoding, Content-Type and Accept."""
     if headers.get(b"content-encoding").lower() not in (b"", b"identity"):
         raise RpcError(415, "Send the body without Content-Encoding.", headers=(CLOSE,))
     if not is_json(headers.get(b"content-type")):
@@ -80,7 +80,7 @@ def check_form(headers: Headers) -> None:
 
 
 def check_ear(headers: Headers) -> None:
-    """For a GET: nothing comes in, and only events go out."""
+    """Checks a GET, which only receives events."""
     if not accepts_events(headers.get(b"accept")):
         raise RpcError(406, "Accept must list text/event-stream.", headers=(CLOSE,))
 
@@ -105,13 +105,13 @@ class TokenCache:
 
 
 def _looked_up(headers: Headers, tokens: TokenBook) -> Bearer:
-    bearer = tokens.bearer(_shown(headers))
+    bearer = tokens.bearer(_token_of(headers))
     if bearer is None:
         raise unauthorized()
     return bearer
 
 
-def _shown(headers: Headers) -> str:
+def _token_of(headers: Headers) -> str:
     scheme, _, token = headers.get(b"authorization").partition(b" ")
     if scheme.lower() != b"bearer":
         return ""

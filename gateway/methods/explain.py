@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from django.utils.translation import gettext as _
 
 from calls.models import Call
+from core.english import gettext as _
+from core.ids import uuid7
 from gateway.call_request import CallRequest, subject, with_fixed_arguments
 from gateway.protocol import replies
 from gateway.protocol.context import RpcRequest
+from gateway.submit import limits
 from gateway.submit.submit import decide
+from inspection.words import result_sentences
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_catalogue import PublishedTool
@@ -36,7 +39,9 @@ async def explain(rpc: RpcRequest) -> bytes:
     granted = decision.effect == Effect.ASK and snapshot.grants.matching(
         subject(call_request, tool), decision, arguments, bearer.parties, bearer.inviters
     )
-    members = _said(decision, granted=bool(granted))
+    members = _members(decision, granted=bool(granted))
+    members["limits"] = limits.covering_limits(snapshot.limits, call_request, tool)
+    members["results"] = result_sentences(tool.result_rules)
     members["violations"] = [
         {"path": v.path, "expected": v.expected}
         for v in differing or tool.violations(call_request.parsed)
@@ -47,6 +52,7 @@ async def explain(rpc: RpcRequest) -> bytes:
 def _ask(rpc: RpcRequest, tool: PublishedTool, arguments: Any) -> CallRequest:
     context = rpc.context
     return CallRequest(
+        call_id=uuid7(),
         bearer=context.bearer,
         toolset=context.toolset,
         tool=tool,
@@ -57,7 +63,7 @@ def _ask(rpc: RpcRequest, tool: PublishedTool, arguments: Any) -> CallRequest:
     )
 
 
-def _said(decision: Decision, *, granted: bool) -> dict[str, Any]:
+def _members(decision: Decision, *, granted: bool) -> dict[str, Any]:
     said = {
         Effect.ALLOW: _("It would run at once."),
         Effect.ASK: _("It would wait until people approve it."),
@@ -68,7 +74,7 @@ def _said(decision: Decision, *, granted: bool) -> dict[str, Any]:
         "effect": decision.effect,
         "granted": granted,
         "said": text,
-        "rule": decision.told or None,
+        "rule": decision.public_rule or None,
         "reason": decision.reason,
         "allowed": decision.instead or None,
     }

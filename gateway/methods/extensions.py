@@ -4,8 +4,7 @@ What nobody listed, or published, or gave to this toolset is told like what ther
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from gateway.methods import item_calls
 from gateway.protocol import messages
 from gateway.protocol.client import Client
@@ -20,19 +19,20 @@ _OF_ROUNDS = ("requestState", "inputResponses")
 
 
 async def served(context: RequestContext, method: str) -> RequestContext:
-    """As things stand where a server has it; raises what no method at all gets."""
+    """The context in which a server here offers the method; the newest one, if need be. Raises
+    RpcError as for an unknown method if none does."""
     if extensions.is_one(method):
-        if _asked(context, method):
+        if _method_tools(context, method):
             return context
         # It may have been published at this very moment.
         context = await context.renewed()
-        if _asked(context, method):
+        if _method_tools(context, method):
             return context
     raise RpcError(404, f"No method {method[:100]} here.", code=METHOD_NOT_FOUND)
 
 
 async def call_method(rpc: RpcRequest) -> bytes:
-    tool, *others = _asked(rpc.context, rpc.message.method)
+    tool, *others = _method_tools(rpc.context, rpc.message.method)
     if others:
         raise invalid_params(_several(rpc, [tool, *others]))
     members, ours = messages.raw_members(rpc.message), _ours(rpc.client)
@@ -47,11 +47,11 @@ def _ours(client: Client) -> tuple[str, ...]:
     return ("_meta", "task") if client.asks_for_tasks else ("_meta",)
 
 
-def _asked(context: RequestContext, method: str) -> list[PublishedTool]:
-    """By which it goes to a server: one for each that has it here."""
+def _method_tools(context: RequestContext, method: str) -> list[PublishedTool]:
+    """The method's tool at each server here that offers it."""
     toolset = context.toolset
     servers = [context.server] if context.server else toolset.by_server
-    return [tool for server in servers if (tool := toolset.asking(server, method))]
+    return [tool for server in servers if (tool := toolset.method_tool(server, method))]
 
 
 def _several(rpc: RpcRequest, tools: list[PublishedTool]) -> str:

@@ -1,4 +1,4 @@
-"""What a server asks in the middle of a call, on its way to the agent and back.
+"""Passes a server's input requests on to the agent, and the answers back.
 
 The agent of today is answered with the questions and comes again with its answers; one of an
 earlier revision is asked on the stream of its call, and posts its answers to whichever process.
@@ -16,12 +16,12 @@ from uuid import UUID
 
 import orjson
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from calls.running import input_relay
 from calls.running.input_relay import InputQuestion, InvalidAnswer
 from core import abilities
 from core.abilities import InputAnswer
+from core.english import gettext as _
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
@@ -30,12 +30,14 @@ from gateway.protocol.revisions import RELATED_TASK
 
 
 async def of(rpc: RpcRequest, call_id: UUID) -> list[InputQuestion]:
-    """What the call asks now, if this request's client can be asked all of it."""
+    """The call's open input requests, if this client can answer all of them."""
     return list(await _in_thread(input_relay.open_ones, call_id, rpc.client.abilities))
 
 
-def shown(rpc: RpcRequest, state: handles.RequestState, asked: list[InputQuestion]) -> bytes:
-    """As the result of a request that is to come again with the answers."""
+def input_required(
+    rpc: RpcRequest, state: handles.RequestState, asked: list[InputQuestion]
+) -> bytes:
+    """An `input_required` result, which the client answers by repeating its request."""
     state = handles.RequestState(
         state.call_id,
         state.digest,
@@ -78,20 +80,20 @@ def _named(request: dict[str, Any], name: str) -> dict[str, Any]:
     return request | {"params": {"elicitationId": name} | params}
 
 
-async def given(rpc: RpcRequest, state: handles.RequestState) -> None:
+async def take_responses(rpc: RpcRequest, state: handles.RequestState) -> None:
     """Take the answers that come with a round. Raises the refusal of what is none, and of answers
     that were given before."""
     responses = responses_of(rpc.message)
     if not state.questions or not responses:
         return
-    asked = await _in_thread(input_relay.asked, state.call_id, state.questions)
+    asked = await _in_thread(input_relay.questions_of, state.call_id, state.questions)
     named = {one.key: one for one, _open in asked if one.key in responses}
     if named and not any(is_open for one, is_open in asked if one.key in named):
         raise invalid_params(_("This requestState was used before: its questions are answered."))
     await _take(rpc.context, state.call_id, named, responses)
 
 
-async def given_to_task(rpc: RpcRequest, call_id: UUID, responses: Mapping[str, Any]) -> None:
+async def take_task_responses(rpc: RpcRequest, call_id: UUID, responses: Mapping[str, Any]) -> None:
     named = {one.name: one for one in await of(rpc, call_id) if one.name in responses}
     usable = {name: one for name, one in named.items() if isinstance(responses[name], dict)}
     await _take(rpc.context, call_id, usable, responses)
@@ -133,7 +135,7 @@ async def posted(context: RequestContext, message: RpcMessage) -> None:
     call_id, question = found
     is_error = "error" in message.params
     given = InputAnswer(message.params["error" if is_error else "result"], is_error=is_error)
-    asked = await _in_thread(input_relay.asked, call_id, [question])
+    asked = await _in_thread(input_relay.questions_of, call_id, [question])
     if not asked:
         return
     try:

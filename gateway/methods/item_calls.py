@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from django.utils.translation import gettext as _
 
-from calls.models import Call
 from calls.record.call_options import NO_OPTIONS
+from core.english import gettext as _
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
 from gateway.methods import pending, tools
@@ -18,7 +17,7 @@ from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
 from gateway.protocol.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from gateway.submit.submit import submit
-from registry.methods import COMPLETE, GET, METHODS, READ
+from registry.methods import COMPLETE, GET, READ
 from registry.publishing.published_catalogue import PublishedTool, Violation
 
 
@@ -27,39 +26,16 @@ async def call_item(
     tool: PublishedTool | None,
     params: dict[str, Any],
     *,
-    wrong: tuple[Violation, ...] = (),
+    extra_violations: tuple[Violation, ...] = (),
 ) -> bytes:
     """`params`: what its server gets. `tool`: by which it is asked, None for what there is not."""
     method, arguments = rpc.message.method, orjson.dumps(params)
-    digest = handles.asked(rpc.context.place, method, arguments)
-    if rpc.client.modern and "requestState" in rpc.message.params:
+    digest = handles.request_digest(rpc.context.place, method, arguments)
+    if rpc.is_retry:
         return await pending.retried(rpc, digest=digest)
-    # By the protocol the others change nothing, and may be asked for again and again.
-    key, again = ("", False) if method in METHODS else tools.idempotency_of(rpc)
-    # Whoever completes an argument as it is typed is asked nothing.
-    options = NO_OPTIONS if method == COMPLETE else await tools.options_of(rpc, tool)
-    call_request = CallRequest(
-        bearer=rpc.context.bearer,
-        toolset=rpc.context.toolset,
-        tool=tool,
-        tool_name=method,
-        arguments=arguments,
-        parsed=orjson.loads(arguments),
-        origin=Call.Origin.MCP,
-        revision=rpc.client.revision,
-        client=rpc.client.name,
-        request_key=tools.key_of(rpc) if rpc.client.session else "",
-        key=key,
-        again=again,
-        wrong=wrong,
-        # Nobody decides on each letter that is typed.
-        at_once=method == COMPLETE,
-        responses=b"" if method == COMPLETE else tools.responses_of(rpc),
-        options=options,
-        may_reply_early=bool(options.abilities) or rpc.takes_tasks,
-    )
-    tools.watch(rpc, call_request)
-    listener = tools.listener_of(rpc, call_request)
+    call_request = await _request(rpc, tool, arguments)
+    call_request = call_request._replace(extra_violations=extra_violations)
+    listener = tools.listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.runtime, call_request, call_listener=listener)
     if submitted.refusal in ("unknown_tool", "invalid"):
@@ -67,6 +43,14 @@ async def call_item(
     if submitted.answer is not None:
         return rpc.answered(submitted.answer)
     return await tools.pending_answer(rpc, submitted, digest=digest)
+
+
+async def _request(rpc: RpcRequest, tool: PublishedTool | None, arguments: bytes) -> CallRequest:
+    method = rpc.message.method
+    # A completion is asked for while its argument is typed: its user is asked nothing meanwhile.
+    options = NO_OPTIONS if method == COMPLETE else await tools.options_of(rpc, tool)
+    made = tools.request_of(rpc, tool, method, arguments, orjson.loads(arguments), options)
+    return made._replace(may_hold=False, responses=b"") if method == COMPLETE else made
 
 
 def _refused(rpc: RpcRequest, submitted: SubmitResult) -> RpcError:

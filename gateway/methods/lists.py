@@ -1,4 +1,4 @@
-"""What is offered here: server/discover, and lists in pages of bytes made once."""
+"""server/discover and the lists, in pages of bytes that are made once."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _items(context: RequestContext, revision: str) -> dict[str, bytes]:
     # As they were discovered: new ones come last.
     tools = sorted(context.tools.items(), key=lambda one: one[1].tool_id)
     items = {
-        name: _described(context.toolset.told(name, tool), tool, revision)
+        name: _described(context.toolset.definition_for(name, tool), tool, revision)
         for name, tool in tools
         if tool.method == CALL
     }

@@ -1,4 +1,4 @@
-"""What servers log while they run a call, on the call's own stream.
+"""Relays log lines of servers on the stream of the call.
 
 Sources: MCP 2026-07-28, server/utilities/logging (asked for with each request); earlier revisions'
 the same (once for a session).

@@ -1,4 +1,4 @@
-"""What agents read of the gateway's own tools; their names come from the toolset."""
+"""Definitions of the gateway's own tools; their names come from the toolset."""
 
 from __future__ import annotations
 

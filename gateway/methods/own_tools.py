@@ -13,13 +13,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from approvals import comments
 from calls.content.answers import Answer
 from calls.models import Call
 from calls.record.states import State
 from calls.running.log_book import FIRST
+from core.english import gettext as _
 from gateway.methods import log_messages, pending, stream_resumption
 from gateway.methods.explain import explain
 from gateway.protocol import handles, replies
@@ -27,7 +27,7 @@ from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
 from gateway.submit import lookups, wait
 from gateway.submit.description import described, in_short
-from gateway.submit.lookups import TaskRow
+from gateway.submit.lookups import AgentCall
 from registry.models import OwnTool
 from registry.publishing import agent_names
 
@@ -53,7 +53,7 @@ async def await_call(rpc: RpcRequest) -> bytes:
     answer = found.seen.answer or await _waited_for(rpc, found.call_id)
     if answer is None:
         return await pending.not_yet(rpc, found.call_id)
-    await wait.heard(rpc.runtime, found.call_id)
+    await wait.mark_delivered(rpc.runtime, found.call_id)
     return rpc.answered(answer)
 
 
@@ -74,7 +74,7 @@ async def get_call(rpc: RpcRequest) -> bytes:
     if found is None:
         return rpc.sentence(NOT_YOURS)
     if found.seen.answer is not None:
-        await wait.heard(rpc.runtime, found.call_id)
+        await wait.mark_delivered(rpc.runtime, found.call_id)
     return _structured(rpc, await asyncio.to_thread(_read, found.call_id))
 
 
@@ -109,10 +109,10 @@ async def _ended(rpc: RpcRequest, call_id: UUID) -> bytes:
 
 
 async def my_waiting_calls(rpc: RpcRequest) -> bytes:
-    return _structured(rpc, await asyncio.to_thread(_waiting, rpc.agent_id))
+    return _structured(rpc, await asyncio.to_thread(_pending_calls, rpc.agent_id))
 
 
-def _waiting(agent_id: int) -> dict[str, Any]:
+def _pending_calls(agent_id: int) -> dict[str, Any]:
     try:
         found = Call.objects.live().filter(agent_id=agent_id).newest_first()[: LISTED + 1]
         calls = [in_short(call) for call in found]
@@ -143,7 +143,7 @@ def _say(rpc: RpcRequest, call_id: UUID, text: str) -> None:
         connection.close()
 
 
-async def _own(rpc: RpcRequest) -> TaskRow | None:
+async def _own(rpc: RpcRequest) -> AgentCall | None:
     call_id = _named(rpc.message.params.get("arguments"), rpc.agent_id)
     if call_id is None:
         return None

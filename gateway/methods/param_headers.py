@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.header_params import PREFIX, agrees, value_at, written
+from core.header_params import PREFIX, agrees, header_value, value_at
 from gateway.protocol.context import RequestContext
 from gateway.protocol.headers import Headers
 from gateway.protocol.modern import differs, mismatch
@@ -24,7 +24,7 @@ def _compare(headers: Headers, name: str, value: Any) -> None:
     key = name.lower().encode()
     if key in headers.repeated:
         raise mismatch(f"The header {name} came more than once.")
-    if written(value) is None:
+    if header_value(value) is None:
         # Somebody would have routed by what is not in the body.
         if headers.text(key) is not None:
             raise differs(name)

@@ -1,4 +1,4 @@
-"""What an agent sees of a call that has no outcome yet, by what its client understands."""
+"""The replies to a call that has not ended, by what its client supports."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 
 from calls.content.answers import Answer
 from calls.record.states import State
 from calls.running.input_relay import InputQuestion
 from calls.running.listeners import EarlyReply
 from calls.running.progress import ProgressStep
+from core.english import gettext as _
 from gateway.methods import input_requests, log_messages, tasks
 from gateway.methods.call_end import wait_for_end
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.submit import lookups, messages, wait
-from gateway.submit.lookups import TaskRow
+from gateway.submit.lookups import AgentCall
 from registry.methods import GET
 from registry.models import OwnTool
 from registry.publishing.published_catalogue import CALL
@@ -50,7 +50,7 @@ async def answer(
         return await _until_done(rpc, first)
     if _asks_again(rpc, call_id):
         return _input_required(rpc, replace(first, round=1))
-    return await _held(rpc, first, at_first=True)
+    return await _hold(rpc, first, at_first=True)
 
 
 def _asks_again(rpc: RpcRequest, call_id: UUID) -> bool:
@@ -66,7 +66,7 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     shown = rpc.message.params["requestState"]
     state = handles.unseal_state(shown, rpc.agent_id, digest=digest)
     rpc.runtime.habits.asked_again(rpc.agent_id, rpc.client.name, state.call_id)
-    await input_requests.given(rpc, state)
+    await input_requests.take_responses(rpc, state)
     await log_messages.go_on(rpc, state.logged)
     if state.questions:
         # It runs, and nobody else is to be waited for.
@@ -82,7 +82,7 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     if isinstance(seen, bytes):
         return seen
     if isinstance(seen, Answer):
-        await wait.heard(rpc.runtime, state.call_id)
+        await wait.mark_delivered(rpc.runtime, state.call_id)
         return rpc.answered(seen)
     found = await lookups.own(rpc.runtime, state.call_id, agent_id=rpc.agent_id)
     assert found is not None
@@ -91,7 +91,7 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     return _input_required(rpc, replace(state, round=state.round + 1), stopped=found.stopped)
 
 
-def _is_asked(rpc: RpcRequest, found: TaskRow) -> bool:
+def _is_asked(rpc: RpcRequest, found: AgentCall) -> bool:
     """People want to know something: the model can answer, its client cannot."""
     return OwnTool.JUSTIFY in rpc.context.toolset.own_tools and bool(found.questions)
 
@@ -99,7 +99,7 @@ def _is_asked(rpc: RpcRequest, found: TaskRow) -> bool:
 async def _look(
     rpc: RpcRequest, state: handles.RequestState, seconds: float, *, for_people: bool = False
 ) -> Answer | bytes | None:
-    """Who is not waiting for people is told soon where the record cannot be read."""
+    """The call as it stands. Raises RecordUnavailable soon unless the call waits for people."""
     return await wait_for_end(
         rpc,
         state.call_id,
@@ -118,20 +118,20 @@ def _present(
 ) -> bytes | None:
     """A client of today is asked by the result; others are asked on their stream."""
     if rpc.client.modern and asked:
-        return input_requests.shown(rpc, state, asked)
+        return input_requests.input_required(rpc, state, asked)
     input_requests.push(rpc, state.call_id, new)
     return None
 
 
 async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:
-    """For a client that comes back to the stream of its call."""
+    """The reply for a client that resumes its call's stream."""
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
     assert found is not None
     rpc.runtime.habits.came_back(rpc.agent_id, rpc.client.name, call_id)
     first = _first_round(call_id, "")
     held = found.seen.state == State.HELD
-    body = await (_held(rpc, first) if held else _until_done(rpc, first))
-    await wait.heard(rpc.runtime, call_id)
+    body = await (_hold(rpc, first) if held else _until_done(rpc, first))
+    await wait.mark_delivered(rpc.runtime, call_id)
     return body
 
 
@@ -174,18 +174,18 @@ def _asked_for(rpc: RpcRequest) -> str:
     return str(named or method)
 
 
-async def _held(rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False) -> bytes:
+async def _hold(rpc: RpcRequest, state: handles.RequestState, *, at_first: bool = False) -> bytes:
     rpc.reply.watch_disconnect()
     with rpc.waiting(state.call_id):
         seconds = rpc.first_hold_s if at_first else rpc.learned_hold_s
         seen = await _look_at_people(rpc, state, seconds)
-    return await not_yet(rpc, state.call_id) if seen is None else _said(rpc, seen)
+    return await not_yet(rpc, state.call_id) if seen is None else _as_reply(rpc, seen)
 
 
 async def _look_at_people(
     rpc: RpcRequest, state: handles.RequestState, seconds: float
 ) -> Answer | bytes | None:
-    """For as long as a client has patience, with signs of life where it wants to hear them."""
+    """Waits for people as long as the client does, with progress if it wants that."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if _say_that_people_decide(rpc):
@@ -204,12 +204,12 @@ def _say_that_people_decide(rpc: RpcRequest) -> bool:
 
 
 async def _until_done(rpc: RpcRequest, state: handles.RequestState) -> bytes:
-    """Nobody has to decide: whoever runs it has a time limit, which ends this."""
+    """Waits for the end of a running call, which its time limit brings."""
     rpc.reply.watch_disconnect()
     while True:
         seen = await _look(rpc, state, 60)
         if seen is not None:
-            return _said(rpc, seen)
+            return _as_reply(rpc, seen)
         if rpc.runtime.watch.is_blind:
             return _not_known(rpc, state.call_id)
         if rpc.runtime.watch.until is not None:
@@ -222,17 +222,17 @@ async def _soon_or_a_task(rpc: RpcRequest, state: handles.RequestState) -> bytes
     seen = await _look(rpc, state, MOMENT_S)
     if seen is None:
         return await tasks.created(rpc, state.call_id)
-    return _said(rpc, seen)
+    return _as_reply(rpc, seen)
 
 
-def _said(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
+def _as_reply(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
     return rpc.answered(seen) if isinstance(seen, Answer) else seen
 
 
 def _not_known(rpc: RpcRequest, call_id: UUID) -> bytes:
     """It goes on wherever it runs, and nobody here can read what becomes of it."""
     # Whoever asks for the same again is told what became of this.
-    rpc.runtime.keep(wait.surely(lambda: wait.unheard(call_id)))
+    rpc.runtime.keep(wait.surely(lambda: wait.mark_undelivered(call_id)))
     text = f"{messages.NOT_KNOWN} {messages.come_back(call_id, rpc.context.toolset)}"
     # As far as it is known: it was running when this could last be read, or about to.
     return rpc.sentence(text, call=str(call_id), state=State.RUNNING, executed="unknown")
@@ -246,7 +246,7 @@ async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:
         return rpc.answered(found.seen.answer)
     if rpc.reads:
         # Whoever reads the same again is told what became of this.
-        await wait.unheard(call_id)
+        await wait.mark_undelivered(call_id)
     state = found.seen.state
     toolset = rpc.context.toolset
     text = f"{messages.of(found, toolset)} {messages.come_back(call_id, toolset)}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from gateway.methods import item_calls, lists
 from gateway.protocol import messages
 from gateway.protocol.context import RequestContext, RpcRequest
@@ -27,16 +27,18 @@ async def get(rpc: RpcRequest) -> bytes:
     name = rpc.message.params.get("name")
     if not isinstance(name, str):
         raise invalid_params("params.name must be a string.")
-    server, own_name, prompt = _found(rpc.context, name)
+    server, own_name, prompt = _find_prompt(rpc.context, name)
     if prompt is None:
         await rpc.look_again()
-        server, own_name, prompt = _found(rpc.context, name)
-    tool = rpc.context.toolset.asking(server, GET) if prompt else None
+        server, own_name, prompt = _find_prompt(rpc.context, name)
+    tool = rpc.context.toolset.method_tool(server, GET) if prompt else None
     params: dict[str, Any] = {"name": own_name}
     given = rpc.message.params.get("arguments")
     if given is not None:
         params["arguments"] = orjson.Fragment(messages.raw_arguments(rpc.message))
-    return await item_calls.call_item(rpc, tool, params, wrong=tuple(_missing(prompt or {}, given)))
+    return await item_calls.call_item(
+        rpc, tool, params, extra_violations=tuple(_missing(prompt or {}, given))
+    )
 
 
 async def complete(rpc: RpcRequest) -> bytes:
@@ -47,7 +49,7 @@ async def complete(rpc: RpcRequest) -> bytes:
     if not _referred(rpc.context, ref)[0]:
         await rpc.look_again()
     server, ref = _referred(rpc.context, ref)
-    tool = rpc.context.toolset.asking(server, COMPLETE) if server else None
+    tool = rpc.context.toolset.method_tool(server, COMPLETE) if server else None
     params = {"ref": ref} | {name: given[name] for name in _COMPLETED if name in given}
     return await item_calls.call_item(rpc, tool, params)
 
@@ -56,7 +58,7 @@ def _referred(context: RequestContext, ref: dict[str, Any]) -> tuple[str, dict[s
     """Which server knows it, and by what name."""
     match ref:
         case {"type": "ref/prompt", "name": str(name)}:
-            server, own_name, prompt = _found(context, name)
+            server, own_name, prompt = _find_prompt(context, name)
             return (server, {**ref, "name": own_name}) if prompt else ("", ref)
         case {"type": "ref/resource", "uri": str(uri)}:
             knowing = (slug for slug, one in context.offered.items() if uri in one.templates)
@@ -71,7 +73,7 @@ def _prompts(context: RequestContext) -> Iterator[tuple[str, bytes]]:
             yield seen, orjson.dumps({**content, "name": seen})
 
 
-def _found(context: RequestContext, name: str) -> tuple[str, str, Mapping[str, Any] | None]:
+def _find_prompt(context: RequestContext, name: str) -> tuple[str, str, Mapping[str, Any] | None]:
     """The server, the prompt's own name there, and the prompt if agents may get it."""
     # No server's name has a dot.
     slug, _dot, rest = name.partition(".")

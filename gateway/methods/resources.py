@@ -78,17 +78,17 @@ def _only(context: RequestContext, uri: str) -> str:
 
 
 async def _reader(rpc: RpcRequest, uri: str) -> PublishedTool | None:
-    """By which it is read."""
+    """The tool row through which the resource is read."""
     context = rpc.context
     server = _naming(context, uri) or await _linking(rpc, uri) or _only(context, uri)
-    return context.toolset.asking(server, READ) if server else None
+    return context.toolset.method_tool(server, READ) if server else None
 
 
 async def _linking(rpc: RpcRequest, uri: str) -> str:
     """The first whose results linked to it, as far as this agent got them. What others got, it
     must not learn of by reading it."""
     context = rpc.context
-    asking = {slug: context.toolset.asking(slug, READ) for slug in _open_to(context, uri)}
+    asking = {slug: context.toolset.method_tool(slug, READ) for slug in _open_to(context, uri)}
     by_id = {tool.server_id: slug for slug, tool in asking.items() if tool is not None}
     if set(by_id.values()) <= {_only(context, uri)}:
         return ""
@@ -97,7 +97,7 @@ async def _linking(rpc: RpcRequest, uri: str) -> str:
 
 
 def _resources(context: RequestContext) -> Iterator[tuple[str, bytes]]:
-    """Of two servers that list the same URI, the first one is asked for it."""
+    """Resources of all servers here; of two with one URI the first is listed."""
     seen = set()
     for offered in context.offered.values():
         for uri, content in offered.resources.items():
@@ -117,7 +117,7 @@ def _templates(context: RequestContext) -> Iterator[tuple[str, bytes]]:
 
 
 async def _read_ours(rpc: RpcRequest, uri: str) -> bytes:
-    found = await _found(rpc, uri)
+    found = await _find_large_result(rpc, uri)
     if found is None:
         raise item_calls.no_resource(rpc, {})
     modern = rpc.client.modern
@@ -125,8 +125,9 @@ async def _read_ours(rpc: RpcRequest, uri: str) -> bytes:
     return rpc.result(replies.own(members, modern=modern))
 
 
-async def _found(rpc: RpcRequest, uri: str) -> dict[str, Any] | None:
-    """Somebody else's is told like one that does not exist."""
+async def _find_large_result(rpc: RpcRequest, uri: str) -> dict[str, Any] | None:
+    """The contents of a large result's item; None for another agent's, as for one that does not
+    exist."""
     named = large_results.parse(uri)
     if named is None:
         return None

@@ -69,7 +69,7 @@ def follow(rpc: RpcRequest, call_id: UUID) -> None:
 
 
 async def resume(context: RequestContext, receive: Any, send: Any) -> None:
-    """What the client missed, and the rest, on a stream of its own."""
+    """Sends the events that the client missed, and then the rest, on a new stream."""
     client = legacy.client_of(context.headers, context.bearer.agent_id)
     rpc, call_id, logged = _taken_up(context, client, ReplyStream(receive, send))
     if await lookups.own(context.runtime, call_id, agent_id=rpc.agent_id) is None:

@@ -20,12 +20,14 @@ from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
 from gateway.protocol.revisions import MISSING_CAPABILITY, TASKS
 from gateway.submit import lookups, messages, wait
-from gateway.submit.lookups import TaskRow
+from gateway.submit.lookups import AgentCall
 
 TTL_MS = handles.LASTS_S * 1000
 ENDED = ("completed", "failed", "cancelled")
-# A person takes seconds at best; work may be done at once.
-POLL_HELD_MS, POLL_MS = 2_000, 1_000
+# A person takes seconds at best.
+POLL_HELD_MS = 2_000
+# Of work that goes on: another tenth of the time that it has taken already, within these bounds.
+POLL_LEAST_MS, POLL_MOST_MS = 100, 1_000
 
 
 async def created(rpc: RpcRequest, call_id: UUID) -> bytes:
@@ -36,13 +38,13 @@ async def created(rpc: RpcRequest, call_id: UUID) -> bytes:
     return rpc.result(orjson.dumps(members))
 
 
-async def just_made(rpc: RpcRequest, call_id: UUID) -> TaskRow:
+async def just_made(rpc: RpcRequest, call_id: UUID) -> AgentCall:
     try:
         found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
     except RecordUnavailable:
         # There is such a call, whatever cannot be read now: who is turned away asks again.
         made_at = datetime.now(UTC)
-        found = TaskRow(
+        found = AgentCall(
             call_id, made_at, made_at, "", CallStatus(State.QUEUED, None, None, "", None)
         )
     assert found is not None
@@ -52,11 +54,11 @@ async def just_made(rpc: RpcRequest, call_id: UUID) -> TaskRow:
 async def get(rpc: RpcRequest) -> bytes:
     found = await _asked_for(rpc)
     if found.seen.answer is not None:
-        await wait.heard(rpc.runtime, found.call_id)
+        await wait.mark_delivered(rpc.runtime, found.call_id)
     return rpc.result(replies.own(await detailed(rpc, found), modern=True))
 
 
-async def detailed(rpc: RpcRequest, found: TaskRow) -> dict[str, Any]:
+async def detailed(rpc: RpcRequest, found: AgentCall) -> dict[str, Any]:
     """How the task stands, with its outcome or its questions, for the client of this request."""
     members = _task(rpc, found, _status(found.seen)) | _ending(rpc, found.seen.answer)
     if found.seen.asked and rpc.client.abilities:
@@ -65,11 +67,11 @@ async def detailed(rpc: RpcRequest, found: TaskRow) -> dict[str, Any]:
 
 
 async def update(rpc: RpcRequest) -> bytes:
-    """What the server's task asked, its client answers; we ourselves ask it nothing."""
+    """Answers input requests of the server's task; the gateway itself has none."""
     found = await _asked_for(rpc)
     responses = rpc.message.params.get("inputResponses")
     if isinstance(responses, dict) and responses:
-        await input_requests.given_to_task(rpc, found.call_id, responses)
+        await input_requests.take_task_responses(rpc, found.call_id, responses)
     return rpc.result(replies.ACKNOWLEDGED)
 
 
@@ -89,7 +91,7 @@ def check_declared(rpc: RpcRequest) -> None:
         )
 
 
-async def _asked_for(rpc: RpcRequest) -> TaskRow:
+async def _asked_for(rpc: RpcRequest) -> AgentCall:
     check_declared(rpc)
     call_id = handles.call_of_task(rpc.message.params.get("taskId"), rpc.agent_id)
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
@@ -103,8 +105,8 @@ async def _wanted(rpc: RpcRequest, call_id: UUID) -> dict[str, Any]:
     return {"status": "input_required", "inputRequests": asked} if asked else {}
 
 
-def _task(rpc: RpcRequest, found: TaskRow, status: str) -> dict[str, Any]:
-    answer, state = found.seen.answer, found.seen.state
+def _task(rpc: RpcRequest, found: AgentCall, status: str) -> dict[str, Any]:
+    answer = found.seen.answer
     return {
         "taskId": handles.task_id(found.call_id, rpc.agent_id),
         "status": status,
@@ -112,8 +114,16 @@ def _task(rpc: RpcRequest, found: TaskRow, status: str) -> dict[str, Any]:
         "createdAt": time_of(found.asked_at),
         "lastUpdatedAt": time_of(found.touched_at),
         "ttlMs": TTL_MS,
-        "pollIntervalMs": POLL_HELD_MS if state == State.HELD else POLL_MS,
+        "pollIntervalMs": poll_ms(found),
     }
+
+
+def poll_ms(found: AgentCall) -> int:
+    """When to ask next: who asks then knows of the end after a tenth more than it took."""
+    if found.seen.state == State.HELD:
+        return POLL_HELD_MS
+    tenth_ms = (datetime.now(UTC) - found.touched_at).total_seconds() * 100
+    return int(min(max(tenth_ms, POLL_LEAST_MS), POLL_MOST_MS))
 
 
 def _status(seen: CallStatus) -> str:

@@ -15,7 +15,6 @@ from uuid import UUID
 
 import orjson
 from django.db import connection
-from django.utils.translation import gettext as _
 
 from audit.models import ClockTime
 from calls.content.answers import Answer
@@ -25,11 +24,12 @@ from calls.record.listed_tasks import KEPT_S
 from calls.record.states import LIVE, State
 from calls.running.input_relay import InputQuestion
 from core import seal
+from core.english import gettext as _
 from core.errors import RecordUnavailable
 from gateway.call_request import SubmitResult
 from gateway.methods import input_requests
 from gateway.methods.call_end import wait_for_end
-from gateway.methods.tasks import ENDED, POLL_HELD_MS, POLL_MS, just_made, time_of
+from gateway.methods.tasks import ENDED, just_made, poll_ms, time_of
 from gateway.process import session_tasks
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
@@ -38,7 +38,7 @@ from gateway.protocol.reply_stream import progress_of, token_of
 from gateway.protocol.revisions import IMMEDIATE, INTERNAL_ERROR, METHOD_NOT_FOUND, RELATED_TASK
 from gateway.protocol.sessions import session_key
 from gateway.submit import lookups, messages, wait
-from gateway.submit.lookups import TaskRow
+from gateway.submit.lookups import AgentCall
 
 PAGE = 100
 TTL_MS = KEPT_S * 1000
@@ -49,7 +49,7 @@ _LOOK_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    found: TaskRow
+    found: AgentCall
     # By tasks/cancel: then it stays so, whatever becomes of the call.
     cancelled: bool
 
@@ -66,7 +66,7 @@ def check(rpc: RpcRequest) -> None:
         raise invalid_params("params.task must be an object; its ttl, a number of milliseconds.")
 
 
-def never(tool: str) -> RpcError:
+def task_forbidden(tool: str) -> RpcError:
     said = f"{tool} answers at once and never runs as a task."
     return RpcError(404, said, code=METHOD_NOT_FOUND)
 
@@ -105,7 +105,7 @@ async def result(rpc: RpcRequest) -> bytes:
         options = await asyncio.to_thread(_options, task.call_id)
         rpc.progress = progress_of(rpc.reply, options.progress_token)
     answer = task.found.seen.answer or await _ended(rpc, task.call_id)
-    await wait.heard(rpc.runtime, task.call_id)
+    await wait.mark_delivered(rpc.runtime, task.call_id)
     if answer.error is not None:
         return rpc.answered(answer)
     body = replies.result_of(rpc.fitted(answer), modern=False)
@@ -127,7 +127,7 @@ async def cancel(rpc: RpcRequest) -> bytes:
     return rpc.result(orjson.dumps(_described(rpc, await _asked_for(rpc), "cancelled")))
 
 
-async def listed(rpc: RpcRequest) -> bytes:
+async def list_tasks(rpc: RpcRequest) -> bytes:
     before = _cursor(rpc.message.params.get("cursor"))
     found = await lookups.tasks(rpc.runtime, agent_id=rpc.agent_id, before=before, most=PAGE + 1)
     shown = found[:PAGE]
@@ -183,16 +183,16 @@ async def _named(rpc: RpcRequest, call_id: UUID, state: State, cancelled: bool, 
 
 def _described(rpc: RpcRequest, task: Task, status: str) -> dict[str, Any]:
     found = task.found
-    said = _said(rpc, found) if status != "cancelled" else _cancelled(found)
+    said = _status_message(rpc, found) if status != "cancelled" else _cancelled(found)
     return {
         **_times(rpc, found.call_id, found.asked_at, found.touched_at),
         "status": status,
         "statusMessage": said,
-        "pollInterval": POLL_HELD_MS if found.seen.state == State.HELD else POLL_MS,
+        "pollInterval": poll_ms(found),
     }
 
 
-def _cancelled(found: TaskRow) -> str:
+def _cancelled(found: AgentCall) -> str:
     """A task that was cancelled stays so (basic/utilities/tasks, "Task Cancellation")."""
     answer = found.seen.answer
     if answer is None:
@@ -202,7 +202,7 @@ def _cancelled(found: TaskRow) -> str:
     return _("Cancelled, and it ended before it could stop: %(how)s") % {"how": answer.text}
 
 
-def _said(rpc: RpcRequest, found: TaskRow) -> str:
+def _status_message(rpc: RpcRequest, found: AgentCall) -> str:
     answer = found.seen.answer
     if answer is None:
         return messages.of(found, rpc.context.toolset)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 
 from calls.models import Call
 from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.running.listeners import NO_LISTENER, CallListener
 from core import abilities
+from core.english import gettext as _
+from core.ids import uuid7
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
 from gateway.methods import (
@@ -31,6 +32,7 @@ from gateway.protocol.errors import invalid_params
 from gateway.protocol.reply_stream import token_of
 from gateway.submit import idempotency, wait
 from gateway.submit.submit import submit
+from registry.methods import METHODS
 from registry.names import RESERVED
 from registry.publishing.published_catalogue import CALL, PublishedTool
 
@@ -45,53 +47,85 @@ async def call(rpc: RpcRequest) -> bytes:
     if rpc.as_task:
         tasks_legacy.check(rpc)
     if name.startswith(RESERVED) and (own := own_tools.handler(rpc, name)):
-        if rpc.as_task:
-            raise tasks_legacy.never(name)
-        rpc.structured = True
-        return await own(rpc)
+        return await _call_own(rpc, name, own)
 
-    tool = _tool(rpc, name)
-    if tool is None:
-        await rpc.look_again()
-        tool = _tool(rpc, name)
+    tool = _tool(rpc, name) or await _newest_tool(rpc, name)
     rpc.structured = tool is not None and "outputSchema" not in tool.content
     parsed = rpc.message.params.get("arguments")
     parsed = {} if parsed is None else parsed
-    if rpc.client.modern and tool is not None and tool.shape.param_headers:
+    if tool is not None and tool.shape.param_headers and rpc.client.modern:
         param_headers.check(rpc.context, tool, parsed)
     arguments = messages.raw_arguments(rpc.message)
-    if rpc.client.modern and "requestState" in rpc.message.params:
+    if rpc.is_retry:
         return await pending.retried(rpc, digest=_digest(rpc, name, arguments))
 
-    key, again = idempotency_of(rpc)
     options = await options_of(rpc, tool)
-    call_request = CallRequest(
-        bearer=rpc.context.bearer,
-        toolset=rpc.context.toolset,
+    call_request = request_of(rpc, tool, name, arguments, parsed, options)
+    listener = listen(rpc, call_request)
+    with CallContext(call_request.call_id):
+        submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)
+    if submitted.answer is not None and not (submitted.refusal or rpc.as_task):
+        return rpc.answered(submitted.answer)
+    return await _reply_otherwise(rpc, call_request, submitted)
+
+
+async def _call_own(
+    rpc: RpcRequest, name: str, own: Callable[[RpcRequest], Awaitable[bytes]]
+) -> bytes:
+    """One of the gateway's own tools, which never run as tasks."""
+    if rpc.as_task:
+        raise tasks_legacy.task_forbidden(name)
+    rpc.structured = True
+    return await own(rpc)
+
+
+async def _newest_tool(rpc: RpcRequest, name: str) -> PublishedTool | None:
+    """Looks in the newest configuration: the tool may have been published a moment ago."""
+    await rpc.look_again()
+    return _tool(rpc, name)
+
+
+def request_of(
+    rpc: RpcRequest,
+    tool: PublishedTool | None,
+    name: str,
+    arguments: bytes,
+    parsed: Any,
+    options: CallOptions,
+) -> CallRequest:
+    key, allow_duplicate = idempotency_of(rpc)
+    context, client = rpc.context, rpc.client
+    return CallRequest(
+        call_id=uuid7(),
+        bearer=context.bearer,
+        toolset=context.toolset,
         tool=tool,
         tool_name=name,
         arguments=arguments,
         parsed=parsed,
         origin=Call.Origin.MCP,
-        revision=rpc.client.revision,
-        client=rpc.client.name,
-        request_key=key_of(rpc) if rpc.client.session else "",
+        revision=client.revision,
+        client=client.name,
+        request_key=sessions.request_key(client.session, rpc.message.id) if client.session else "",
         key=key,
-        again=again,
+        allow_duplicate=allow_duplicate,
         background=rpc.as_task,
         as_task=rpc.as_task,
         responses=responses_of(rpc),
         options=options,
         may_reply_early=bool(options.abilities) or rpc.takes_tasks,
     )
-    watch(rpc, call_request)
-    listener = listener_of(rpc, call_request)
-    with CallContext(call_request.call_id):
-        submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)
+
+
+async def _reply_otherwise(
+    rpc: RpcRequest, call_request: CallRequest, submitted: SubmitResult
+) -> bytes:
+    """The reply to a call that did not simply end. Raises RpcError for errors of the request."""
+    name, arguments = call_request.tool_name, call_request.arguments
     if submitted.refusal == "unknown_tool":
-        raise invalid_params(f"Unknown tool: {name}", _told(submitted))
+        raise invalid_params(f"Unknown tool: {name}", _refusal_data(submitted))
     if submitted.refusal == "key":
-        raise invalid_params(submitted.reason, _told(submitted))
+        raise invalid_params(submitted.reason, _refusal_data(submitted))
     if rpc.as_task:
         return await tasks_legacy.created(rpc, submitted)
     if submitted.refusal == "invalid":
@@ -102,7 +136,7 @@ async def call(rpc: RpcRequest) -> bytes:
 
 
 async def pending_answer(rpc: RpcRequest, submitted: SubmitResult, *, digest: str) -> bytes:
-    """What its agent gets until there is an answer."""
+    """The reply while the call has not ended."""
     stream_resumption.follow(rpc, submitted.call_id)
     return await pending.answer(
         rpc,
@@ -129,15 +163,8 @@ async def options_of(rpc: RpcRequest, tool: PublishedTool | None) -> CallOptions
     )
 
 
-def listener_of(rpc: RpcRequest, call_request: CallRequest) -> CallListener:
-    level = call_request.options.log_level
-    if rpc.progress is None and not level:
-        return NO_LISTENER
-    return CallListener(rpc.on_step, log_messages.relay(rpc, level))
-
-
 def responses_of(rpc: RpcRequest) -> bytes:
-    """What comes as answers with no question of ours: the server may know what to make of it."""
+    """`inputResponses` without `requestState`, as JSON: a server that keeps no state may use it."""
     if not rpc.client.modern or "inputResponses" not in rpc.message.params:
         return b""
     given = input_requests.responses_of(rpc.message)
@@ -145,19 +172,23 @@ def responses_of(rpc: RpcRequest) -> bytes:
 
 
 def _tool(rpc: RpcRequest, name: str) -> PublishedTool | None:
-    """What is asked by a method of its own is no tool here."""
+    """None also for items with a method of their own, such as prompts."""
     tools = rpc.context.tools
-    found = tools.get(name) or tools.older.get(name)
+    found = tools.get(name) or tools.find_older(name)
     return found if found is not None and found.method == CALL else None
 
 
-def watch(rpc: RpcRequest, call_request: CallRequest) -> None:
-    """From here on its client may come back to it, or go away: only the modern revision says that
-    this cancels it, and a key says that it asks again."""
+def listen(rpc: RpcRequest, call_request: CallRequest) -> CallListener:
+    """Follows the call from here on: its client may resume its stream, or disconnect, which
+    cancels the call in the modern revision alone, and not where a key says that it will retry."""
     call_id = call_request.call_id
     if rpc.client.session:
         stream_resumption.follow(rpc, call_id)
     rpc.reply.watch_disconnect(None if call_request.key else partial(_on_disconnect, rpc, call_id))
+    level = call_request.options.log_level
+    if rpc.progress is None and not level:
+        return NO_LISTENER
+    return CallListener(rpc.on_step, log_messages.relay(rpc, level))
 
 
 def _on_disconnect(rpc: RpcRequest, call_id: UUID) -> Awaitable[object]:
@@ -166,23 +197,22 @@ def _on_disconnect(rpc: RpcRequest, call_id: UUID) -> Awaitable[object]:
 
 
 def idempotency_of(rpc: RpcRequest) -> tuple[str, bool]:
-    """Its own key for this one call; and whether it is meant although it is the same again."""
+    """The client's idempotency key, and whether it allows a duplicate."""
     headers, meta = rpc.context.headers, rpc.message.meta
     header = headers.text(idempotency.KEY_HEADER)
     if header is None and idempotency.NAMES.isdisjoint(meta):
         return "", False
+    if rpc.message.method in METHODS:
+        # The protocol's own methods change nothing: a repeated request is simply answered anew.
+        return "", False
     try:
-        return idempotency.key_of(header, meta), idempotency.again_of(meta)
+        return idempotency.key_of(header, meta), idempotency.duplicate_allowed(meta)
     except idempotency.InvalidOption as error:
         raise invalid_params(str(error)) from error
 
 
-def key_of(rpc: RpcRequest) -> str:
-    return sessions.request_key(rpc.client.session, rpc.message.id)
-
-
 def _digest(rpc: RpcRequest, name: str, arguments: bytes) -> str:
-    return handles.asked(rpc.context.place, name, arguments)
+    return handles.request_digest(rpc.context.place, name, arguments)
 
 
 def _violations(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
@@ -191,10 +221,12 @@ def _violations(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
     lines += [f"- {violation}" for violation in submitted.violations]
     meta = {"call": str(submitted.call_id), "state": submitted.state, "executed": "no"}
     found = [{"path": v.path, "expected": v.expected} for v in submitted.violations]
-    return rpc.sentence("\n".join(lines), **meta, refusal=_told(submitted) | {"violations": found})
+    return rpc.sentence(
+        "\n".join(lines), **meta, refusal=_refusal_data(submitted) | {"violations": found}
+    )
 
 
-def _told(submitted: SubmitResult) -> dict[str, Any]:
+def _refusal_data(submitted: SubmitResult) -> dict[str, Any]:
     answer = submitted.answer
     assert answer is not None
     assert answer.refusal is not None

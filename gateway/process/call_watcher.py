@@ -60,7 +60,7 @@ class Waiter:
     def hear(self, logged: Iterable[tuple[Place, dict[str, Any]]]) -> None:
         if self.lines is not None and not self.answer.done():
             for place, line in logged:
-                self.lines.kept(place, line)
+                self.lines.pass_on(place, line)
 
     def see(self, seen: CallStatus) -> None:
         if self._on_step and self._seen != (now := (seen.progress, seen.message)):
@@ -93,7 +93,7 @@ class CallWatcher:
         # Since when the record could not be read, on the loop's clock; and who goes then.
         self._blind_since: float | None = None
         self._leaving_when_blind: set[asyncio.Timeout] = set()
-        call_runtime.listener.on(CALL, self._heard)
+        call_runtime.listener.on(CALL, self._on_notify)
 
     def start(self) -> None:
         if self._task is None:
@@ -152,7 +152,7 @@ class CallWatcher:
         return self._blind_since is not None and now - self._blind_since > BLIND_S
 
     def shorten_waits(self, seconds: float) -> None:
-        """Nobody waits here for longer than that."""
+        """Ends waits for people now, and all others after so many seconds."""
         self.until = asyncio.get_running_loop().time() + seconds
         for patience, for_people in self._patience.items():
             if not patience.expired():
@@ -165,7 +165,7 @@ class CallWatcher:
         left = 0.0 if for_people else self.until - asyncio.get_running_loop().time()
         return max(0.0, min(seconds, left))
 
-    def _heard(self, payload: str) -> None:
+    def _on_notify(self, payload: str) -> None:
         with contextlib.suppress(ValueError):
             self._look_at(UUID(payload))
 

@@ -1,4 +1,4 @@
-"""What clients do and do not say of themselves, learned from what they did.
+"""Learns how long clients wait, from what they did.
 
 Frameworks give up after 5 s or after 60, and say neither that they will nor that they did. Whoever
 asks for the same call again, although the request before was not answered, waited no longer than
@@ -26,7 +26,7 @@ SIDE_BY_SIDE_S = 2.0
 MARGIN_S, LEAST_S = 1.0, 2.0
 # What was learned is forgotten then: another program may use the agent's token.
 LEARNED_S = 3600.0
-MOST = 4096
+HABITS_MAX = 4096
 
 
 # An agent's, by its client, for a call.
@@ -34,7 +34,7 @@ Request = tuple[int, str, UUID]
 
 
 class ClientHabits:
-    """By agent and client; in memory, so each process learns by itself."""
+    """Observed patience by agent and client; in memory, so that each process learns for itself."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -73,7 +73,7 @@ class ClientHabits:
 
     @contextmanager
     def waiting(self, agent_id: int, client: str, call_id: UUID) -> Iterator[None]:
-        """While a request of this client waits for what becomes of the call."""
+        """Notes, while entered, that a request of this client waits for the call."""
         key, began = (agent_id, client, call_id), self._now()
         if before := self._unanswered.get(key):
             self._learn((agent_id, client), *before)
@@ -101,5 +101,5 @@ class ClientHabits:
 def _put(kept: OrderedDict[K, V], key: K, value: V) -> None:
     kept[key] = value
     kept.move_to_end(key)
-    if len(kept) > MOST:
+    if len(kept) > HABITS_MAX:
         kept.popitem(last=False)

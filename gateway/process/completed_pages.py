@@ -16,11 +16,11 @@ Tell = Callable[[str], None]
 
 
 class PageListeners:
-    """Those who listen in this process, by their sessions' keys."""
+    """Listeners of this process, by session key."""
 
     def __init__(self, listener: Listener) -> None:
         self._listening: dict[str, list[Tell]] = {}
-        listener.on(PAGE, self._done)
+        listener.on(PAGE, self._on_page)
 
     @contextlib.contextmanager
     def listening(self, session: str, tell: Tell) -> Iterator[None]:
@@ -33,7 +33,7 @@ class PageListeners:
             if not self._listening[session]:
                 del self._listening[session]
 
-    def _done(self, said: str) -> None:
+    def _on_page(self, said: str) -> None:
         session, _, name = said.partition(" ")
         # A message of ours comes on one of a client's streams, and not on all.
         for tell in self._listening.get(session, [])[-1:]:

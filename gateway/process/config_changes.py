@@ -1,4 +1,4 @@
-"""Who wants to hear of changes, and one task that looks for all of them."""
+"""Config-change fan-out: one poller, many subscribers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConfigChangeNotifier(Generic[Seen]):
     def join(self, listener: Callable[[Seen], None]) -> None:
         self._listeners.add(listener)
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="ears")
+            self._task = asyncio.create_task(self._run(), name="config changes")
 
     def leave(self, listener: Callable[[Seen], None]) -> None:
         self._listeners.discard(listener)

@@ -12,7 +12,7 @@ from gateway.process.runtime import Runtime
 _starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Runtime]] = {}
 
 
-async def here() -> Runtime:
+async def get_runtime() -> Runtime:
     loop = asyncio.get_running_loop()
     task = _starting.get(loop)
     if task is None:
@@ -38,7 +38,7 @@ def _has_started(task: asyncio.Task[Runtime]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-async def leave() -> None:
+async def close_runtime() -> None:
     """Close this loop's runtime, if it ever had one."""
     task = _starting.pop(asyncio.get_running_loop(), None)
     if task is not None:

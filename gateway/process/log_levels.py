@@ -1,5 +1,5 @@
-"""From which importance on sessions of earlier revisions want to hear what servers log: rows, since
-the next request may come to another process."""
+"""Log levels of sessions of earlier revisions: rows, since the next request may reach another
+process."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _GET = "SELECT level FROM calls_loglevel WHERE session = %s"
 
 
 class SessionLogLevels:
-    """What sessions wish, as far as anybody asked here. Whoever sets one tells all processes."""
+    """Log levels that sessions have set. Setting one notifies all processes."""
 
     def __init__(self, call_runtime: CallRuntime) -> None:
         self._hands = call_runtime
         self._known: OrderedDict[str, str] = OrderedDict()
-        call_runtime.listener.on(LEVEL, self._heard)
+        call_runtime.listener.on(LEVEL, self._on_notify)
 
     async def of(self, session: str) -> str:
         """Empty where nothing was wished."""
@@ -57,7 +57,7 @@ class SessionLogLevels:
             raise RecordUnavailable(UNREADABLE) from error
         return str(row[0]) if row else ""
 
-    def _heard(self, payload: str) -> None:
+    def _on_notify(self, payload: str) -> None:
         session, _, level = payload.partition(" ")
         self._remember(session, level)
 

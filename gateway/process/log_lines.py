@@ -1,4 +1,4 @@
-"""What servers log while they run a call, told on the stream of whoever asked for it."""
+"""Log lines of servers, for the stream of the agent that called."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class LogStream:
         self.place = place
 
     def say(self, line: Mapping[str, Any]) -> None:
-        """As it is heard, of the first attempt: no later one runs where its agent waits."""
+        """Sends a line as it arrives. It is of the first attempt, since retries run in workers."""
         self._tell((1, self.place[1]), line)
 
-    def kept(self, place: Place, line: Mapping[str, Any]) -> None:
+    def pass_on(self, place: Place, line: Mapping[str, Any]) -> None:
         if place >= self.place:
             self._tell(place, line)
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 
 from accounts.tokens import Bearer
 from calls.models import Call
@@ -17,6 +16,7 @@ from calls.record.statements import statement
 from calls.record.states import State
 from calls.record.transitions import OPEN
 from calls.record.usual_calls import OPEN_USUAL
+from core.english import gettext as _
 from core.journal import Line, PreparedLine, Statement
 from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, is_guarded
 from policies.decide import Decision
@@ -27,13 +27,13 @@ REMEMBERED = 2_000
 
 
 # What the numbers of names say, and what all calls that begin to run have alike.
-TOLD = {"agent", "person", "server", "definition_digest", "rule"}
-TOLD |= {"state", "outcome", "statement", "call_digest"}
+IMPLIED = {"agent", "person", "server", "definition_digest", "rule"}
+IMPLIED |= {"state", "outcome", "statement", "call_digest"}
 
 
 class NewCallTemplate:
-    """What the lines of many openings have in common, written once: those of one agent and tool
-    differ in the call, in its arguments, and in the client's name for the request."""
+    """The JSON that an agent's calls of one tool share. They differ in the call id, the arguments
+    and the client's request id."""
 
     __slots__ = ("_line", "_rest", "_statement")
 
@@ -44,9 +44,9 @@ class NewCallTemplate:
         self._statement = OPEN
 
     def learn(self, names: list[int | None]) -> None:
-        """From the first call on, the numbers of its names, instead of what only these say."""
+        """Replaces texts by the numbers of their names, which the first call's commit returned."""
         line = self._line.items()
-        rest = {name: said for name, said in line if name not in TOLD and said not in (None, {})}
+        rest = {name: said for name, said in line if name not in IMPLIED and said not in (None, {})}
         self._rest = orjson.dumps({**rest, "names": names})[1:]
         self._statement = OPEN_USUAL
 
@@ -81,8 +81,7 @@ class _Known:
 
 
 class NewCallCache:
-    """Of calls that run at once. An agent's next call of a tool differs from its last in little:
-    all else is written as JSON once, as long as the configuration stays what it is."""
+    """Templates of inline calls, by agent and tool, as long as the configuration stays the same."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], _Known] = {}
@@ -91,9 +90,9 @@ class NewCallCache:
         self, call_request: CallRequest, tool: PublishedTool, decision: Decision, owner: str
     ) -> Line:
         options = call_request.options
-        special = call_request.again or options.abilities or options.trace or call_request.grant
-        if special or claimed_key(call_request):
-            return OPEN, opening(call_request, State.RUNNING, decision, owner=owner).line()
+        is_special = call_request.allow_duplicate or call_request.grant or claimed_key(call_request)
+        if is_special or call_request.uses or options.abilities or options.trace:
+            return OPEN, make_new_call(call_request, State.RUNNING, decision, owner=owner).line()
         place = (
             *(call_request.bearer.token_id, tool.tool_id, call_request.toolset.slug),
             # What a client says of itself, in what stands of it in the first row and its entry.
@@ -122,14 +121,14 @@ class NewCallCache:
     ) -> _Known:
         if len(self._known) >= REMEMBERED:
             self._known.clear()
-        made = opening(call_request, State.RUNNING, decision, owner=owner)
+        made = make_new_call(call_request, State.RUNNING, decision, owner=owner)
         known = self._known[place] = _Known(
             call_request.bearer, tool, decision, NewCallTemplate(made.line())
         )
         return known
 
 
-def opening(
+def make_new_call(
     call_request: CallRequest,
     state: State,
     decision: Decision | None,
@@ -171,6 +170,7 @@ def opening(
         once=key.id if state != State.REFUSED and (key := claimed_key(call_request)) else None,
         guarded=inline and call_request.grant is None and is_guarded(call_request),
         grant_id=call_request.grant.id if call_request.grant else None,
+        reserves=state != State.REFUSED and bool(call_request.uses),
         statement=_statement(call_request) if state in (State.HELD, State.QUEUED) else "",
         decide_within_s=decision.decide_within_s if decision else None,
         start_within_s=decision.start_within_s if decision else None,
@@ -178,13 +178,15 @@ def opening(
 
 
 def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, Any]:
-    details: dict[str, Any] = {"would": decision.would} if decision and decision.would else {}
+    details: dict[str, Any] = (
+        {"would": decision.shadow_effect} if decision and decision.shadow_effect else {}
+    )
     if call_request.grant is not None:
         details |= {"grant": call_request.grant.id, "granted_by": call_request.grant.owner}
     if call_request.key:
         details["idempotency_key"] = call_request.key
-    if call_request.again:
-        details["again"] = str(call_request.repeats or "")
+    if call_request.allow_duplicate:
+        details["again"] = str(call_request.duplicate_of or "")
     return details
 
 
@@ -206,5 +208,5 @@ def _statement(call_request: CallRequest) -> str:
 
 
 def storable(text: str) -> str:
-    """What an agent says of itself, fit for a text column."""
+    """Text of an agent, fit for a text column."""
     return text.replace("\0", "�").encode(errors="replace").decode()

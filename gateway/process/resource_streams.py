@@ -1,5 +1,4 @@
-"""Whoever wants to hear when a server's resource changes: one stream for each server, however many
-want to hear, and only while somebody does."""
+"""Resource updates: one stream for each server, shared by its subscribers."""
 
 from __future__ import annotations
 
@@ -97,8 +96,9 @@ class _Watch:
                 await asyncio.wait_for(self._changed.wait(), pause_s)
 
     async def _watch_until_changed(self) -> None:
-        """What is wanted is said when a stream begins: for more or less, there is another."""
-        watching = self._engine.watch(self._connection, sorted(self._wanted), self._heard)
+        """Watches one set of resources. A stream's set is fixed, so that another set needs a new
+        stream."""
+        watching = self._engine.watch(self._connection, sorted(self._wanted), self._on_update)
         tasks = [asyncio.create_task(watching), asyncio.create_task(self._changed.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -109,7 +109,7 @@ class _Watch:
                 if isinstance(said, WatchFailed):
                     log.info("%s: %s", self._connection.key, said)
 
-    def _heard(self, uri: str) -> None:
+    def _on_update(self, uri: str) -> None:
         """It may be a part of what somebody subscribed to."""
         for wanted, tells in list(self._wanted.items()):
             if uri == wanted or uri.startswith(wanted.rstrip("/") + "/"):

@@ -1,4 +1,4 @@
-"""What the agents' path holds in memory, and how it knows that it is still true.
+"""The agents' process: what it holds in memory, and how it knows that this is still valid.
 
 A snapshot is immutable and whole: tokens, definitions and rules of one moment, with the number
 of that moment. Any change of configuration raises the number; a process that has not seen the
@@ -31,12 +31,16 @@ from gateway.process.call_watcher import CallWatcher
 from gateway.process.client_habits import ClientHabits
 from gateway.process.completed_pages import PageListeners
 from gateway.process.config_changes import ConfigChangeNotifier
+from gateway.process.limit_shares import LimitShares
+from gateway.process.limit_windows import LimitWindows
 from gateway.process.log_levels import SessionLogLevels
 from gateway.process.new_call_cache import NewCallCache
 from gateway.process.resource_streams import ResourceStreams
 from gateway.process.session_tasks import TaskListeners
 from policies import decide
 from policies.decide import RuleBook
+from policies.limits import compiled as limits
+from policies.limits.compiled import LimitBook
 from registry.publishing import published_catalogue
 from registry.publishing.published_catalogue import Catalogue
 
@@ -62,6 +66,7 @@ class Snapshot:
     rules: RuleBook
     grants: GrantBook
     freezes: FreezeBook
+    limits: LimitBook = field(default_factory=LimitBook)
     openings: NewCallCache = field(default_factory=NewCallCache)
 
 
@@ -72,8 +77,10 @@ class Runtime:
         self.call_runtime = CallRuntime()
         self.watch = CallWatcher(self.call_runtime)
         self.habits = ClientHabits()
+        self.limits = LimitShares(self.call_runtime.pool, self.keep)
+        self.limit_windows = LimitWindows(self.keep)
         self.levels = SessionLogLevels(self.call_runtime)
-        self.ears: ConfigChangeNotifier[Snapshot] = ConfigChangeNotifier(
+        self.config_changes: ConfigChangeNotifier[Snapshot] = ConfigChangeNotifier(
             self.call_runtime.listener, self.changed
         )
         # Calls that go on although nobody is answered just now.
@@ -94,8 +101,9 @@ class Runtime:
 
     async def aclose(self) -> None:
         await self.updates.aclose()
-        await self.ears.aclose()
+        await self.config_changes.aclose()
         await self._cut_off()
+        await self.limit_windows.aclose()
         if self._next is not None:
             self._next.cancel()
         await self.watch.aclose()
@@ -154,18 +162,19 @@ class Runtime:
         return time.monotonic() - self._true_at < FRESH_S
 
     async def settled(self) -> Snapshot:
-        """For whoever knows that something changed: with it, unless that takes its time."""
+        """The snapshot that includes a change which the caller knows of; the newest one there is,
+        where loading takes long."""
         is_large = self._snapshot is not None and len(self._snapshot.catalogue) > MANY
         return await (self.newer() if is_large else self.newest())
 
     async def changed(self) -> Snapshot:
-        """As `fresh`, with every change that this process knows of."""
+        """Like `fresh`, with every change that this process knows of."""
         snapshot = await self.fresh()
         known = self.call_runtime.listener.generation
         return snapshot if snapshot.generation == known else await self.newest()
 
     async def newest(self) -> Snapshot:
-        """As `fresh`, but asks the database now."""
+        """Like `fresh`, but always asks the database."""
         asked_at = time.monotonic()
         async with self._reading:
             # Whoever waited for this lock may find the work done, or that it cannot be done now.
@@ -197,7 +206,7 @@ class Runtime:
 
 
 def _retrieve(coming: asyncio.Task[Snapshot]) -> None:
-    """Whoever waits for it hears of its error; perhaps nobody waits any more."""
+    """Retrieves the error of a load that nobody may wait for any more."""
     if not coming.cancelled():
         coming.exception()
 
@@ -215,6 +224,7 @@ def _load() -> Snapshot:
                 decide.load(),
                 grants.load(),
                 pauses.load(),
+                limits.load(),
             )
             return Snapshot(generation, *books)
     finally:

@@ -39,7 +39,7 @@ def tell(journal: GroupCommit, session: str, call_id: UUID, token: str | int) ->
 
 
 class TaskListeners:
-    """Those who listen in this process, by their sessions' keys."""
+    """Listeners of this process, by session key."""
 
     def __init__(self, listener: Listener) -> None:
         self._listening: dict[str, list[Begin]] = {}

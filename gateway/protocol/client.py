@@ -1,4 +1,4 @@
-"""What a client says of itself: revision, name, capabilities."""
+"""A client's description of itself: revision, name, capabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.protocol.revisions import LAST_LEGACY, MODERN, TASKS
 # No slots: it is remembered with the head that it came with, and so is what is read from it.
 @dataclass(frozen=True)
 class Client:
-    """What a client says of itself: with each request, or once at its session's start."""
+    """A client as it describes itself with each request, or once when its session starts."""
 
     revision: str
     name: str = ""
@@ -32,7 +32,7 @@ class Client:
 
     @cached_property
     def asks_for_tasks(self) -> bool:
-        """By 2025-11-25, with the requests that it wants to be tasks."""
+        """Whether it requests tasks as in 2025-11-25."""
         return self.revision == LAST_LEGACY
 
     @property
@@ -41,12 +41,12 @@ class Client:
 
     @cached_property
     def hears_of_pages(self) -> bool:
-        """That one which it was to open is done with: by 2025-11-25, beside its session."""
+        """Whether it gets `notifications/elicitation/complete`: by 2025-11-25, in a session."""
         return self.revision == LAST_LEGACY and bool(self.session) and self.opens_urls
 
     @cached_property
     def abilities(self) -> tuple[str, ...]:
-        """What it can be asked in the middle of a call, in words of core.abilities."""
+        """Input requests that it can answer, in the words of core.abilities."""
         return abilities.declared(self.capabilities)
 
 

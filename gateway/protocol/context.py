@@ -55,7 +55,7 @@ class RequestContext:
 
     @property
     def offered(self) -> Mapping[str, PublishedItems]:
-        """What may be read and got here, by server."""
+        """Resources and prompts that are offered at this address, by server."""
         offered = self.toolset.offered
         if not self.server:
             return offered
@@ -66,8 +66,8 @@ class RequestContext:
         return Actor("agent", self.bearer.agent_id, self.bearer.agent_name)
 
     async def renewed(self) -> RequestContext:
-        """As things stand now and not a moment ago, as far as there is still such an address.
-        Raises RpcError where the token is no longer valid."""
+        """This request in the newest configuration; itself, if its address is gone. Raises RpcError
+        where the token is no longer valid."""
         snapshot = await self.runtime.newest()
         if not snapshot.tokens.holds(self.bearer):
             raise unauthorized()
@@ -81,7 +81,7 @@ class RequestContext:
 
 
 def _status(error: bytes) -> int:
-    """What the server misses, the client did not declare: said as if we had missed it."""
+    """The HTTP status of a server's error: 400 where the client lacks a capability, else 200."""
     return 400 if orjson.loads(error).get("code") == MISSING_CAPABILITY else 200
 
 
@@ -110,11 +110,14 @@ class RpcRequest:
     takes_tasks: bool = field(init=False)
     # Its client wants a task of 2025-11-25 for it; other revisions know no such wish.
     as_task: bool = field(init=False)
+    # It continues an earlier call (MCP 2026-07-28, multi round-trip requests).
+    is_retry: bool = field(init=False)
 
     def __post_init__(self) -> None:
         method, client = self.message.method, self.client
         self.reads = method != CALL and (method in METHODS or extensions.is_one(method))
         self.takes_tasks = client.takes_tasks and not self.reads
+        self.is_retry = client.modern and "requestState" in self.message.params
         self.as_task = client.asks_for_tasks and not self.reads and "task" in self.message.params
 
     @property
@@ -126,7 +129,8 @@ class RpcRequest:
         return self.context.bearer.agent_id
 
     async def look_again(self) -> None:
-        """What it names is not there: it may have been published at this very moment."""
+        """Reads the configuration anew: what the request names may have been published a moment
+        ago."""
         self.context = await self.context.renewed()
 
     @property
@@ -136,7 +140,7 @@ class RpcRequest:
 
     @property
     def _chosen_hold_s(self) -> int | None:
-        """By an operator, of the agent or else of its toolset."""
+        """The operator's setting for the agent, or else for its toolset."""
         return self.context.bearer.hold_s or self.context.toolset.hold_s
 
     @property
@@ -154,7 +158,8 @@ class RpcRequest:
         return min(usual, settings.FIRST_HOLD_S)
 
     def waiting(self, call_id: UUID) -> AbstractContextManager[None]:
-        """While it waits for what becomes of the call: `learned_hold_s` is known from then on."""
+        """Notes, while entered, that the request waits for the call, from which `learned_hold_s`
+        follows."""
         return self.runtime.habits.waiting(self.agent_id, self.client.name, call_id)
 
     @property
@@ -187,7 +192,7 @@ class RpcRequest:
             return answer
         # The oldest revision knows no links in results.
         links = self.client.revision != OLDEST
-        body = large_results.fitted(answer.result, answer.call_id, most=most, links=links)
+        body = large_results.shorten(answer.result, answer.call_id, most=most, links=links)
         return replace(answer, result=body)
 
     def result(self, body: bytes) -> bytes:

@@ -1,5 +1,5 @@
-"""What an agent is given to come back with: task ids and request states. It cannot make them up,
-pass them on, or change what they stand for."""
+"""Sealed handles for agents: task ids and request states. An agent cannot forge them, use another
+agent's, or change their content."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _mac(call_id: UUID, agent_id: int) -> bytes:
 
 
 def question_id(call_id: UUID, question: int, agent_id: int) -> str:
-    """Of a request that we make of a legacy client: its answer may come to any process."""
+    """The id of our request to a legacy client, whose answer may reach any process."""
     value = call_id.bytes + question.to_bytes(8)
     return seal.to_text(value + seal.sign("question id", value + b"%d" % agent_id)[:_MAC])
 
@@ -78,7 +78,7 @@ class RequestState:
     logged: Place = FIRST
 
 
-def asked(place: str, tool: str, arguments: bytes) -> str:
+def request_digest(place: str, tool: str, arguments: bytes) -> str:
     return hashlib.sha256(b"\0".join((place.encode(), tool.encode(), arguments))).hexdigest()
 
 

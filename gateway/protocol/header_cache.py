@@ -9,7 +9,7 @@ KNOWN, BODY = "countersign.known", "countersign.body"
 
 
 class HeaderCacheEntry:
-    """What was found of one head, and holds for every request that has the same."""
+    """The result of checking one request head, valid for every request with an equal head."""
 
     __slots__ = ("address", "client")
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.utils.translation import gettext as _
 
 from core import strict_json
+from core.english import gettext as _
 
 # An agent says with a request how many bytes of a result it takes.
 MAX_BYTES = "countersign/maxResultBytes"
@@ -47,7 +47,7 @@ def wanted(meta: dict[str, Any], *, default: int) -> int:
     return default
 
 
-def fitted(body: bytes, call_id: UUID, *, most: int, links: bool) -> bytes:
+def shorten(body: bytes, call_id: UUID, *, most: int, links: bool) -> bytes:
     """The result with its longest items as links, as few as will do; all else byte for byte.
 
     What stands outside its content (structuredContent) is never taken out: clients hold it against
@@ -99,7 +99,7 @@ def _type(item: Any) -> str:
 
 
 def contents(body: bytes, uri: str, number: int | None) -> dict[str, Any] | None:
-    """What resources/read gives for it; None for an item that there is not."""
+    """The contents of resources/read for this item; None if it does not exist."""
     if number is None:
         return {"uri": uri, "mimeType": "application/json", "text": body.decode()}
     items = orjson.loads(body).get("content")

@@ -1,4 +1,4 @@
-"""What stands in a body: one JSON-RPC message, or for the oldest revision a batch of them."""
+"""Parses a body: one JSON-RPC message, or a batch in the oldest revision."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def raw_arguments(message: RpcMessage) -> bytes:
 
 
 def raw_members(message: RpcMessage) -> dict[str, orjson.Fragment]:
-    """What stands in params, by name and in order, each in its very characters on one line."""
+    """The members of params by name, in order, each as the client's bytes on one line."""
     if message.plain:
         plain = message.params.items()
         return {name: orjson.Fragment(orjson.dumps(value)) for name, value in plain}

@@ -20,6 +20,9 @@ WAITING = _OURS + "waiting"
 MODIFIED = _OURS + "arguments_modified"
 REPEATED = _OURS + "repeated"
 
+# Longer ends of results are not parsed a second time.
+REST_MAX = 4096
+
 _COMPLETE = b'"resultType":"complete"'
 _SERVER = orjson.dumps({META_SERVER: SERVER_INFO})
 ACKNOWLEDGED = b"{%b}" % _COMPLETE
@@ -46,7 +49,7 @@ def own(members: dict[str, Any], *, modern: bool) -> bytes:
 
 
 def structured(members: dict[str, Any], *, modern: bool) -> bytes:
-    """What a tool of ours answers; also as text, for clients that know nothing else."""
+    """A result of one of our own tools, also as text for clients without structured content."""
     body = orjson.dumps(members)
     text = {"type": "text", "text": body.decode()}
     return own({"content": [text], "structuredContent": orjson.Fragment(body)}, modern=modern)
@@ -59,13 +62,13 @@ def of(answer: Answer, request_id: bytes, *, modern: bool, structured: bool = Fa
 
 
 def result_of(answer: Answer, *, modern: bool, structured: bool = False) -> bytes:
-    """For an answer that is no JSON-RPC error. `structured`: see `sentence`."""
+    """The result of an answer that is no JSON-RPC error. `structured`: see `sentence`."""
     if answer.result is not None:
         body = answer.result
         if not modern and b'"resultType"' in body:
             body = _without_type(body.strip())
         if answer.modified is not None or answer.repeated:
-            return _told(body, answer, modern=modern)
+            return _with_notes(body, answer, modern=modern)
         return spliced(body, answer.call_id, modern=modern)
     meta: dict[str, Any] = {
         "call": str(answer.call_id),
@@ -85,7 +88,7 @@ def result_of(answer: Answer, *, modern: bool, structured: bool = False) -> byte
 def error_of(answer: Answer) -> bytes:
     """The server's JSON-RPC error; what people changed stands in its data, if that has room."""
     assert answer.error is not None
-    member = ",".join(_beside(answer))
+    member = ",".join(_notes(answer))
     if not member:
         return answer.error
     text = answer.error.decode()
@@ -100,9 +103,9 @@ def error_of(answer: Answer) -> bytes:
 def sentence(
     text: str, *, meta: Mapping[str, Any], modern: bool, structured: bool = False
 ) -> bytes:
-    """What the agent is told instead of a result. As an error, so that no client misses what the
-    tool's outputSchema requires. `structured`: the tool has no outputSchema, against which clients
-    check the structured content of errors too (TypeScript SDK 1.x, Inspector)."""
+    """A tool result that holds a sentence of ours. It is an error, since the tool's outputSchema
+    would not fit. `structured`: the tool has no outputSchema, against which clients check the
+    structured content of errors too (TypeScript SDK 1.x, Inspector)."""
     members: dict[str, Any] = {"resultType": "complete"} if modern else {}
     members["content"] = [{"type": "text", "text": text}]
     members["isError"] = True
@@ -114,8 +117,8 @@ def sentence(
     return orjson.dumps(members)
 
 
-def _beside(answer: Answer) -> list[str]:
-    """What is said beside it, as members: people changed its arguments, it was asked for again."""
+def _notes(answer: Answer) -> list[str]:
+    """Members of `_meta`: that people edited the arguments, or that an earlier call answers."""
     members = []
     if answer.modified is not None:
         members.append(f'"{MODIFIED}":{answer.modified.json.decode()}')
@@ -124,18 +127,18 @@ def _beside(answer: Answer) -> list[str]:
     return members
 
 
-def _told(body: bytes, answer: Answer, *, modern: bool) -> bytes:
+def _with_notes(body: bytes, answer: Answer, *, modern: bool) -> bytes:
     """The server's result; after its content, what a model should know of how it came about."""
     text = body.strip().decode()
     for said in (answer.modified.sentence if answer.modified else "", answer.note):
         if said:
             text = _into_array(text, orjson.dumps({"type": "text", "text": said}).decode())
-    names = ",".join([f'"{CALL}":"{answer.call_id}"', *_beside(answer)])
+    names = ",".join([f'"{CALL}":"{answer.call_id}"', *_notes(answer)])
     return _spliced_carefully(text, names, modern=modern).encode()
 
 
 def _into_array(text: str, item: str) -> str:
-    """As the last one of the result's content."""
+    """Appends to the result's content."""
     start, end = strict_json.spans(text).get("content", (0, 0))
     if text[start : start + 1] != "[":
         return text
@@ -149,6 +152,8 @@ def spliced(body: bytes, call_id: UUID, *, modern: bool) -> bytes:
     name = b'"%b":"%b"' % (CALL.encode(), str(call_id).encode())
     if _says_complete(body) and modern:
         return b'{"_meta":{%b},%b' % (name, body[1:])
+    if modern and b'"resultType"' in body and (quickly := _spliced_at_end(body, name)):
+        return quickly
     if b'"_meta"' in body or b'"resultType"' in body or b"\\u" in body:
         return _spliced_carefully(body.decode(), name.decode(), modern=modern).encode()
     added = b'"_meta":{%b}' % name
@@ -185,6 +190,32 @@ def _says_complete(body: bytes) -> bool:
         and body.count(b'"resultType"') == 1
         and b"\\u" not in body
     )
+
+
+def _spliced_at_end(body: bytes, name: bytes) -> bytes:
+    """The spliced result of a server that writes `resultType`, and perhaps `_meta`, near the end,
+    as the Python SDK does; empty where that is not certain.
+
+    If what begins with a member's name is the rest of an object, its last brace is that of the
+    whole result, so that the member is the result's own and none of a value within.
+    """
+    start = body.find(b'"resultType"')
+    if start < 0 or len(body) - start > REST_MAX or b"\\u" in body:
+        return b""
+    metas = body.count(b'"_meta"')
+    if metas > 1 or body.count(b'"resultType"') > 1:
+        return b""
+    try:
+        rest = orjson.loads(b"{" + body[start:])
+    except orjson.JSONDecodeError:
+        return b""
+    if not metas:
+        return b'{"_meta":{%b},%b' % (name, body[1:])
+    if not isinstance(rest.get("_meta"), dict):
+        return b""
+    inside = body.index(b"{", body.index(b'"_meta"')) + 1
+    comma = b"," if rest["_meta"] else b""
+    return b"%b%b%b%b" % (body[:inside], name, comma, body[inside:])
 
 
 def _added(body: bytes, members: bytes) -> bytes:

@@ -213,7 +213,7 @@ class ProgressRelay:
 
 
 def progress_of(reply: ReplyStream, token: object) -> ProgressRelay | None:
-    """For a request that asked for progress: the answer will be a stream."""
+    """The progress relay of a request that has a progress token: its reply is a stream."""
     if (known := token_of(token)) is None:
         return None
     reply.stream()

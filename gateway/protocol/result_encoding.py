@@ -1,6 +1,5 @@
-"""What agents get of a resource that they read, a prompt that they got, an argument that was
-completed or a method of an extension: a result as its server wrote it, or a JSON-RPC error, since
-these have no other form."""
+"""Results of methods other than tools/call: as the server wrote them, or a JSON-RPC error, since
+they have no place for a sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def _code(answer: Answer) -> int:
 
 
 def _numbered(error: bytes, modern: bool) -> bytes:
-    """What does not exist has another number in each era; the agent's counts."""
+    """Gives a resource that does not exist the error code of the agent's revision."""
     said = orjson.loads(error)
     if modern and said["code"] == RESOURCE_NOT_FOUND:
         return orjson.dumps(said | {"code": INVALID_PARAMS})
@@ -56,8 +55,8 @@ def _numbered(error: bytes, modern: bool) -> bytes:
 
 
 def private(body: bytes) -> bytes:
-    """With the caching fields that a result needs: its server may shorten how long others keep it,
-    and never say that all may have it."""
+    """Adds the caching fields that a result needs. The server may shorten the time, and never make
+    it public."""
     text = body.decode()
     found = strict_json.spans(text)
     wrong = [] if "cacheScope" not in found else [(*found["cacheScope"], '"private"')]
@@ -74,7 +73,7 @@ _CACHING = {"ttlMs": "0", "cacheScope": '"private"'}
 
 
 def as_tool(answer: bytes) -> bytes:
-    """For a tool of ours that brings what was read: as the result of a tool."""
+    """The result of another method as the result of one of our own tools."""
     if answer.startswith(_OF_TOOLS):
         return answer
     value = orjson.loads(answer)

@@ -55,12 +55,12 @@ def _opened(agent_id: int, text: str) -> Session | None:
 
 
 def session_key(session: str) -> str:
-    """By which the session can be found, and not be used."""
+    """A key that finds the session, and cannot be used as its id."""
     return hashlib.sha256(session.encode()).hexdigest()
 
 
 def request_key(session: str, request_id: bytes) -> str:
-    """Where another process finds the call that this session's request became."""
+    """The key by which another process finds the call of this session's request."""
     return hashlib.sha256(session.encode() + b"\0" + request_id).hexdigest()
 
 

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +18,7 @@ from accounts.tokens import Bearer
 from calls.models import Call
 from calls.record.states import TERMINAL
 from core.connections import each_within
+from core.english import gettext as _
 from core.outage import Recorded, note, recording
 from gateway.call_request import SubmitResult
 from gateway.rest import problems
@@ -35,7 +35,7 @@ STATEMENT_S = 2.0
 
 
 class AgentView(APIView):
-    """For agents, who show their token; people's sessions open nothing here."""
+    """Views for agents, by token; people's sessions open nothing here."""
 
     parser_classes = [StrictParser]
     renderer_classes = [Renderer]
@@ -78,22 +78,29 @@ class Cancel(AgentView):
 
 class Explain(AgentView):
     def post(self, request: Request) -> Response:
-        """What rules say of a call, without asking for it.
+        """Returns the decision on a call, without making it.
 
         No other rule is named than the one that decides: an agent that was misled would learn
         where the gaps are.
         """
-        decision, violations = sync.explained(_question(request))
+        explained = sync.explained(_question(request))
+        decision = explained.decision
         if decision is None:
             return problems.problem(404, _("There is no such tool."))
-        answer = {"effect": decision.effect, "rule": decision.told, "reason": decision.reason}
+        answer = {
+            "effect": decision.effect,
+            "rule": decision.public_rule,
+            "reason": decision.reason,
+        }
         answer["allowed"] = decision.instead
-        return Response(answer | {"violations": _listed(violations)})
+        found = {"limits": explained.limits, "results": explained.results}
+        violations = _violations_json(explained.violations)
+        return Response({**answer, **found, "violations": violations})
 
 
 class Tools(AgentView):
     def get(self, request: Request) -> Response:
-        """What the agent may call, by toolset."""
+        """Lists the tools that the agent may call, by toolset."""
         found = Toolset.objects.filter(agents=_bearer(request).agent_id)
         slugs = found.values_list("slug", flat=True)
         wanted = request.query_params.get("toolset")
@@ -128,17 +135,19 @@ def _question(request: Request) -> SyncCallRequest:
         arguments=data["raw"],
         parsed={} if arguments is None else arguments,
         origin=Call.Origin.REST,
-        **_asides(request, data),
+        **_options(request, data),
     )
 
 
-def _asides(request: Request, data: dict[str, Any]) -> dict[str, Any]:
+def _options(request: Request, data: dict[str, Any]) -> dict[str, Any]:
     header = request.headers.get("Idempotency-Key")
     try:
         key = idempotency.key_of(header and header.strip(), {})
         return {
             "key": key,
-            "again": idempotency.again_of({idempotency.AGAIN: data.get("again", False)}),
+            "allow_duplicate": idempotency.duplicate_allowed(
+                {idempotency.ALLOW_DUPLICATE: data.get("again", False)}
+            ),
         }
     except idempotency.InvalidOption as error:
         raise ValidationError({"detail": str(error)}) from error
@@ -158,19 +167,24 @@ def _wait(request: Request) -> int:
     return int(said)
 
 
-STATUSES = {"unknown_tool": 404, "invalid": 422, "key": 422, "frozen": 503}
+STATUSES = {"unknown_tool": 404, "invalid": 422, "key": 422, "frozen": 503, "limit": 429}
 
 
 def _refused(submitted: SubmitResult) -> Response:
     members: dict[str, Any] = {"call": str(submitted.call_id)}
     if submitted.violations:
-        members["violations"] = _listed(submitted.violations)
+        members["violations"] = _violations_json(submitted.violations)
     if submitted.answer and submitted.answer.refusal:
         members["refusal"] = submitted.answer.refusal.told(submitted.reason)
-    return problems.problem(STATUSES.get(submitted.refusal, 403), submitted.reason, **members)
+    status = STATUSES.get(submitted.refusal, 403)
+    response = problems.problem(status, submitted.reason, **members)
+    if submitted.reached is not None:
+        for name, value in problems.rate_limit(submitted.reached).items():
+            response[name] = value
+    return response
 
 
-def _listed(violations: list[Violation]) -> list[dict[str, str]]:
+def _violations_json(violations: list[Violation]) -> list[dict[str, str]]:
     return [{"path": v.path, "expected": v.expected} for v in violations]
 
 
@@ -178,5 +192,5 @@ def _toolset(slug: str) -> dict[str, Any]:
     toolset = sync.published(slug)
     tools = toolset.by_exposed.items() if toolset else ()
     own = sorted(toolset.own_tools) if toolset else []
-    listed = [toolset.told(name, tool) for name, tool in tools] if toolset else []
+    listed = [toolset.definition_for(name, tool) for name, tool in tools] if toolset else []
     return {"name": slug, "own_tools": own, "tools": listed}

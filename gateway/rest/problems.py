@@ -1,8 +1,9 @@
-"""What REST says when it cannot do what was asked. Source: RFC 9457."""
+"""Error answers of REST. Source: RFC 9457."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 from django.urls import reverse
@@ -13,6 +14,7 @@ from calls.queue.queue_limits import QueueFull
 from core.errors import RecordUnavailable, RecordUnsure
 from core.outage import Recorded
 from gateway.submit.sync import NoSuchToolset
+from policies.limits.compiled import PERIOD_S, LimitReached
 
 
 def problem(status: int, detail: str, **members: Any) -> Response:
@@ -41,8 +43,23 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     return said
 
 
+def rate_limit(reached: LimitReached) -> dict[str, str]:
+    """The header fields of a 429. Source: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers,
+    3 and 4: what is left of a policy's quota, and in how many seconds there is more."""
+    limit = reached.limit
+    name, wait_s = f'"limit-{limit.id}"', reached.wait_s
+    if reached.is_hopeless:
+        return {}
+    fields = {"Retry-After": str(ceil(wait_s or 1))}
+    if limit.period:
+        window = PERIOD_S[limit.period]
+        fields["RateLimit-Policy"] = f"{name};q={int(limit.amount)};w={window}"
+        fields["RateLimit"] = f"{name};r=0;t={ceil(wait_s or 0)}"
+    return fields
+
+
 def _asked_for(handled: Response, context: dict[str, Any]) -> dict[str, Any]:
-    """Of what cannot be told right now: which call it was about."""
+    """The id of the call that an answer of unknown outcome is about."""
     call_id = context["kwargs"].get("call_id") if handled.status_code == 503 else None
     return {"call": str(call_id)} if call_id else {}
 

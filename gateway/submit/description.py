@@ -55,12 +55,12 @@ def _refusal(call: Call) -> RefusalDetails:
     if rule is not None:
         known = ("" if rule.unnamed else rule.name, rule.instead, bool(rule.when))
     state = State(call.state)
-    again = _again(call) if state == State.SUPERSEDED else None
+    again = _retry_advice(call) if state == State.SUPERSEDED else None
     return of_call(state, call.executed, call.effect, known, again)
 
 
-def _again(call: Call) -> str | None:
-    """What its last entry says of asking again."""
+def _retry_advice(call: Call) -> str | None:
+    """The retry advice in the call's last entry."""
     entry = Entry.objects.filter(call_id=call.pk, seq=call.seq).first()
     return entry.details.get(AGAIN) if entry else None
 
@@ -83,7 +83,7 @@ def in_short(call: Call) -> dict[str, Any]:
 
 
 def _modified(call: Call) -> AmendmentSummary | None:
-    """What people changed of that which was sent, or is about to be."""
+    """The changes that people made to the arguments that were or will be sent."""
     if call.amendment is None or call.state in (State.HELD, *NOT_SENT):
         return None
     private = call.amendments.filter(private=True).exists()

@@ -9,63 +9,65 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
 
 from audit.services import Actor, record
 from calls.models import Call, Once
 from calls.record.idempotency import ALIKE, FIRST, GUARD_S, REPEATED, SameCall
 from calls.record.new_call import digest
 from calls.record.states import State
+from core.english import gettext as _
 from core.ids import first_id
 from gateway.call_request import NO_ARGUMENTS, CallRequest, SubmitResult, claimed_key, is_guarded
 from gateway.process.runtime import Runtime
 from gateway.submit import lookups
-from gateway.submit.idempotency import AGAIN
+from gateway.submit.idempotency import ALLOW_DUPLICATE
 from registry.publishing.published_catalogue import CALL
 
 
 async def find_by_key(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
-    """What the key of this call, or of all calls like it, stands for already."""
+    """The earlier call that holds this call's key, or the key of its duplicates."""
     key = claimed_key(call_request)
-    found = await _same(runtime, FIRST, (key.id,)) if key else None
+    found = await _find_same(runtime, FIRST, (key.id,)) if key else None
     if key is None or found is None:
         return None
     if not key.guard and not _is_same(call_request, found):
         return SubmitResult(
-            call_request.call_id, State.REFUSED, refusal="key", reason=_other(found)
+            call_request.call_id, State.REFUSED, refusal="key", reason=_key_conflict(found)
         )
-    return await joined(runtime, call_request, found.id, guard=key.guard)
+    return await join(runtime, call_request, found.id, guard=key.guard)
 
 
 async def find_undelivered(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
-    """Where the same must not be sent again unasked: what became of it."""
+    """The earlier duplicate that blocks this call: its outcome may not have been delivered."""
     if is_guarded(call_request):
         return await find_duplicate(runtime, call_request)
     return None if call_request.key else await find_by_key(runtime, call_request)
 
 
 async def find_decided(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
-    """What people let through once they had decided, when its client no longer waited: programs
-    that read cannot ask for one call's outcome, but they read again."""
-    if call_request.tool is None or call_request.tool.method == CALL or call_request.again:
+    """The earlier call that people decided on after its client had stopped waiting: a program that
+    reads cannot ask for that call's outcome, but it reads again."""
+    if call_request.tool is None or call_request.tool.method == CALL:
+        return None
+    if call_request.allow_duplicate:
         return None
     return await find_duplicate(runtime, call_request)
 
 
 async def find_duplicate(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:
     """The same that may have run, of which nobody knows that the agent heard the outcome."""
-    found = await _same(runtime, ALIKE, _asked(call_request))
-    return await joined(runtime, call_request, found.id, guard=True) if found else None
+    found = await _find_same(runtime, ALIKE, _identity(call_request))
+    return await join(runtime, call_request, found.id, guard=True) if found else None
 
 
 async def find_repeated(runtime: Runtime, call_request: CallRequest) -> UUID | None:
     """The last one that is the same and may have run, for those who decide on another."""
     since = first_id(datetime.now(UTC) - timedelta(seconds=GUARD_S))
-    found = await lookups.one(runtime, REPEATED, (*_asked(call_request), since))
+    found = await lookups.one(runtime, REPEATED, (*_identity(call_request), since))
     return found[0] if found else None
 
 
-async def joined(
+async def join(
     runtime: Runtime, call_request: CallRequest, call_id: UUID, *, guard: bool
 ) -> SubmitResult:
     """Answered with another call; the record says so."""
@@ -81,7 +83,7 @@ async def joined(
 
 def join_held(call_request: CallRequest) -> UUID | None:
     """The same that waits for people already; None if it was decided in this very moment."""
-    agent_id, tool_id, arguments_digest = _asked(call_request)
+    agent_id, tool_id, arguments_digest = _identity(call_request)
     try:
         held = Call.objects.filter(
             agent_id=agent_id,
@@ -131,7 +133,7 @@ def _is_same(call_request: CallRequest, found: SameCall) -> bool:
     )
 
 
-def _other(found: SameCall) -> str:
+def _key_conflict(found: SameCall) -> str:
     said = _(
         "This idempotency key stands for another call (%(id)s, of %(tool)s): with another tool or "
         "other arguments, give another key."
@@ -139,16 +141,16 @@ def _other(found: SameCall) -> str:
     return said % {"id": found.id, "tool": found.tool_name}
 
 
-def _note_of(found: lookups.TaskRow) -> str:
+def _note_of(found: lookups.AgentCall) -> str:
     said = _(
         "Not sent again: the same was asked at %(at)s UTC (call %(id)s), and this is its "
         "outcome. If it is meant to be done once more, the client says so with %(again)s in _meta."
     )
     at = found.asked_at.astimezone(UTC).strftime("%H:%M:%S")
-    return said % {"at": at, "id": found.call_id, "again": f'"{AGAIN}": true'}
+    return said % {"at": at, "id": found.call_id, "again": f'"{ALLOW_DUPLICATE}": true'}
 
 
-def _asked(call_request: CallRequest) -> tuple[int, int, str]:
+def _identity(call_request: CallRequest) -> tuple[int, int, str]:
     assert call_request.tool is not None
     return (
         call_request.bearer.agent_id,
@@ -157,6 +159,6 @@ def _asked(call_request: CallRequest) -> tuple[int, int, str]:
     )
 
 
-async def _same(runtime: Runtime, query: str, given: tuple[Any, ...]) -> SameCall | None:
+async def _find_same(runtime: Runtime, query: str, given: tuple[Any, ...]) -> SameCall | None:
     row = await lookups.one(runtime, query, given)
     return SameCall(*row) if row else None

@@ -1,19 +1,18 @@
-"""What a client says beside a call of how it is meant: once by its key, or again on purpose."""
+"""Idempotency keys, and the option that allows a duplicate, as a client sends them with a call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext as _
-
+from core.english import gettext as _
 from core.errors import CountersignError
 
 KEY_HEADER = b"idempotency-key"
 KEY = "countersign/idempotencyKey"
-AGAIN = "countersign/again"
+ALLOW_DUPLICATE = "countersign/again"
 # In `_meta`.
-NAMES = frozenset((KEY, AGAIN))
+NAMES = frozenset((KEY, ALLOW_DUPLICATE))
 KEY_MAX = 255
 
 
@@ -41,13 +40,13 @@ def checked(key: object) -> str:
 
 
 def _bare(header: str) -> str:
-    """Some write a structured field's quotes, most do not: both mean the same."""
+    """Without the quotes of a structured field, which few clients write."""
     quoted = len(header) > 1 and header[0] == header[-1] == '"'
     return header[1:-1] if quoted else header
 
 
-def again_of(meta: Mapping[str, Any]) -> bool:
-    said = meta.get(AGAIN, False)
+def duplicate_allowed(meta: Mapping[str, Any]) -> bool:
+    said = meta.get(ALLOW_DUPLICATE, False)
     if not isinstance(said, bool):
-        raise InvalidOption(_("%s must be true or false.") % AGAIN)
+        raise InvalidOption(_("%s must be true or false.") % ALLOW_DUPLICATE)
     return said

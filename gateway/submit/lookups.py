@@ -50,19 +50,21 @@ UNREADABLE = "The record cannot be read right now. Try again soon."
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow:
+class AgentCall:
+    """A call as its own agent may see it."""
+
     call_id: UUID
     asked_at: datetime
     touched_at: datetime
     fingerprint: str
     seen: CallStatus
-    # What people asked since the agent last spoke.
+    # Questions that people asked since the agent last answered.
     questions: tuple[str, ...] = ()
     # The emergency stop or pause that keeps it from starting; empty without one.
     stopped: str = ""
 
 
-async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | None:
+async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> AgentCall | None:
     """The call as it stands; None if it is unknown or another agent's."""
     try:
         async with runtime.call_runtime.pool.connection(timeout=2) as link:
@@ -77,7 +79,7 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> TaskRow | No
     stopped = ""
     if seen[call_id].state in NOT_STARTED:
         stopped = (await runtime.fresh()).freezes.over(agent_id, row[4])
-    return TaskRow(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()), stopped)
+    return AgentCall(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()), stopped)
 
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
@@ -138,7 +140,8 @@ async def linking(runtime: Runtime, uri: str, *, agent_id: int) -> list[int]:
 
 
 async def history(runtime: Runtime, asked: Subject, *, but: UUID) -> History | None:
-    """For rules that look back; None if it cannot be read in time, so that they ask a person."""
+    """The history that rules need; None if it cannot be read in time, so that they require
+    approval."""
     try:
         async with runtime.call_runtime.pool.connection(timeout=0.5) as link, link.transaction():
             await link.execute(_BRIEFLY)

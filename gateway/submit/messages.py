@@ -5,13 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from calls.content import progress_figures
 from calls.content.answers import CallStatus
 from calls.record.states import LIVE, State
-from gateway.submit.lookups import TaskRow
+from core.english import gettext
+from core.english import gettext as _
+from gateway.submit.lookups import AgentCall
 from registry.models import OwnTool
 from registry.publishing.published_catalogue import PublishedToolset
 
@@ -22,8 +22,8 @@ NOT_KNOWN = (
 
 # Of calls whose result says the rest.
 _ENDED = {
-    State.SUCCEEDED: gettext_lazy("It succeeded: the tool's result says what came of it."),
-    State.TOOL_ERROR: gettext_lazy("The tool ended with an error, which its result tells."),
+    State.SUCCEEDED: gettext("It succeeded: the tool's result says what came of it."),
+    State.TOOL_ERROR: gettext("The tool ended with an error, which its result tells."),
 }
 
 
@@ -67,7 +67,7 @@ def asks_a_person(call_id: UUID, stopped: str = "") -> str:
     return f"{asks} {_suspended(State.HELD, stopped)}" if stopped else asks
 
 
-def of(found: TaskRow, toolset: PublishedToolset) -> str:
+def of(found: AgentCall, toolset: PublishedToolset) -> str:
     """How a call stands, and what people want to hear of its agent, if it can answer here."""
     said = stands(
         found.seen.state,

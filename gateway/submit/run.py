@@ -16,7 +16,7 @@ from gateway.process.runtime import Runtime
 async def run_until_reply(
     runtime: Runtime, execution_request: ExecutionRequest, call_listener: CallListener
 ) -> Answer | Unwritten | EarlyReply | None:
-    """What came of it, or why it goes on without an answer for now."""
+    """Runs the call until it ends or replies early. Then it goes on in the background."""
     engine = runtime.call_runtime.engine
     early_reply: asyncio.Future[EarlyReply] = asyncio.get_running_loop().create_future()
     call = runtime.keep(engine.execute(execution_request, _until(early_reply, call_listener)))
@@ -33,7 +33,7 @@ async def run_until_reply(
 
 
 def _keep_rest(runtime: Runtime, call: asyncio.Task[Answer | Unwritten | None]) -> None:
-    """Nobody waits for it any more, and it is to be written down all the same."""
+    """Writes the outcome of a call that nobody waits for any more."""
     if not call.cancelled() and not call.exception():
         ended = call.result()
         if isinstance(ended, Unwritten):
@@ -41,7 +41,7 @@ def _keep_rest(runtime: Runtime, call: asyncio.Task[Answer | Unwritten | None]) 
 
 
 def _until(early_reply: asyncio.Future[EarlyReply], call_listener: CallListener) -> CallListener:
-    """Whoever asked is told no more once they turned to something else."""
+    """A listener that passes on nothing after the early reply."""
 
     def step(said: ProgressStep) -> None:
         if call_listener.on_step is not None and not early_reply.done():

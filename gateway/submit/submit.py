@@ -1,36 +1,33 @@
-"""The one door. Every call, from whichever surface, comes to be here and nowhere else."""
+"""The one door: every call, from whichever surface, is created here and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
-from django.utils.translation import gettext as _
 
-from approvals.grants import USE
-from approvals.services import ASK, asking, withdraw_unconfirmed
-from audit.services import SYSTEM
+from approvals.grants import USE, StandingGrant
+from approvals.services import ASK, approval_line
 from calls import dispatch
 from calls.content.answers import Answer, build_answer
 from calls.models import Call
-from calls.queue.queue_limits import find_room
+from calls.queue.queue_limits import QueueFull, find_room
 from calls.record.idempotency import CLAIM_KEY, KeyClaim
-from calls.record.listed_tasks import LIST
 from calls.record.new_call import NewCall, OpenedCall
-from calls.record.refusal import RefusalDetails, RetryAdvice, of_policy
 from calls.record.states import Executed, State
-from calls.record.transitions import CONFIRM, MOVE, OPEN, Move, Outcome, ending
+from calls.record.transitions import CONFIRM, MOVE, OPEN
 from calls.running.execution import ExecutionRequest, Unwritten
 from calls.running.listeners import NO_LISTENER, CallListener, EarlyReply
+from core.english import gettext as _
 from core.errors import RecordUnavailable
-from core.journal import GroupCommit, Line
+from core.journal import Line
 from core.pipeline import Row
 from gateway.call_request import (
     NO_ARGUMENTS,
@@ -41,33 +38,39 @@ from gateway.call_request import (
     subject,
     with_fixed_arguments,
 )
-from gateway.process.new_call_cache import TemplateLine, opening
+from gateway.process.new_call_cache import TemplateLine, make_new_call
 from gateway.process.runtime import Runtime, Snapshot
-from gateway.submit import duplicates, lookups, wait
+from gateway.submit import duplicates, limits, lookups
+from gateway.submit.limits import AtLimit
+from gateway.submit.refuse import (
+    limit_refusal,
+    needs_approval,
+    refuse,
+    task_lines,
+    violation_sentence,
+)
 from gateway.submit.run import run_until_reply
+from gateway.submit.take_back import not_sent, take_back, taken_back, until_found, withdrawn
 from policies.decide import Decision
 from policies.models import Effect
-from registry.publishing.published_catalogue import PublishedTool, Violation
+from registry.publishing.published_catalogue import PublishedTool
 
 log = logging.getLogger(__name__)
 
-# Until the same, which another process opens, can be read.
+# Backoff while another process commits the same idempotency key.
 PAUSES_S = (0.0, 0.05, 0.2, 0.5)
 # A queued call that nobody confirms expires after so long; a held one, by approvals.services.
 UNCONFIRMED_S = 30
 NEVER_S = 10 * 365 * 86400.0
 CONFIRM_S = 1.0
-# How often a record that came too late is looked for: it comes once the database is back, and is
-# found before its lease is over.
-TAKE_BACK_S = (0.0, 1.0, 4.0, *[15.0] * 40)
 
 
 class KeyTaken(Exception):
-    """What was asked for is another call, or is becoming one."""
+    """Another call holds the idempotency key, or is about to."""
 
 
 class Judged(NamedTuple):
-    """What was asked for, and what rules and standing approvals say of it now."""
+    """A call request with the decision on it, and the snapshot that it was made with."""
 
     call_request: CallRequest
     tool: PublishedTool
@@ -88,16 +91,17 @@ async def submit(
 ) -> SubmitResult:
     """Raises RecordUnavailable, with nothing sent, when the record cannot be written in time,
     and QueueFull, with nothing recorded, when too much waits already."""
+    # Once it is judged, with what it took of rates.
+    metered = call_request
     try:
         judged = await _judge(runtime, call_request)
         if isinstance(judged, SubmitResult):
             result = judged
-        elif judged.needs_people:
-            result = await _hold(runtime, judged.call_request, judged.decision)
-        elif judged.call_request.background or judged.tool.mode == Call.Mode.BACKGROUND:
-            result = await _queue(runtime, judged.call_request, judged.decision)
         else:
-            result = await _run(runtime, judged, call_listener)
+            metered = judged.call_request
+            result = await _start_call(runtime, judged, call_listener)
+        if result.joined:
+            limits.give_back(runtime, metered)
         if result.joined and result.state == State.HELD:
             # Whoever was turned away before hears of it now.
             await _confirm(runtime, result.call_id, None)
@@ -105,99 +109,126 @@ async def submit(
     except RecordUnavailable as error:
         error.call_id = call_request.call_id
         raise
+    except AtLimit as at:
+        return await _at_limit(runtime, at, call_listener)
+    except QueueFull:
+        limits.give_back(runtime, metered)
+        raise
     except KeyTaken:
+        limits.give_back(runtime, metered)
         if not pauses_s:
             sentence = _("The same is being asked for right now. Nothing was sent.")
             raise RecordUnavailable(sentence, call_id=call_request.call_id) from None
     # The same was opened elsewhere at this very moment: soon its row can be read.
     await asyncio.sleep(pauses_s[0])
+    call_request = limits.unmetered(call_request)
     return await submit(runtime, call_request, call_listener=call_listener, pauses_s=pauses_s[1:])
 
 
+def _start_call(
+    runtime: Runtime, judged: Judged, call_listener: CallListener
+) -> Awaitable[SubmitResult]:
+    """Not a coroutine of its own: each costs every call."""
+    if judged.needs_people:
+        return _hold(runtime, judged.call_request, judged.decision)
+    if judged.call_request.background or judged.tool.mode == Call.Mode.BACKGROUND:
+        return _queue(runtime, judged.call_request, judged.decision)
+    return _run(runtime, judged, call_listener)
+
+
 async def _judge(runtime: Runtime, call_request: CallRequest) -> Judged | SubmitResult:
-    """A result, where it is refused or was asked for before."""
+    """Checks the request step by step. Returns a result where one of them already has it: an
+    earlier call, or a refusal."""
     call_request, differing = with_fixed_arguments(call_request)
     if call_request.key and (known := await duplicates.find_by_key(runtime, call_request)):
-        return await _known(runtime, call_request, known)
+        return await _earlier_result(runtime, call_request, known)
     tool = call_request.tool
     if tool is None:
-        return await _refuse(runtime, call_request, "unknown_tool", _("There is no such tool."))
+        return await refuse(runtime, call_request, "unknown_tool", _("There is no such tool."))
 
-    violations = [*call_request.wrong] or differing or tool.shape.violations(call_request.parsed)
+    violations = (
+        [*call_request.extra_violations] or differing or tool.shape.violations(call_request.parsed)
+    )
     if violations:
-        return await _refuse(runtime, call_request, "invalid", _sentence(violations), violations)
+        sentence = violation_sentence(violations)
+        return await refuse(runtime, call_request, "invalid", sentence, violations)
 
-    if call_request.again:
-        repeats = await duplicates.find_repeated(runtime, call_request)
-        call_request = replace(call_request, repeats=repeats)
+    if call_request.allow_duplicate:
+        duplicate_of = await duplicates.find_repeated(runtime, call_request)
+        call_request = call_request._replace(duplicate_of=duplicate_of)
+    return await _judge_by_rules(runtime, call_request, tool)
+
+
+async def _judge_by_rules(
+    runtime: Runtime, call_request: CallRequest, tool: PublishedTool
+) -> Judged | SubmitResult:
+    """Checks emergency stops, rules, limits and standing approvals, in this order."""
     snapshot = await runtime.fresh()
-    freezes = snapshot.freezes
-    if not freezes.is_empty and (
-        frozen := freezes.over(call_request.bearer.agent_id, tool.server_id)
-    ):
-        return await _refuse(runtime, call_request, "frozen", frozen)
+    freezes, agent_id = snapshot.freezes, call_request.bearer.agent_id
+    if not freezes.is_empty and (frozen := freezes.over(agent_id, tool.server_id)):
+        return await refuse(runtime, call_request, "frozen", frozen)
 
     decision = await decide(runtime, snapshot, call_request, tool)
-    if decision.effect == Effect.ASK and not call_request.hold_for:
-        call_request = _granted(call_request, tool, decision, snapshot)
     if decision.effect == Effect.DENY:
-        return await _refuse(runtime, call_request, "policy", decision.reason, decision=decision)
-    if decision.effect == Effect.ALLOW and call_request.hold_for:
+        return await refuse(runtime, call_request, "policy", decision.reason, decision=decision)
+    # None: whether a limit covers the call is not known yet.
+    if snapshot.limits.limits and snapshot.limits.known.get((agent_id, tool.definition_id)) != ():
+        call_request = await limits.meter(runtime, snapshot.limits, call_request, tool)
+        if call_request.over:
+            decision = _over_limit(decision, call_request.over)
+    if decision.effect == Effect.ASK and not (call_request.hold_for or call_request.over):
+        call_request = _granted(call_request, tool, decision, snapshot)
+    elif decision.effect == Effect.ALLOW and call_request.hold_for:
         decision = replace(decision, effect=Effect.ASK, reason=call_request.hold_for)
     judged = Judged(call_request, tool, decision, snapshot)
-    if call_request.at_once and judged.needs_people:
-        reason = _at_once(decision)
-        return await _refuse(runtime, call_request, "policy", reason, decision=decision)
+    if not call_request.may_hold and judged.needs_people:
+        reason = needs_approval(decision)
+        limits.give_back(runtime, call_request)
+        return await refuse(runtime, call_request, "policy", reason, decision=decision)
     return judged
 
 
 def _granted(
     call_request: CallRequest, tool: PublishedTool, decision: Decision, snapshot: Snapshot
 ) -> CallRequest:
-    """The same, with the grant that answers for people, if there is one."""
+    """Adds the standing approval that covers the call, if there is one."""
     arguments, bearer = call_request.arguments or NO_ARGUMENTS, call_request.bearer
     found = snapshot.grants.matching(
         subject(call_request, tool), decision, arguments, bearer.parties, bearer.inviters
     )
-    return replace(call_request, grant=found) if found else call_request
+    return call_request._replace(grant=found) if found else call_request
 
 
-async def _refuse(
-    runtime: Runtime,
-    call_request: CallRequest,
-    refusal: str,
-    reason: str,
-    violations: list[Violation] | None = None,
-    decision: Decision | None = None,
-) -> SubmitResult:
-    made = opening(call_request, State.REFUSED, decision, reason=reason)
-    made.details["refusal"] = refusal
-    # Of what its agent is told as an error there is no task.
-    listed = [] if refusal in ("unknown_tool", "key") else _listed(call_request)
-    await runtime.call_runtime.journal.write((OPEN, made.line()), *listed)
-    runtime.call_runtime.engine.notifier.notify("calls")
-    why = _why(refusal, decision)
-    answer = build_answer(made.id, State.REFUSED, reason, Executed.NO, None, None, why)
-    return SubmitResult(made.id, State.REFUSED, answer, False, refusal, reason, violations or [])
+def _over_limit(decision: Decision, over: str) -> Decision:
+    """People are asked about the limit, and about what rules ask for."""
+    why = f"{over} {decision.reason}" if decision.effect == Effect.ASK else over
+    return replace(decision, effect=Effect.ASK, reason=why)
 
 
-def _why(refusal: str, decision: Decision | None) -> RefusalDetails:
-    if decision is not None:
-        return of_policy(decision.told, decision.instead, conditional=decision.conditional)
-    return RefusalDetails(
-        refusal, RetryAdvice.LATER if refusal == "frozen" else RetryAdvice.CHANGED
+async def _at_limit(runtime: Runtime, at: AtLimit, call_listener: CallListener) -> SubmitResult:
+    """Refused, or put to people; of a flood of refusals only the first is recorded."""
+    call_request, reached = at.call_request, at.reached
+    if reached.limit.effect == Effect.ASK and not reached.why:
+        call_request = limits.put_to_people(call_request, reached)
+        return await submit(runtime, call_request, call_listener=call_listener)
+    limits.give_back(runtime, call_request)
+    known = await runtime.limit_windows.refuse(
+        reached,
+        call_request.bearer.agent_id,
+        call_request.call_id,
+        partial(refuse, runtime, call_request, "limit", reached.sentence),
     )
+    # A task is made of the call that stands for it.
+    joined = call_request.as_task and known != call_request.call_id
+    return replace(limit_refusal(known, reached), joined=joined)
 
 
-def _at_once(decision: Decision) -> str:
-    said = _("This waits for no person: a rule has to allow it. %(why)s")
-    return said % {"why": decision.reason}
-
-
-async def _known(runtime: Runtime, call_request: CallRequest, known: SubmitResult) -> SubmitResult:
-    """What the agent's key stands for; refused if that is something else."""
+async def _earlier_result(
+    runtime: Runtime, call_request: CallRequest, known: SubmitResult
+) -> SubmitResult:
+    """The call that the agent's key stands for; refused if its tool or arguments differ."""
     if known.refusal:
-        return await _refuse(runtime, call_request, known.refusal, known.reason)
+        return await refuse(runtime, call_request, known.refusal, known.reason)
     return known
 
 
@@ -208,15 +239,17 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
     ) or await duplicates.find_decided(runtime, call_request):
         return found
     await find_room(runtime.call_runtime.pool, call_request.bearer.agent_id)
+    if call_request.uses:
+        call_request = limits.while_held(call_request)
     while True:
-        made = opening(call_request, State.HELD, decision)
+        made = make_new_call(call_request, State.HELD, decision)
         made.unconfirmed_s = NEVER_S
-        lines = ((OPEN, made.line()), (ASK, asking(made.id, decision)))
+        lines = ((OPEN, made.line()), (ASK, approval_line(made.id, decision)))
         try:
             opened, _asked = await _write(runtime, call_request, *lines)
         except RecordUnavailable:
             # It may yet become durable. Nobody decides on it, since nobody confirms it.
-            runtime.keep(_until_found(partial(_withdrawn, made.id)))
+            runtime.keep(until_found(partial(withdrawn, made.id)))
             raise
         if (row := _opened(opened)) is not None and row.is_open:
             await _confirm(runtime, made.id, None)
@@ -231,33 +264,33 @@ async def _hold(runtime: Runtime, call_request: CallRequest, decision: Decision)
 async def _write(runtime: Runtime, call_request: CallRequest, *lines: Line) -> list[Row | None]:
     """A call's first lines, and with them its key: raises KeyTaken if that is another call's."""
     key, journal = claimed_key(call_request), runtime.call_runtime.journal
-    written = (*lines, *_listed(call_request)) if call_request.as_task else lines
+    written = (*lines, *task_lines(call_request)) if call_request.as_task else lines
+    if call_request.uses:
+        written = (*limits.lines(call_request), *written)
     if key is None:
-        return (await journal.write(*written))[: len(lines)]
-    taken, *answers = await journal.write((CLAIM_KEY, key.line(call_request.call_id)), *written)
-    if taken is None or not KeyClaim(*taken).is_taken:
-        raise KeyTaken
+        answers = await journal.write(*written)
+    else:
+        taken, *answers = await journal.write((CLAIM_KEY, key.line(call_request.call_id)), *written)
+        if taken is None or not KeyClaim(*taken).is_taken:
+            raise KeyTaken
+    if call_request.uses:
+        reserved, *answers = answers
+        limits.check_reserved(runtime, call_request, reserved)
     return answers[: len(lines)]
-
-
-def _listed(call_request: CallRequest) -> list[Line]:
-    if not call_request.as_task:
-        return []
-    return [(LIST, {"id": call_request.call_id, "agent_id": call_request.bearer.agent_id})]
 
 
 async def _queue(runtime: Runtime, call_request: CallRequest, decision: Decision) -> SubmitResult:
     if found := await duplicates.find_undelivered(runtime, call_request):
         return found
     await find_room(runtime.call_runtime.pool, call_request.bearer.agent_id)
-    made = opening(call_request, State.QUEUED, decision)
+    made = make_new_call(call_request, State.QUEUED, decision)
     start_within_s, made.start_within_s = made.start_within_s, UNCONFIRMED_S
     made.unconfirmed_s = NEVER_S
     try:
         *_used, opened = await _write(runtime, call_request, *_lines(call_request, made))
     except RecordUnavailable:
         # It may yet become durable. No worker takes it, since nobody confirms it.
-        _take_back(runtime, _taken_back(made))
+        take_back(runtime, taken_back(made))
         raise
     if _is_used_up(call_request, _opened(opened)):
         return await _ask_people(runtime, call_request, decision)
@@ -292,12 +325,12 @@ async def _run(runtime: Runtime, judged: Judged, call_listener: CallListener) ->
     ):
         return found
     engine = runtime.call_runtime.engine
-    lines = _running(judged, engine.owner)
+    lines = _opening_lines(judged, engine.owner)
     try:
         *_used, row = await _write(runtime, call_request, *lines)
     except RecordUnavailable:
         # It may yet become durable: then it must not stand there as if it had been sent.
-        _take_back(runtime, _not_sent(call_request, _("The record was not in time.")))
+        take_back(runtime, not_sent(call_request, _("The record was not in time.")))
         raise
     opened = _opened(row)
     if _is_used_up(call_request, opened):
@@ -347,18 +380,24 @@ async def _not_opened(runtime: Runtime, call_request: CallRequest) -> SubmitResu
     return found
 
 
-def _running(judged: Judged, owner: str) -> list[Line]:
+def _opening_lines(judged: Judged, owner: str) -> list[Line]:
     call_request, tool, decision, snapshot = judged
     if call_request.grant is not None:
-        return _lines(call_request, opening(call_request, State.RUNNING, decision, owner=owner))
+        return _lines(
+            call_request, make_new_call(call_request, State.RUNNING, decision, owner=owner)
+        )
     return [snapshot.openings.line(call_request, tool, decision, owner)]
 
 
-def _lines(call_request: CallRequest, opening: NewCall) -> list[Line]:
-    lines: list[Line] = [(OPEN, opening.line())]
+def _lines(call_request: CallRequest, new_call: NewCall) -> list[Line]:
+    lines: list[Line] = [(OPEN, new_call.line())]
     if call_request.grant is not None:
-        lines.insert(0, (USE, call_request.grant.use(opening.id, opening.arguments, opening.once)))
+        lines.insert(0, (USE, _use(call_request.grant, new_call)))
     return lines
+
+
+def _use(grant: StandingGrant, new_call: NewCall) -> dict[str, Any]:
+    return grant.use(new_call.id, new_call.arguments, new_call.once, reserves=new_call.reserves)
 
 
 def _opened(row: Row | None) -> OpenedCall | None:
@@ -375,7 +414,7 @@ async def _ask_people(
 ) -> SubmitResult:
     if call_request.grant is not None:
         (await runtime.fresh()).grants.note(call_request.grant)
-    return await _hold(runtime, replace(call_request, grant=None), decision)
+    return await _hold(runtime, call_request._replace(grant=None), decision)
 
 
 async def _changed(runtime: Runtime, call_request: CallRequest, tool: PublishedTool) -> str:
@@ -389,7 +428,7 @@ async def _changed(runtime: Runtime, call_request: CallRequest, tool: PublishedT
     toolset = snapshot.catalogue.toolset(call_request.toolset.slug)
     if toolset is None or call_request.bearer.agent_id not in toolset.agents:
         return _("The toolset is no longer this agent's.")
-    if toolset.how(tool) != call_request.toolset.how(tool):
+    if toolset.override_for(tool) != call_request.toolset.override_for(tool):
         return _("The tool changed at this moment. List the tools again.")
     if frozen := snapshot.freezes.over(call_request.bearer.agent_id, tool.server_id):
         return frozen
@@ -405,51 +444,9 @@ def _may_run(call_request: CallRequest, decision: Decision, snapshot: Snapshot) 
 
 
 async def _stop(runtime: Runtime, call_request: CallRequest, why: str) -> SubmitResult:
-    await runtime.call_runtime.journal.write((MOVE, _not_sent(call_request, why)), within=None)
+    await runtime.call_runtime.journal.write((MOVE, not_sent(call_request, why)), within=None)
     answer = build_answer(call_request.call_id, State.FAILED, why, Executed.NO, None, None)
     return SubmitResult(call_request.call_id, State.FAILED, answer, reason=why)
-
-
-def _take_back(runtime: Runtime, line: dict[str, Any]) -> None:
-    """What comes into the record too late ends there as not sent, whenever it comes."""
-    runtime.keep(_until_found(partial(_moved, runtime.call_runtime.journal, line)))
-
-
-async def _until_found(take_back: Callable[[], Awaitable[bool | None]]) -> None:
-    """It may be written by a connection that was given up, and later than we look."""
-    for pause_s in TAKE_BACK_S:
-        await asyncio.sleep(pause_s)
-        if await take_back():
-            return
-
-
-async def _moved(journal: GroupCommit, line: dict[str, Any]) -> bool:
-    (moved,) = await journal.write((MOVE, line), within=None)
-    return moved is not None
-
-
-async def _withdrawn(call_id: UUID) -> bool | None:
-    """The same of a held call, with its approval."""
-    return await wait.surely(lambda: asyncio.to_thread(_withdraw, call_id))
-
-
-def _withdraw(call_id: UUID) -> bool:
-    try:
-        return withdraw_unconfirmed(call_id)
-    finally:
-        connection.close()
-
-
-def _not_sent(call_request: CallRequest, why: str) -> dict[str, Any]:
-    sentence = _("Not executed: %(why)s") % {"why": why}
-    return ending(call_request.call_id, 1, Outcome(State.FAILED, sentence, Executed.NO), SYSTEM)
-
-
-def _taken_back(opening: NewCall) -> dict[str, Any]:
-    sentence = _("Its agent could not be told in time that it was recorded.")
-    move = Move(opening.id, State.QUEUED, State.CANCELLED, SYSTEM, sentence, outcome=sentence)
-    move.executed = Executed.NO
-    return move.line()
 
 
 def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest:
@@ -459,6 +456,7 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
         tool=tool,
         arguments=call_request.arguments or NO_ARGUMENTS,
         background=False,
+        claimed_at=time.monotonic(),
         options=call_request.options,
         responses=call_request.responses,
         revision=call_request.revision,
@@ -469,18 +467,8 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
 async def decide(
     runtime: Runtime, snapshot: Snapshot, call_request: CallRequest, tool: PublishedTool
 ) -> Decision:
-    """What rules say; the call's history is read only if one of them asks for it."""
+    """The decision of the rules; the agent's history is read only if one of them needs it."""
     asked = subject(call_request, tool)
-    if snapshot.rules.backward and snapshot.rules.looks_back(asked):
+    if snapshot.rules.backward and snapshot.rules.needs_history(asked):
         asked.history = await lookups.history(runtime, asked, but=call_request.call_id)
     return snapshot.rules.decide(asked)
-
-
-def _sentence(violations: list[Violation]) -> str:
-    first = violations[0]
-    more = len(violations) - 1
-    sentence = _("The arguments do not fit the schema: %(path)s: %(expected)s") % {
-        "path": first.path or "/",
-        "expected": first.expected,
-    }
-    return sentence + (_(" (and %(n)d more)") % {"n": more} if more else "")

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
-from typing import Any
-
-from django.utils.translation import gettext as _
+from typing import Any, NamedTuple
 
 from accounts.tokens import Bearer
 from calls.record.call_options import CallOptions
 from calls.record.states import State
 from core import loop
+from core.english import gettext as _
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
+from core.ids import uuid7
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult, with_fixed_arguments
-from gateway.process.current import here
+from gateway.process.current import get_runtime
 from gateway.process.runtime import Runtime
-from gateway.submit import lookups, wait
+from gateway.submit import limits, lookups, wait
 from gateway.submit.submit import CONFIRM_S, decide, submit
+from inspection.words import result_sentences
 from policies.decide import Decision
 from registry.publishing.published_catalogue import PublishedToolset, Violation
 
@@ -46,14 +47,14 @@ class SyncCallRequest:
     # Commands end at once and leave the work to a worker.
     background: bool = False
     hold_for: str = ""
-    # The agent's own key for this one call; and whether it is meant although it is the same again.
+    # As in CallRequest.
     key: str = ""
-    again: bool = False
+    allow_duplicate: bool = False
     tool_id: int = 0
 
 
 def ask(question: SyncCallRequest, *, seconds: float) -> SubmitResult:
-    """What came of it within `seconds`; if nothing yet, the call goes on.
+    """Submits the call and waits at most `seconds` for its outcome; then the call goes on.
 
     Raises NoSuchToolset, RecordUnavailable and QueueFull.
     """
@@ -65,27 +66,42 @@ def published(slug: str) -> PublishedToolset | None:
 
 
 async def _published(slug: str) -> PublishedToolset | None:
-    runtime = await here()
+    runtime = await get_runtime()
     return (await runtime.newest()).catalogue.toolset(slug)
 
 
-def explained(question: SyncCallRequest) -> tuple[Decision | None, list[Violation]]:
-    """What would be said of it now; nothing of a tool that there is not. Raises NoSuchToolset."""
+class ExplainedCall(NamedTuple):
+    """`decision`: None of a tool that there is not."""
+
+    decision: Decision | None
+    violations: list[Violation]
+    limits: list[dict[str, str]]
+    # What is done to the tool's results.
+    results: list[str]
+
+
+def explained(question: SyncCallRequest) -> ExplainedCall:
+    """The decision on the call now, its violations and limits. Raises NoSuchToolset."""
     return loop.run(_explained(question))
 
 
-async def _explained(question: SyncCallRequest) -> tuple[Decision | None, list[Violation]]:
-    runtime = await here()
-    asked, differing = with_fixed_arguments(_asked(question, await _toolset(runtime, question)))
+async def _explained(question: SyncCallRequest) -> ExplainedCall:
+    runtime = await get_runtime()
+    asked, differing = with_fixed_arguments(
+        _call_request(question, await _toolset(runtime, question))
+    )
     if asked.tool is None:
-        return None, []
-    decision = await decide(runtime, await runtime.newest(), asked, asked.tool)
-    return decision, differing or asked.tool.violations(asked.parsed)
+        return ExplainedCall(None, [], [], [])
+    snapshot = await runtime.newest()
+    decision = await decide(runtime, snapshot, asked, asked.tool)
+    violations = differing or asked.tool.violations(asked.parsed)
+    covering = limits.covering_limits(snapshot.limits, asked, asked.tool)
+    return ExplainedCall(decision, violations, covering, result_sentences(asked.tool.result_rules))
 
 
 async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
-    runtime = await here()
-    asked = _asked(question, await _toolset(runtime, question))
+    runtime = await get_runtime()
+    asked = _call_request(question, await _toolset(runtime, question))
     began = asyncio.get_running_loop().time()
     task = asyncio.create_task(_submit(runtime, asked))
     _going_on.add(task)
@@ -125,9 +141,10 @@ async def _toolset(runtime: Runtime, question: SyncCallRequest) -> PublishedTool
     raise NoSuchToolset("There is no such toolset for this agent.")
 
 
-def _asked(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
-    by_id = toolset.holding(question.tool_id) if question.tool_id else None
+def _call_request(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
+    by_id = toolset.by_id(question.tool_id) if question.tool_id else None
     return CallRequest(
+        call_id=uuid7(),
         bearer=question.bearer,
         toolset=toolset,
         tool=by_id or toolset.by_exposed.find(question.tool),
@@ -138,7 +155,7 @@ def _asked(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
         background=question.background,
         hold_for=question.hold_for,
         key=question.key,
-        again=question.again,
+        allow_duplicate=question.allow_duplicate,
         # Who asked by these looks at the call until it ends, whatever its server makes of it.
         options=FOLLOWS_TASKS,
     )

@@ -1,4 +1,4 @@
-"""For the endpoint: wait for a call's answer, and cancel one, wherever it runs."""
+"""Waits for a call's answer, and cancels calls, wherever they run."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ async def cancel(runtime: Runtime, call_id: UUID, *, by: Actor) -> bool:
 
 
 def on_disconnect(runtime: Runtime, call_id: UUID, by: Actor | None) -> OnGone:
-    """For when the client of a call goes away: nobody hears what becomes of it, and if `by` is
-    given, that cancels it."""
+    """A handler for a client that disconnects: its call's outcome is undelivered, and if `by` is
+    given, the call is cancelled."""
 
     async def leave() -> None:
         if by is not None:
             # It matters most: whatever else fails, the call is cancelled.
             await surely(lambda: cancel(runtime, call_id, by=by))
-        await surely(lambda: unheard(call_id))
+        await surely(lambda: mark_undelivered(call_id))
 
     return leave
 
 
 async def surely(write: Callable[[], Awaitable[T]]) -> T | None:
-    """Nobody is there to be told that it failed: again and again, until the database is back."""
+    """Retries until the database is back, since nobody waits for an error."""
     pause_s = AGAIN_S
     while True:
         try:
@@ -89,19 +89,19 @@ async def surely(write: Callable[[], Awaitable[T]]) -> T | None:
         pause_s = min(2 * pause_s, AGAIN_MAX_S)
 
 
-async def unheard(call_id: UUID) -> None:
+async def mark_undelivered(call_id: UUID) -> None:
     """Its agent goes on without having been told how it ended."""
-    await asyncio.to_thread(_unheard, call_id)
+    await asyncio.to_thread(_mark_undelivered, call_id)
 
 
-async def heard(runtime: Runtime, call_id: UUID) -> None:
+async def mark_delivered(runtime: Runtime, call_id: UUID) -> None:
     """Its agent is told how it ended: the same asked for again is meant."""
     with contextlib.suppress(psycopg.Error, PoolTimeout):
         async with runtime.call_runtime.pool.connection(timeout=2) as link:
             await link.execute(_HEARD, (call_id,))
 
 
-def _unheard(call_id: UUID) -> None:
+def _mark_undelivered(call_id: UUID) -> None:
     try:
         Call.objects.filter(pk=call_id).update(unheard_at=ClockTime())
     finally:

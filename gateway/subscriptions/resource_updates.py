@@ -20,6 +20,7 @@ from django.utils import timezone
 from audit.services import record
 from calls.models import Call
 from core.errors import RecordUnavailable
+from core.ids import uuid7
 from core.listen import SUBSCRIBED
 from gateway.call_request import CallRequest
 from gateway.methods import item_calls, resources
@@ -32,7 +33,7 @@ from registry.methods import READ
 from registry.models import Subscription
 from registry.publishing.published_catalogue import PublishedTool
 
-MOST = 100
+URIS_MAX = 100
 # A lost nudge costs this much.
 LOOK_AGAIN_S = 30.0
 # What cannot be known now is asked again after this.
@@ -40,8 +41,8 @@ KNOWN_AGAIN_S = 1.0
 
 
 async def readable(context: RequestContext, uri: str) -> PublishedTool | None:
-    """By which it is read, if its server tells of changes and rules let this agent read it now
-    without asking anybody."""
+    """The tool row through which the resource is read, if its server sends updates and rules allow
+    the agent to read it now."""
     runtime = context.runtime
     snapshot = await runtime.fresh()
     toolset = snapshot.catalogue.toolset(context.toolset.slug)
@@ -49,7 +50,7 @@ async def readable(context: RequestContext, uri: str) -> PublishedTool | None:
         return None
     now = replace(context, snapshot=snapshot, toolset=toolset)
     server = resources.server_of(now, uri)
-    tool = toolset.asking(server, READ)
+    tool = toolset.method_tool(server, READ)
     if tool is None or not toolset.offered[server].tells:
         return None
     if snapshot.freezes.over(context.bearer.agent_id, tool.server_id):
@@ -61,6 +62,7 @@ async def readable(context: RequestContext, uri: str) -> PublishedTool | None:
 def _ask(context: RequestContext, tool: PublishedTool, uri: str) -> CallRequest:
     """To read it, for rules alone."""
     return CallRequest(
+        call_id=uuid7(),
         bearer=context.bearer,
         toolset=context.toolset,
         tool=tool,
@@ -72,7 +74,7 @@ def _ask(context: RequestContext, tool: PublishedTool, uri: str) -> CallRequest:
 
 
 class Subscriptions:
-    """What one stream hears of."""
+    """The resource subscriptions of one stream."""
 
     def __init__(self, context: RequestContext, push: Callable[[str], None]) -> None:
         self._context = context
@@ -81,9 +83,9 @@ class Subscriptions:
         self._checks: dict[str, asyncio.Task[None]] = {}
 
     async def allowed(self, uris: Iterable[Any]) -> dict[str, PublishedTool]:
-        """Those of which there is something to hear here."""
+        """The URIs that can be subscribed to here, with the tools that read them."""
         found = {}
-        for uri in list(uris)[:MOST]:
+        for uri in list(uris)[:URIS_MAX]:
             if isinstance(uri, str) and (tool := await readable(self._context, uri)):
                 found[uri] = tool
         return found
@@ -106,7 +108,7 @@ class Subscriptions:
             check.cancel()
 
     async def follow(self, session: str) -> None:
-        """What the session subscribes to, wherever its requests come in."""
+        """Keeps up with the session's subscriptions, which any of its requests may change."""
         nudge = self._context.runtime.updates.nudge(session)
         while True:
             nudge.clear()
@@ -182,8 +184,8 @@ def _keep(rpc: RpcRequest, uri: str) -> None:
         with transaction.atomic():
             over = timezone.now() - timedelta(seconds=sessions.LASTS_S)
             Subscription.objects.filter(at__lt=over).delete()
-            if Subscription.objects.filter(session=session).count() >= MOST:
-                raise RpcError(429, f"A session subscribes to {MOST} resources at most.")
+            if Subscription.objects.filter(session=session).count() >= URIS_MAX:
+                raise RpcError(429, f"A session subscribes to {URIS_MAX} resources at most.")
             Subscription.objects.get_or_create(
                 session=session, uri=uri, defaults={"agent_id": rpc.agent_id}
             )

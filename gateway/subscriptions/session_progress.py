@@ -16,7 +16,7 @@ _LASTS_S = 24 * 3600.0
 
 @contextlib.contextmanager
 def telling(runtime: Runtime, reply: ReplyStream, session: str) -> Iterator[None]:
-    """Of tasks that begin from now on."""
+    """Relays progress of tasks that start from now on."""
     followed: set[asyncio.Task[None]] = set()
 
     def begin(call_id: UUID, token: str | int) -> None:

@@ -47,14 +47,14 @@ _ends: set[asyncio.Event] = set()
 
 
 async def listen(rpc: RpcRequest) -> bytes:
-    """Until the client goes away or this process stops."""
+    """Streams notifications until the client disconnects or this process stops."""
     wanted = rpc.message.params.get("notifications")
     if not isinstance(wanted, dict):
         raise invalid_params("params.notifications must be an object: what you want to hear of.")
     # Whoever may not hear of tasks is told so before there is a stream.
-    tasks = await task_updates.known(rpc, wanted[TASKS]) if TASKS in wanted else {}
+    tasks = await task_updates.known_tasks(rpc, wanted[TASKS]) if TASKS in wanted else {}
     tag = {SUBSCRIPTION: orjson.Fragment(rpc.message.id)}
-    with _place(rpc.context) as ended, _hearing(rpc.context, rpc.reply, tag) as heard:
+    with _place(rpc.context) as ended, _relay_resources(rpc.context, rpc.reply, tag) as heard:
         rpc.reply.stream()
         # What we cannot tell of is left out, so that the client knows.
         honoured: dict[str, Any] = {name: True for name in CHANGES if wanted.get(name) is True}
@@ -67,7 +67,7 @@ async def listen(rpc: RpcRequest) -> bytes:
             honoured[TASKS] = list(tasks)
         rpc.reply.push(_notification(_ACKNOWLEDGED, {"notifications": honoured, "_meta": tag}))
         await heard.join(allowed)
-        with _beside(_tell_of_tasks(rpc, tasks, tag)):
+        with _background(_tell_of_tasks(rpc, tasks, tag)):
             await _hear(rpc.context, rpc.reply, ended, told)
     return rpc.result(orjson.dumps({"resultType": "complete", "_meta": tag}))
 
@@ -89,11 +89,11 @@ async def get(context: RequestContext, receive: Any, send: Any) -> None:
         reply.push(_notification(completed_pages.NOTICE, {"elicitationId": page}))
 
     listening = context.runtime.pages.listening(session, done)
-    with _place(context) as ended, _hearing(context, reply, None) as heard, listening:
+    with _place(context) as ended, _relay_resources(context, reply, None) as heard, listening:
         reply.stream()
         told = {name: _notification(method, None) for name, method in CHANGES.items()}
         progress = session_progress.telling(context.runtime, reply, session)
-        with progress, _beside(heard.follow(session)):
+        with progress, _background(heard.follow(session)):
             await _hear(context, reply, ended, told)
     await reply.end()
 
@@ -106,8 +106,8 @@ async def _tell_of_tasks(rpc: RpcRequest, tasks: Mapping[str, UUID], tag: dict[s
 
 
 @contextlib.contextmanager
-def _beside(work: Coroutine[Any, Any, None]) -> Iterator[None]:
-    """As long as the stream is open."""
+def _background(work: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """Runs while the stream is open."""
     task = asyncio.create_task(work, name="beside a stream")
     try:
         yield
@@ -116,10 +116,10 @@ def _beside(work: Coroutine[Any, Any, None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hearing(
+def _relay_resources(
     context: RequestContext, reply: ReplyStream, tag: dict[str, Any] | None
 ) -> Iterator[Subscriptions]:
-    """Of changes of single resources."""
+    """Relays updates of single resources."""
     more = {} if tag is None else {"_meta": tag}
     heard = Subscriptions(
         context, lambda uri: reply.push(_notification(_UPDATED, {"uri": uri, **more}))
@@ -168,15 +168,15 @@ async def _hear(
     reply.begin()
     reply.watch_disconnect(gone)
     look = _watcher(context, ended, lambda name: reply.push(told[name]) if name in told else None)
-    ears = context.runtime.ears
-    ears.join(look)
+    config_changes = context.runtime.config_changes
+    config_changes.join(look)
     try:
         # Something may have changed between the request's snapshot and now.
         with contextlib.suppress(RecordUnavailable):
             look(await context.runtime.newest())
         await ended.wait()
     finally:
-        ears.leave(look)
+        config_changes.leave(look)
 
 
 def _watcher(
@@ -200,7 +200,7 @@ def _watcher(
 
 
 def _offered(context: RequestContext, snapshot: Snapshot) -> dict[str, Any] | None:
-    """What lists would show there, as far as it takes to see a change; None without access."""
+    """The lists at this address, as far as a change of them shows; None without access."""
     toolset = snapshot.catalogue.toolset(context.toolset.slug)
     if toolset is None or context.bearer.agent_id not in toolset.agents:
         return None
@@ -213,7 +213,7 @@ def _offered(context: RequestContext, snapshot: Snapshot) -> dict[str, Any] | No
     others = {slug: toolset.offered[slug] for slug in servers if slug in toolset.offered}
     return {
         "toolsListChanged": {
-            name: (tool.definition_id, toolset.how(tool))
+            name: (tool.definition_id, toolset.override_for(tool))
             for name, tool in tools.items()
             if tool.method == CALL
         },

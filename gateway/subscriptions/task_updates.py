@@ -22,19 +22,19 @@ from gateway.protocol.errors import RpcError
 from gateway.submit import lookups
 
 NOTICE = "notifications/tasks"
-MOST = 100
+TASKS_MAX = 100
 HOW_FAR_S = 1.0
 
 Push = Callable[[Mapping[str, Any]], None]
 
 
-async def known(rpc: RpcRequest, ids: object) -> dict[str, UUID]:
-    """Those that are this agent's tasks, each once and as it named them. Raises the refusal of
-    who does not declare tasks."""
+async def known_tasks(rpc: RpcRequest, ids: object) -> dict[str, UUID]:
+    """The agent's own tasks among these ids, each once and as it named them. Raises RpcError for a
+    client that does not declare tasks."""
     task_methods.check_declared(rpc)
     listed = ids if isinstance(ids, list) else []
     found = {}
-    for task_id in listed[:MOST]:
+    for task_id in listed[:TASKS_MAX]:
         call_id = await _own(rpc, task_id)
         if call_id is not None:
             found[task_id] = call_id

@@ -16,7 +16,7 @@ from gateway.views.retry_call import run_again
 
 
 @page("calls.cancel_call", "POST")
-def again(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+def retry(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     call = get_object_or_404(Call.objects.for_page(), pk=call_id)
     try:
         with recording(request):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.utils.translation import gettext as _
-
 from accounts.models import Agent, User
 from accounts.tokens import Bearer
 from approvals import services as approvals
 from calls import services
 from calls.models import Call
 from calls.record.states import State
+from core.english import gettext as _
 from core.errors import CountersignError
 from gateway.submit import sync
 from gateway.submit.bearers import speaking_for
@@ -28,7 +27,7 @@ def run_again(call: Call, *, by: User) -> UUID:
     if submitted.refusal:
         raise RetryRefused(submitted.reason)
     try:
-        services.ran_again(call.pk, again=submitted.call_id, by=by)
+        services.ran_again(call.pk, retry_id=submitted.call_id, by=by)
     except services.NotResolvable as error:
         # Somebody else was first: one new call is enough, and theirs may be this very one.
         if not submitted.joined:
@@ -51,7 +50,7 @@ def _question(call: Call, by: User) -> SyncCallRequest:
         origin=Call.Origin.CONSOLE,
         background=True,
         hold_for=why % {"who": by.username, "id": call.pk},
-        again=True,
+        allow_duplicate=True,
     )
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.db.models import Q
-from django.utils.translation import gettext as _
 
 from accounts.models import Agent, User
 from calls.models import Call
 from core import exact_json
+from core.english import gettext as _
 from core.errors import CountersignError
 from gateway.call_request import SubmitResult
 from gateway.submit import sync
@@ -50,14 +50,14 @@ class TryRoute:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What would be said of a call; `decision` is None if agents get no such tool."""
+    """The expected result of a call; `decision` is None if agents do not get the tool."""
 
     decision: Decision | None
     violations: list[Violation]
 
 
-def ways(tool: Tool, person: User) -> list[TryRoute]:
-    """By the agents' names; each with the first toolset that has the tool."""
+def routes(tool: Tool, person: User) -> list[TryRoute]:
+    """Routes by agent name, each with the first toolset that has the tool."""
     agents = person.agents.filter(enabled=True).select_related("owner").order_by("name")
     offered = Toolset.objects.filter(Q(tools=tool) | Q(servers=tool.server), agents__in=agents)
     by_agent: dict[int, str] = {}
@@ -65,13 +65,13 @@ def ways(tool: Tool, person: User) -> list[TryRoute]:
         by_agent.setdefault(agent_id, slug)
     seen = {said.toolset.slug: said for said in tool.shown_as.select_related("toolset")}
     return [
-        _way(agent, by_agent[agent.pk], tool, seen.get(by_agent[agent.pk]))
+        _route(agent, by_agent[agent.pk], tool, seen.get(by_agent[agent.pk]))
         for agent in agents
         if agent.pk in by_agent
     ]
 
 
-def _way(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> TryRoute:
+def _route(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> TryRoute:
     if said is None:
         return TryRoute(agent, toolset, tool.exposed_name)
     shown = as_written(said.name, said.title, said.description, said.pinned)
@@ -79,7 +79,7 @@ def _way(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> TryR
 
 
 def schema(tool: Tool, way: TryRoute | None) -> dict[str, Any]:
-    """Of the arguments that are the agent's to say."""
+    """The schema of the arguments that the agent may give."""
     definition = tool.published or tool.latest
     whole = definition.content.get("inputSchema") if definition else None
     if not isinstance(whole, dict):
@@ -88,7 +88,7 @@ def schema(tool: Tool, way: TryRoute | None) -> dict[str, Any]:
 
 
 def own(way: TryRoute | None, arguments: bytes) -> bytes:
-    """Of an earlier call's arguments those that are the agent's to say, as they were written."""
+    """The earlier call's arguments as they were written, without those that the toolset fixes."""
     whole = exact_json.loads(arguments) if way and way.fixed else None
     if not way or not isinstance(whole, dict):
         return arguments
@@ -97,7 +97,8 @@ def own(way: TryRoute | None, arguments: bytes) -> bytes:
 
 def expect(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> Expected:
     """The very answer that agents would get now. Nothing is called and nothing recorded."""
-    return Expected(*sync.explained(_question(tool, way, arguments, parsed)))
+    found = sync.explained(_question(tool, way, arguments, parsed))
+    return Expected(found.decision, found.violations)
 
 
 def send(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SubmitResult:
@@ -111,7 +112,7 @@ def tried(tool: Tool, person: User) -> list[Call]:
 
 
 def json_rpc(way: TryRoute, arguments: bytes) -> str:
-    """What an agent's client sends for the same; the arguments as they were written."""
+    """The JSON-RPC request that an agent's client would send."""
     name = orjson.dumps(way.name).decode()
     return (
         '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", '

@@ -29,13 +29,13 @@ Context = dict[str, Any]
 def try_tool(request: ConsoleRequest, name: str) -> HttpResponse:
     context = frame(name, "try")
     tool: Tool = context["tool"]
-    ways = try_call.ways(tool, request.user) if _is_offered(tool) else []
+    ways = try_call.routes(tool, request.user) if _is_offered(tool) else []
     way = _chosen(ways, request)
     context |= {"ways": ways, "way": way, "action": request.path, "tried": []}
     context["tried"] = try_call.tried(tool, request.user)
     if request.method == "POST" and way is not None:
         return _posted(request, context, way)
-    return render(request, "gateway/try.html", context | _shown(request, tool, way))
+    return render(request, "gateway/try.html", context | _form_context(request, tool, way))
 
 
 def _posted(request: ConsoleRequest, context: Context, way: TryRoute) -> HttpResponse:
@@ -78,7 +78,7 @@ def _as_sent(way: TryRoute, document: bytes) -> Context:
     }
 
 
-def _shown(request: ConsoleRequest, tool: Tool, way: TryRoute | None) -> Context:
+def _form_context(request: ConsoleRequest, tool: Tool, way: TryRoute | None) -> Context:
     """An empty form, or one with the arguments of an earlier try and what came of it."""
     picture = _picture(request, tool)
     if picture is None:

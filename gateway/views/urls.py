@@ -7,6 +7,6 @@ from gateway.views import retry, try_tool
 app_name = "gateway"
 
 urlpatterns = [
-    path("calls/<uuid:call_id>/again/", retry.again, name="again"),
+    path("calls/<uuid:call_id>/again/", retry.retry, name="again"),
     path("tools/<tool:name>/try/", try_tool.try_tool, name="try"),
 ]

@@ -8,6 +8,7 @@ from django import forms
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy as _
 
+from core.messages.localizing import localized
 from policies.forms.thresholds import (
     HELP,
     LABEL,
@@ -58,6 +59,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         groups = self.fields["owner_groups"]
         assert isinstance(groups, forms.ModelMultipleChoiceField)
         groups.queryset = Group.objects.order_by("name")
+        groups.label_from_instance = lambda obj: localized(obj.name)  # type: ignore[method-assign]
 
     def kind(self, name: str) -> str:
         widget = self.fields[name].widget

@@ -13,12 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.models import User
+from core.messages.localizing import localized
 from policies.thresholds import (
     BACKEND,
     DECIDE,
     GROUP,
-    MOST,
     PERSON,
+    THRESHOLDS_MAX,
     BadThresholds,
     Distinct,
     StepUp,
@@ -35,7 +36,10 @@ class ThresholdRowsWidget(forms.Widget):
     """Reads NAME-0-approve and so on; policies/thresholds.html writes them."""
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[Raw]:
-        rows = ({part: data.get(f"{name}-{n}-{part}", "") for part in PARTS} for n in range(MOST))
+        rows = (
+            {part: data.get(f"{name}-{n}-{part}", "") for part in PARTS}
+            for n in range(THRESHOLDS_MAX)
+        )
         return [row for row in rows if str(row["approve"]).strip()]
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
@@ -56,7 +60,7 @@ class ThresholdsField(forms.Field):
 
 
 def _numbered(row: Raw) -> Raw:
-    """As JSON would say it. What is no number stays, to be refused with the rest."""
+    """A text as a number, if it is one; other text stays, to be refused with the rest."""
     return {
         key: int(value) if key in ("approve", "deny") and str(value).isdecimal() else value
         for key, value in {**row, "deny": row["deny"] or "1"}.items()
@@ -74,9 +78,9 @@ class ThresholdRow:
 
 
 def rows(value: list[Raw] | None) -> list[ThresholdRow]:
-    """What is there, and room for more."""
+    """The existing rows, and room for more."""
     given = list(value or [])
-    room = min(MOST, max(AT_LEAST, len(given) + 1))
+    room = min(THRESHOLDS_MAX, max(AT_LEAST, len(given) + 1))
     sources = _sources({str(row.get("from", "")) for row in given})
     distinct = [(str(v), str(label)) for v, label in Distinct.choices]
     step_ups = [(str(v), str(label)) for v, label in StepUp.choices]
@@ -97,7 +101,9 @@ def _sources(chosen: set[str]) -> list[tuple[str, Choices]]:
         if colon and name not in known.get(kind + colon, [name]):
             known[kind + colon].append(name)
     titles = {GROUP: _("Groups"), PERSON: _("People")}
-    return [(titles[kind], [(kind + name, name) for name in known[kind]]) for kind in known]
+    return [
+        (titles[kind], [(kind + name, localized(name)) for name in known[kind]]) for kind in known
+    ]
 
 
 LABEL = gettext_lazy("Who decides")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -18,6 +17,7 @@ from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
 from policies.models import Rule
 from policies.thresholds import DEFAULT, deciders
+from policies.views.saving import save_form
 
 COVERING = ("server", "tool", "hint")
 
@@ -86,7 +86,11 @@ def remove(request: ConsoleRequest, pk: int) -> HttpResponse:
 
 def _form(request: ConsoleRequest, edited: Rule) -> HttpResponse:
     form = RuleForm(request.POST or None, instance=edited)
-    if request.method == "POST" and form.is_valid() and _saved(request, form):
+    if (
+        request.method == "POST"
+        and form.is_valid()
+        and save_form(form, services.save_rule, by=request.user.actor)
+    ):
         messages.success(request, _("“%s” is saved.") % edited.name)
         return redirect("policies:rules")
     given = {name: str(form[name].value() or "") for name in COVERING}
@@ -97,21 +101,6 @@ def _form(request: ConsoleRequest, edited: Rule) -> HttpResponse:
         "covers": _count(given),
     }
     return render(request, "policies/rule.html", context)
-
-
-def _saved(request: ConsoleRequest, form: RuleForm) -> bool:
-    given = form.cleaned_data
-    try:
-        services.save_rule(
-            form.save(commit=False),
-            by=request.user.actor,
-            agents=list(given["agents"]),
-            owner_groups=list(given["owner_groups"]),
-        )
-    except ValidationError as error:
-        form.add_error(None, error)
-        return False
-    return True
 
 
 def _count(given: dict[str, Any]) -> int:

@@ -22,17 +22,17 @@ ARGUMENTS_MAX = 4000
 def explain(request: ConsoleRequest) -> HttpResponse:
     tools = Tool.objects.filter(state=Tool.State.PUBLISHED, server__enabled=True)
     names = list(tools.order_by("exposed_name").values_list("exposed_name", flat=True))
-    context = _asked(request, request.GET.get("tool", "")) | {"section": "rules", "tools": names}
+    context = _context(request, request.GET.get("tool", "")) | {"section": "rules", "tools": names}
     return render(request, "policies/explain.html", context)
 
 
 @page("policies.view_rule")
-def would(request: ConsoleRequest, tool: str) -> HttpResponse:
+def evaluate(request: ConsoleRequest, tool: str) -> HttpResponse:
     """A piece for a tool's page, which asks about itself again and draws itself anew."""
-    return render(request, "policies/would.html", _asked(request, tool))
+    return render(request, "policies/would.html", _context(request, tool))
 
 
-def _asked(request: ConsoleRequest, tool: str) -> dict[str, Any]:
+def _context(request: ConsoleRequest, tool: str) -> dict[str, Any]:
     agents = list(Agent.objects.values_list("name", flat=True))
     agent = request.GET.get("agent", "")
     context: dict[str, Any] = {

@@ -15,16 +15,16 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from audit.services import SYSTEM, record
 from core import abilities
+from core.english import gettext as _
+from core.english import ngettext
 from core.text import revealed
 from registry import extensions, methods, names, services
 from registry.connections import Commands, ServerConnection, Unreachable, connection
 from registry.models import Discovery, Item, Server, Tool, usual_relays
-from registry.models.versioned import Sighting
+from registry.models.versioned import Sighting, Version
 from registry.schemas import definitions
 from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
 from registry.upstream import ServerListing as Found
@@ -131,7 +131,7 @@ async def _discover(server_id: int, upstreams: Upstreams) -> Discovery:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What an unregistered server answered, in its own words."""
+    """The reply of an unregistered server."""
 
     name: str
     version: str
@@ -236,7 +236,7 @@ class _Look:
         self._said: list[str] = []
 
     def at(self, found: Found) -> None:
-        offered = methods.unknown(_listed(found))
+        offered = methods.unknown(_lists_by_kind(found))
         for tool in found.tools:
             if methods.is_one(tool["name"]):
                 # It could pass for the method that has this name here, or once had.
@@ -255,7 +255,7 @@ class _Look:
         self._at_items(found)
 
     def _at_items(self, found: Found) -> None:
-        for kind, items in _listed(found).items():
+        for kind, items in _lists_by_kind(found).items():
             if items is None:
                 continue
             shelf = item_versions.ItemSync(self._server, kind, self._identity)
@@ -284,7 +284,8 @@ class _Look:
         if well:
             tool_versions.publish_new(well, by=SYSTEM, reason=reason)
             self._moves["definition.published"] += len(well)
-        if items := list(self._server.items.waiting().for_change()):
+        waiting = self._server.items.waiting().for_change()
+        if items := [item for item in waiting if self._needs_no_reason(item.key, item.latest)]:
             item_versions.publish_new(items, by=SYSTEM, reason=reason)
             self._moves["item.published"] += len(items)
 
@@ -292,7 +293,15 @@ class _Look:
         problems = definitions.problems(tool.latest.content) if tool.latest else []
         if problems:
             self._said.append(f"{tool.exposed_name}: {' '.join(problems)}")
-        return not problems
+        return not problems and self._needs_no_reason(tool.exposed_name, tool.latest)
+
+    def _needs_no_reason(self, name: str, version: Version | None) -> bool:
+        """Whether it may be published without a person's reason."""
+        if version is None or not version.findings.is_red:
+            return True
+        said = _("“%s” is not published by itself: somebody has to read what was found in it.")
+        self._said.append(said % name[:200])
+        return False
 
     @property
     def moved(self) -> bool:
@@ -313,7 +322,7 @@ class _Look:
         self._said.append(_("“%(name)s” is left out: %(why)s") % {"name": name[:200], "why": why})
 
 
-def _listed(found: Found) -> dict[Item.Kind, methods.Listed]:
+def _lists_by_kind(found: Found) -> dict[Item.Kind, methods.Listed]:
     return {
         Item.Kind.RESOURCE: found.resources,
         Item.Kind.TEMPLATE: found.templates,
@@ -327,7 +336,7 @@ def _instructions(text: str) -> list[dict[str, Any]]:
 
 
 def _methods(found: Found) -> Iterator[dict[str, Any]]:
-    return methods.of(_listed(found), found.capabilities)
+    return methods.of(_lists_by_kind(found), found.capabilities)
 
 
 def _counted(found: Found) -> list[str]:
@@ -339,7 +348,9 @@ def _counted(found: Found) -> list[str]:
         Item.Kind.PROMPT: _("Prompts: %d."),
         Item.Kind.INSTRUCTIONS: _("Instructions: %d."),
     }
-    return said + [sentences[kind] % len(items) for kind, items in _listed(found).items() if items]
+    return said + [
+        sentences[kind] % len(items) for kind, items in _lists_by_kind(found).items() if items
+    ]
 
 
 def _moved(action: str, count: int) -> str:

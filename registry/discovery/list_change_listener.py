@@ -1,4 +1,4 @@
-"""Somebody listens to each server that says when it lists something else, and asks it then.
+"""Listens to each server that announces list changes, and discovers it then.
 
 One process of the whole installation does, whichever got the lock in the database; it loses that
 with its connection, and another one goes on. Nobody's call waits for any of this, and what nobody
@@ -46,7 +46,7 @@ Who = tuple[int, str, int]
 
 
 async def attend() -> None:
-    """For ever, in every worker."""
+    """Listens for ever, in every worker."""
     while True:
         try:
             async with await _connect() as link:
@@ -173,7 +173,7 @@ class _Post:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 no secret
 
     async def _listen(self, *, again: bool) -> None:
-        """As long as one stream lasts."""
+        """Listens while one stream lasts."""
         line, opened = ServerSession(self._server_id, self.told), asyncio.Event()
         tasks = [
             asyncio.create_task(line.keep(opened)),

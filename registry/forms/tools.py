@@ -5,7 +5,42 @@ from __future__ import annotations
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from inspection.results import ResultRules
 from registry.models import Tool
+from registry.models.tools import RESULT_FIELDS
+
+
+class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The form of a tool's result rules."""
+
+    class Meta:
+        model = Tool
+        fields = [*RESULT_FIELDS]
+        labels = {
+            "result_schema": _("Results that do not fit the output schema"),
+            "result_hidden": _("Hidden characters and terminal commands"),
+            "result_secrets": _("Mask secrets"),
+            "result_personal": _("Mask personal data"),
+            "result_tracebacks": _("Leave out tracebacks"),
+            "result_max_bytes": _("Most bytes of a result"),
+        }
+        help_texts = {
+            "result_schema": _("Blocked: the agent reads why, and that the call was executed."),
+            "result_secrets": _(
+                "Keys of known providers, tokens, private keys, passwords beside their names."
+            ),
+            "result_personal": _(
+                "Payment cards, IBANs, Chinese ID numbers, phone numbers and e-mail addresses."
+            ),
+            "result_tracebacks": _(
+                "The error itself stays as one sentence; in errors, paths of the machine go too."
+            ),
+            "result_max_bytes": _("Longer texts are cut, and say so. Empty: no limit of its own."),
+        }
+
+    @property
+    def rules(self) -> ResultRules:
+        return ResultRules(*(self.cleaned_data[name] for name in RESULT_FIELDS))
 
 
 class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""What servers list beside their tools, with every version of what they said of it."""
+"""Resources, prompts and other items of servers, with every version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.select_related("latest")
 
     def for_change(self) -> Self:
-        """Nobody publishes them until this transaction ends."""
+        """Locks the rows: nobody publishes them until this transaction ends."""
         return self.select_related("published", "latest").select_for_update(of=("self",))
 
 

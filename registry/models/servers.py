@@ -1,4 +1,4 @@
-"""Where tools come from, and how that was the last time that somebody looked."""
+"""Servers, and how they were at the last look."""
 
 from __future__ import annotations
 

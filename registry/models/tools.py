@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.triggers import Refuse, append_only, configuration
+from inspection.results import ResultRules
 from registry.models.servers import Server
 from registry.models.versioned import Version
 from registry.schemas import definitions
@@ -23,6 +24,10 @@ from registry.schemas import definitions
 NAME = RegexValidator(r"^[A-Za-z0-9_.-]{1,64}\Z", _("Use 1 to 64 of: letters, digits, _ . -"))
 # And of a server's name before that.
 EXPOSED = RegexValidator(r"^[A-Za-z0-9_./-]{1,200}\Z", _("Use letters, digits, _ . - and /"))
+
+
+# In the order of inspection.results.ResultRules.
+RESULT_FIELDS = tuple(f"result_{name}" for name in ResultRules._fields)
 
 
 class Tag(models.Model):
@@ -49,8 +54,8 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         return self.prefetch_related("latest")
 
     def for_change(self) -> Self:
-        """Nobody publishes them until this transaction ends."""
-        bodies = ("published__body", "latest__body")
+        """Locks the rows: nobody publishes them until this transaction ends."""
+        bodies = ("published__body", "latest__body", "published__scan", "latest__scan")
         return self.for_catalogue().defer(*bodies).select_for_update(of=("self",))
 
 
@@ -72,6 +77,16 @@ class Tool(models.Model):
         AUTO = "auto", _("Block until resolved")
         GUARD = "guard", _("Block")
         ALLOW = "allow", _("Allow")
+
+    class SchemaCheck(models.TextChoices):
+        OFF = "", _("Off")
+        NOTE = "note", _("Note in the record")
+        BLOCK = "block", _("Block")
+
+    class HiddenText(models.TextChoices):
+        KEEP = "", _("Pass on")
+        REMOVE = "remove", _("Remove")
+        SHOW = "show", _("Write out as ⟦U+XXXX⟧")
 
     class Risk(models.TextChoices):
         DESTROYS = "destroys", _("Destructive")
@@ -116,6 +131,32 @@ class Tool(models.Model):
         db_default=Repeats.AUTO,
     )
     timeout_s = models.PositiveIntegerField(_("time limit in seconds"), default=120)
+    # What is done to its results before agents get them (inspection/results.py). Off: they pass
+    # byte for byte.
+    result_schema = models.CharField(
+        _("results that do not fit the output schema"),
+        max_length=5,
+        choices=SchemaCheck,
+        default=SchemaCheck.OFF,
+        db_default="",
+        blank=True,
+    )
+    result_hidden = models.CharField(
+        _("hidden characters in results"),
+        max_length=6,
+        choices=HiddenText,
+        default=HiddenText.KEEP,
+        db_default="",
+        blank=True,
+    )
+    result_secrets = models.BooleanField(_("mask secrets"), default=False, db_default=False)
+    result_personal = models.BooleanField(_("mask personal data"), default=False, db_default=False)
+    result_tracebacks = models.BooleanField(
+        _("leave out tracebacks"), default=False, db_default=False
+    )
+    result_max_bytes = models.PositiveIntegerField(
+        _("most bytes of a result"), null=True, blank=True
+    )
     tags = models.ManyToManyField(Tag, blank=True, related_name="tools")
     # What its latest definition claims, and the day of its last answered call, measured now and
     # then: for the catalogue's filters.
@@ -157,6 +198,7 @@ class Tool(models.Model):
                 "cancel_is_final",
                 "repeats",
                 "timeout_s",
+                *RESULT_FIELDS,
             ),
             # Retired, never removed: old calls and entries speak of it.
             Refuse(name="no_delete", operation=pgtrigger.Delete),
@@ -164,6 +206,10 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.exposed_name
+
+    @property
+    def result_rules(self) -> ResultRules:
+        return ResultRules(*(getattr(self, name) for name in RESULT_FIELDS))
 
     @property
     def p95_s(self) -> float | None:
@@ -181,6 +227,9 @@ class Listing(models.Model):
     # Names, title and arguments, which people mistype; the description is in the lexemes alone.
     words = models.TextField()
     lexemes = SearchVectorField()
+    # Of texts without spaces between words: each character, and each with the next one.
+    # PostgreSQL's parser and trigrams see none of them where the database has the C locale.
+    bigrams = ArrayField(models.CharField(max_length=2), default=list)
 
     class Meta:
         default_permissions = ()
@@ -194,6 +243,7 @@ class Listing(models.Model):
                 opclasses=["gin_trgm_ops"],
                 fastupdate=False,
             ),
+            GinIndex(name="registry_listing_bigrams", fields=["bigrams"], fastupdate=False),
         ]
 
     def __str__(self) -> str:
@@ -236,12 +286,12 @@ class Definition(Version):
 
     @property
     def notes(self) -> list[str]:
-        """What to know before publishing it."""
+        """Notes for the person who publishes it."""
         return definitions.notes(self.content)
 
 
 class Publication(models.Model):
-    """Who let which definition reach agents, and when."""
+    """A record of who published which definition, and when."""
 
     definition = models.ForeignKey(Definition, models.PROTECT, related_name="publications")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)

@@ -1,4 +1,4 @@
-"""What agents connect to: a choice of tools, and how each is shown there."""
+"""Toolsets: a selection of tools that agents connect to, and overrides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from registry.models.tools import NAME, Tool
 
 
 class Separator(models.TextChoices):
-    """What stands in agents' names between server and tool, and for dots in a tool's name."""
+    """The separator of server and tool in agents' names; it also replaces dots of tools' names."""
 
     UNDERSCORE = "_", _("Underscore: mailer_send_mail")
     HYPHEN = "-", _("Hyphen: mailer-send_mail")
@@ -35,7 +35,7 @@ class OwnTool(models.TextChoices):
 
 
 def own_tools() -> list[str]:
-    """What tells nothing but of the agent's own calls."""
+    """The own tools of a new toolset: those about the agent's own calls."""
     return [name for name in OwnTool.values if name != OwnTool.EXPLAIN]
 
 

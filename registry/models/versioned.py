@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Max
 from django.utils import timezone
 
+from inspection.definitions import Scan, scan
 from registry.schemas import definitions
 
 
@@ -24,6 +25,8 @@ class Version(models.Model):
     # As the server wrote it, as JSON text.
     body = models.TextField()
     first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
+    # What was found in it when it was first seen (inspection/definitions.py).
+    scan = models.JSONField(null=True, editable=False)
 
     class Meta:
         abstract = True
@@ -37,6 +40,11 @@ class Version(models.Model):
     def description(self) -> str:
         return str(self.content.get("description") or "")
 
+    @property
+    def findings(self) -> Scan:
+        """The stored findings; those of older rules, or missing ones, are computed now."""
+        return Scan.of_kept(self.scan) or scan(self.content)
+
 
 Of = TypeVar("Of", bound=models.Model)
 Kept = TypeVar("Kept", bound=Version)
@@ -46,14 +54,19 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Sighting(Generic[Of]):
-    """What a server lists now, of an item that has a row."""
+    """An item in a server's list, with its row."""
 
     of: Of
     digest: str
     body: str
 
 
-def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[Kept]:
+def store_versions(
+    model: type[Kept],
+    owner: str,
+    seen: Sequence[Sighting[Any]],
+    inspect: Callable[[Sighting[Any]], Scan] = lambda one: scan(orjson.loads(one.body)),
+) -> list[Kept]:
     """Gets or creates the rows of these versions; `owner` names the column of the item. A
     version that returns reuses its row, so that flapping fills no table."""
     before = model._default_manager.filter(
@@ -69,6 +82,7 @@ def kept(model: type[Kept], owner: str, seen: Sequence[Sighting[Any]]) -> list[K
             version=newest.get(one.of.pk, 0) + 1,
             digest=one.digest,
             body=one.body,
+            scan=inspect(one).kept(),
         )
         for one in seen
     ]

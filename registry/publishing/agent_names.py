@@ -18,7 +18,7 @@ KEPT, DIGITS = 55, 8
 
 
 def own(tool: str, separator: str) -> str:
-    """Of one of the gateway's own tools."""
+    """The agents' name of one of the gateway's own tools."""
     return f"{RESERVED}{separator}{tool}"
 
 
@@ -29,8 +29,8 @@ def own_tool(name: str) -> str:
     return tool if is_one and tool in OwnTool.values else ""
 
 
-def shown(name: str, separator: str) -> str:
-    """What agents see where no other name comes to the same."""
+def public_name(name: str, separator: str) -> str:
+    """The agents' name, where no other name collides with it."""
     if "/" in name:
         # Stands for a method, which is called by no such name.
         return name
@@ -44,25 +44,42 @@ def _digested(name: str, plain: str) -> str:
 
 
 class ToolsByName(dict[str, Thing]):
-    """By the names that agents see, in order. `find` takes their older names too."""
+    """Tools by their agents' names, in order. `find` also takes their older names."""
 
-    def __init__(self, listed: Mapping[str, Thing], older: Mapping[str, Thing]) -> None:
-        super().__init__(sorted(listed.items()))
-        self.older = older
+    def __init__(
+        self,
+        listed: Mapping[str, Thing],
+        older: Mapping[str, int],
+        by_id: Mapping[int, Thing],
+    ) -> None:
+        """`older` leads to ids."""
+        super().__init__(listed)
+        self._older, self._by_id = older, by_id
 
     def find(self, name: str) -> Thing | None:
-        return self.get(name) or self.older.get(name)
+        return self.get(name) or self.find_older(name)
+
+    def find_older(self, name: str) -> Thing | None:
+        return self._by_id.get(self._older.get(name, 0))
+
+    def with_changed(
+        self, changed: Mapping[str, Thing], by_id: Mapping[int, Thing]
+    ) -> ToolsByName[Thing]:
+        """The same names, of which some stand for other things."""
+        made = ToolsByName(self, self._older, by_id)
+        made.update(changed)
+        return made
 
 
 def names(things: Mapping[int, str], given: Mapping[int, str], separator: str) -> dict[int, str]:
-    """What agents see, by id. `things` by the names that they have anyway, `given` an operator's.
+    """The agents' names, by id. `things`: their names; `given`: names an operator chose.
 
     An operator's name stands. Where others come to the same, none of them gets it: each has its own
     digest, so that nobody is served another's tool. Without a name: who has no other even so.
     """
     plain = _plain(things, given, separator)
-    taken = _taken(name for pk, name in plain.items() if pk not in given)
-    stands = _taken(name for pk, name in plain.items() if pk in given)
+    taken = _taken_names(name for pk, name in plain.items() if pk not in given)
+    stands = _taken_names(name for pk, name in plain.items() if pk in given)
     told = {}
     for pk, name in plain.items():
         key = name.casefold()
@@ -91,10 +108,10 @@ def doubled(things: Mapping[int, str], given: Mapping[int, str], separator: str)
 
 
 def _plain(things: Mapping[int, str], given: Mapping[int, str], separator: str) -> dict[int, str]:
-    return {pk: shown(given.get(pk, name), separator) for pk, name in things.items()}
+    return {pk: public_name(given.get(pk, name), separator) for pk, name in things.items()}
 
 
-def _taken(plain: Iterable[str]) -> Counter[str]:
+def _taken_names(plain: Iterable[str]) -> Counter[str]:
     taken = Counter(name.casefold() for name in plain)
     taken.update(own(tool, separator) for tool in OwnTool.values for separator in Separator.values)
     return taken
@@ -135,6 +152,9 @@ class NamesFound:
         return cls(have, given, separator, names(have, mine, separator), older)
 
     def placed(self, things: Mapping[int, Thing]) -> ToolsByName[Thing]:
-        """By the names that agents see."""
+        """Things by their agents' names."""
         listed = {name: things[pk] for pk, name in self.told.items()}
-        return ToolsByName(listed, {name: things[pk] for name, pk in self.older.items()})
+        return ToolsByName(dict(sorted(listed.items())), self.older, things)
+
+    def of_changed(self, things: Mapping[int, Thing]) -> dict[str, Thing]:
+        return {self.told[pk]: thing for pk, thing in things.items() if pk in self.told}

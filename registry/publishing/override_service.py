@@ -9,11 +9,11 @@ from typing import Any
 from django.db import connection as database
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
 
 from accounts.models import User
 from accounts.services import acting
 from audit.services import record
+from core.english import gettext as _
 from core.errors import CountersignError
 from registry import names
 from registry.models import NAME, ShownTool, Tool, Toolset
@@ -41,14 +41,14 @@ def tools_of(toolset: Toolset) -> QuerySet[Tool]:
 
 
 def offered_of(toolset: Toolset) -> QuerySet[Tool]:
-    """What agents are shown of it: published tools of servers that are on."""
+    """The tools that agents of the toolset get: published ones of enabled servers."""
     published = tools_of(toolset).filter(state=Tool.State.PUBLISHED, server__enabled=True)
     return published.order_by("exposed_name")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentNames:
-    """What agents of a toolset call its tools, by tool id; "" if several have this very name."""
+    """The agents' names of a toolset's tools, by tool id; "" if several have that name."""
 
     names: Mapping[int, str]
     # Tools that have another name because it would not be theirs alone.
@@ -121,7 +121,7 @@ def _check_name(toolset: Toolset, tool: Tool, name: str) -> None:
 
 
 def _others(toolset: Toolset, tool: Tool) -> list[str]:
-    """What agents see of the others here, at this address and at that of the tool's server."""
+    """The agents' names of the other tools, at this address and at that of the tool's server."""
     others = tools_of(toolset).exclude(pk=tool.pk)
     beside = others.filter(server=tool.server_id)
     given = toolset.shown_tools.exclude(tool=tool).exclude(name="")

@@ -1,11 +1,11 @@
-"""What agents get: a picture of the published catalogue, whole and immutable, held in memory."""
+"""The published catalogue as agents get it: whole, immutable, and held in memory."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jsonschema_rs
@@ -13,12 +13,15 @@ import orjson
 from django.db.models import Model, Q, QuerySet
 
 from core.header_params import ANNOTATION, InvalidAnnotation, Path, declared
+from inspection.results import PASS_ALL, ResultRules
 from registry import methods
 from registry.connections import Commands, ServerConnection, Unreachable, connection
 from registry.models import Definition, Separator, Server, ShownTool, Tool, Toolset
-from registry.publishing import agent_names
+from registry.models.tools import RESULT_FIELDS
+from registry.publishing import agent_names, changes
 from registry.publishing import published_items as offered
 from registry.publishing.agent_names import NamesFound, ToolsByName
+from registry.publishing.changes import Look
 from registry.publishing.published_items import NOTHING, PublishedItems
 from registry.publishing.tool_override import AS_IT_IS, OverriddenTool, as_written
 from registry.schemas import compiled, definitions, recursion
@@ -36,7 +39,7 @@ class ParsedDefinition:
 
     __slots__ = (
         *("_lengths", "_levels", "_subschemas", "_validator"),
-        *("content", "hints", "param_headers", "runs_as_task"),
+        *("_output", "content", "hints", "param_headers", "runs_as_task"),
     )
 
     def __init__(self, body: str | bytes) -> None:
@@ -48,10 +51,11 @@ class ParsedDefinition:
         self._subschemas = 0
         self._levels: int | None = None
         self._lengths: tuple[jsonschema_rs.Validator, set[int]] | None = None
+        self._output: ParsedDefinition | None = None
 
     @classmethod
     def of(cls, schema: dict[str, Any]) -> ParsedDefinition:
-        """Of a schema alone."""
+        """The parsed definition of a schema alone."""
         return cls(orjson.dumps({"inputSchema": schema}))
 
     def violations(self, arguments: Any) -> list[Violation]:
@@ -68,6 +72,16 @@ class ParsedDefinition:
         if validator.is_valid(arguments):
             return []
         return violations(validator, arguments, subschemas=self._subschemas, lengths=self._lengths)
+
+    def result_violations(self, result: Any) -> list[Violation]:
+        """`result`: parsed. What a tool with an outputSchema must bring, unless it fails.
+
+        Source: MCP 2025-06-18, server/tools, "Output Schema"."""
+        if not isinstance(result, dict) or "structuredContent" not in result:
+            return [Violation("$", "has no structuredContent")]
+        if self._output is None:
+            self._output = ParsedDefinition.of(self.content["outputSchema"])
+        return self._output.violations(result["structuredContent"])
 
     def _compiled(self) -> jsonschema_rs.Validator:
         schema = self.content["inputSchema"]
@@ -125,13 +139,19 @@ class PublishedTool:
     confirmed_read_only: bool = False
     # By an operator's word nobody has to find out whether a cancelled call was executed.
     cancel_is_final: bool = False
+    # What is done to its results; None: they pass byte for byte.
+    result_rules: ResultRules | None = None
     # The definition as its server wrote it. Shared: never change it.
     content: dict[str, Any] = field(init=False)
     hints: dict[str, bool] = field(init=False)
     # How its server is asked: what is no tool of it is a method of its own.
     method: str = field(init=False)
-    # By an operator's word: a call that may have run leaves nothing to find out.
+    # An operator declared it retry-safe or read-only: an unknown outcome needs no resolving.
     is_harmless: bool = field(init=False)
+    # Duplicates share one idempotency key, so that the database lets one of them run.
+    claims_duplicate_key: bool = field(init=False)
+    # A duplicate is not sent while the outcome of the call before was not delivered.
+    blocks_undelivered: bool = field(init=False)
 
     def __post_init__(self) -> None:
         claimed = self.shape.hints.get("readOnlyHint", False)
@@ -141,11 +161,22 @@ class PublishedTool:
             ("hints", self.shape.hints),
             ("method", self.name if methods.is_one(self.name) else CALL),
             ("is_harmless", harmless),
+            ("claims_duplicate_key", self.repeats == Tool.Repeats.GUARD and not harmless),
+            ("blocks_undelivered", self.repeats == Tool.Repeats.AUTO and not harmless),
         ):
             object.__setattr__(self, name, value)
 
     def violations(self, arguments: Any) -> list[Violation]:
         return self.shape.violations(arguments)
+
+    @property
+    def listed_as(self) -> tuple[str, ...]:
+        """The parts that its place in a toolset depends on."""
+        return self.server_slug, self.name, self.exposed_name
+
+    def result_violations(self, result: Any) -> list[Violation]:
+        """How a result of it does not fit its outputSchema, if it has one."""
+        return self.shape.result_violations(result) if "outputSchema" in self.content else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,28 +198,30 @@ class PublishedToolset:
     shown: Mapping[int, OverriddenTool] = field(default_factory=dict)
 
     def own_name(self, own_tool: str) -> str:
-        """What agents call one of the gateway's own tools here."""
+        """The agents' name of one of the gateway's own tools here."""
         return agent_names.own(own_tool, self.separator)
 
-    def asking(self, server: str, method: str) -> PublishedTool | None:
-        """By which this server is asked for something else than a tool."""
+    def method_tool(self, server: str, method: str) -> PublishedTool | None:
+        """The tool row through which this server answers a method other than tools/call."""
         mine = self.by_server.get(server)
         return mine.find(method) if mine else None
 
-    def how(self, tool: PublishedTool) -> OverriddenTool:
+    def override_for(self, tool: PublishedTool) -> OverriddenTool:
         return self.shown.get(tool.tool_id, AS_IT_IS)
 
-    def told(self, name: str, tool: PublishedTool) -> dict[str, Any]:
+    def definition_for(self, name: str, tool: PublishedTool) -> dict[str, Any]:
         """The definition as agents get it where the tool has this name."""
-        return self.how(tool).words(tool.content, name=name, exposed_name=tool.exposed_name)
+        return self.override_for(tool).words(
+            tool.content, name=name, exposed_name=tool.exposed_name
+        )
 
     def param_headers(self, tool: PublishedTool) -> Mapping[Path, str]:
         """Which arguments agents repeat in headers: what is fixed is not theirs to send."""
-        fixed = self.how(tool).pins
+        fixed = self.override_for(tool).pins
         declared = tool.shape.param_headers
         return {path: name for path, name in declared.items() if path[0] not in fixed}
 
-    def holding(self, tool_id: int) -> PublishedTool | None:
+    def by_id(self, tool_id: int) -> PublishedTool | None:
         """The tool, by whatever name it is seen here."""
         return next((t for t in self.by_exposed.values() if t.tool_id == tool_id), None)
 
@@ -217,7 +250,7 @@ class ReachedServer(NamedTuple):
 
 
 class ToolRow(NamedTuple):
-    """What is read of a tool."""
+    """The columns that are read of a tool."""
 
     id: int
     server_id: int
@@ -231,15 +264,45 @@ class ToolRow(NamedTuple):
     cancel_is_final: bool
     repeats: str
     timeout_s: int
+    result_schema: str
+    result_hidden: str
+    result_secrets: bool
+    result_personal: bool
+    result_tracebacks: bool
+    result_max_bytes: int | None
     published__digest: str
 
 
+class _Kept(NamedTuple):
+    """A tool, and what it was made of: its row with its tags, and its server."""
+
+    key: tuple[Any, ...]
+    server: ReachedServer
+    tool: PublishedTool
+
+    @property
+    def shape(self) -> tuple[int, str]:
+        """By which its definition is in `_shapes`."""
+        line = ToolRow(*self.key[: len(ToolRow._fields)])
+        return line.published_id, line.published__digest
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """All published tools as one load found them, and what the next needs to find what changed."""
+
+    seen: Look
+    # With those whose server cannot be reached, which are not offered.
+    rows: int
+    tools: dict[int, _Kept]
+
+
 class _Before:
-    """What the last load made, by what it was made of: a change concerns few of thousands of tools.
-    Each load puts others in their place and changes none, since several may run at once."""
+    """The last load: a change concerns few of thousands of tools. A load replaces these and changes
+    none, since several may run at once."""
 
     servers: dict[int, tuple[tuple[Any, ...], ReachedServer]] = {}
-    tools: dict[tuple[Any, ...], tuple[ReachedServer, PublishedTool]] = {}
+    loaded: _Loaded | None = None
     toolsets: dict[int, _Gathered] = {}
 
 
@@ -248,8 +311,15 @@ _shapes: dict[tuple[int, str], ParsedDefinition] = {}
 
 
 def load() -> Catalogue:
-    """Everything that is published now. Later loads make only what changed since."""
-    tools = {tool.tool_id: tool for tool in _tools(Tool.objects.all(), keep=True)}
+    """Everything that is published now. Later loads read and make only what changed since."""
+    before = _Before.loaded
+    # Before all else: what is committed from here on is looked at once more by the next load.
+    now = changes.look(before.seen if before else None)
+    made = _changed(before, now) if before else None
+    if made is None:
+        made = _everything()
+    _Before.loaded = _Loaded(now, *made)
+    tools = {tool_id: one.tool for tool_id, one in made[1].items()}
     return Catalogue(tools, _toolsets(tools, offered.load()))
 
 
@@ -264,38 +334,103 @@ def offers(slug: str, tool: PublishedTool, *, agent_id: int) -> bool:
     return Toolset.objects.filter(holds, slug=slug, agents=agent_id).exists()
 
 
-def shown(slug: str, tool: PublishedTool) -> OverriddenTool:
+def override_of(slug: str, tool: PublishedTool) -> OverriddenTool:
     """How this toolset shows the tool now."""
     row = ShownTool.objects.filter(toolset__slug=slug, tool=tool.tool_id).first()
     return _row(row) if row else AS_IT_IS
 
 
-def _tools(candidates: QuerySet[Tool], *, keep: bool = False) -> list[PublishedTool]:
-    """In the order of their names. `keep`: these are all there are, and the next load's to use."""
+def _tools(candidates: QuerySet[Tool]) -> list[PublishedTool]:
+    rows = _rows(candidates)
+    servers = _connections({row[1] for row in rows}, keep=False)
+    return [one.tool for one in _published_tools(rows, servers, {}).values()]
+
+
+def _rows(candidates: QuerySet[Tool], *, tagged: bool = True) -> list[tuple[Any, ...]]:
+    """With their tags, unless no tool has any."""
     found = candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
-    found = found.exclude(published=None).order_by("exposed_name")
+    found = found.exclude(published=None).order_by()
     rows = list(found.values_list(*ToolRow._fields))
-    servers = _connections({row[1] for row in rows}, keep=keep)
-    tags, before = _tags(found), _Before.tools
-    keys = [(row, *tags.get(row[0], ())) for row in rows if row[1] in servers]
-    new = [key for key in keys if key not in before or before[key][0] is not servers[key[0][1]]]
-    shapes = _shaped({(row[4], row[-1]) for row, *_ in new})
-    fresh = {}
-    for key in new:
-        row, *names = key
-        line, server = ToolRow._make(row), servers[row[1]]
-        fresh[key] = server, _published(line, server, shapes[line.published_id], tuple(names))
-    made = {key: fresh.get(key) or before[key] for key in keys}
-    if keep and (fresh or len(made) != len(before)):
-        _Before.tools = made
-        for unused in _shapes.keys() - {(row[4], row[-1]) for row, *_ in keys}:
-            _shapes.pop(unused, None)
-    return [tool for _server, tool in made.values()]
+    tags = _tags(found) if tagged and rows else {}
+    return [(*row, *tags[row[0]]) if row[0] in tags else row for row in rows]
+
+
+def _in_order(made: dict[int, _Kept]) -> dict[int, _Kept]:
+    """In the order of their names."""
+    return dict(sorted(made.items(), key=lambda one: one[1].tool.exposed_name))
+
+
+def _published_tools(
+    rows: list[tuple[Any, ...]],
+    servers: Mapping[int, ReachedServer],
+    before: Mapping[int, _Kept],
+) -> dict[int, _Kept]:
+    """By id. What was made of the same is taken from `before`."""
+    found: dict[int, _Kept | None] = {}
+    new = []
+    for row in rows:
+        tool_id, server = row[0], servers.get(row[1])
+        if server is None:
+            continue
+        kept = before.get(tool_id)
+        if kept is None or kept.server is not server or kept.key != row:
+            new.append(row)
+            kept = None
+        found[tool_id] = kept
+    fields = len(ToolRow._fields)
+    lines = [(ToolRow(*row[:fields]), row) for row in new]
+    shapes = _shaped({(line.published_id, line.published__digest) for line, _ in lines})
+    for line, row in lines:
+        server = servers[line.server_id]
+        tool = _published(line, server, shapes[line.published_id], row[fields:])
+        found[line.id] = _Kept(row, server, tool)
+    return {tool_id: kept for tool_id, kept in found.items() if kept}
+
+
+def _everything() -> tuple[int, dict[int, _Kept]]:
+    """How many rows there are, and what was made of them."""
+    rows = _rows(Tool.objects.all())
+    servers = _connections({row[1] for row in rows}, keep=True)
+    made = _in_order(
+        _published_tools(rows, servers, _Before.loaded.tools if _Before.loaded else {})
+    )
+    for unused in _shapes.keys() - {kept.shape for kept in made.values()}:
+        _shapes.pop(unused, None)
+    return len(rows), made
+
+
+def _changed(before: _Loaded, now: Look) -> tuple[int, dict[int, _Kept]] | None:
+    """Like `_everything`, from only the rows written since. None: that does not suffice."""
+    if not now.tells_all_since(before.seen):
+        return None
+    rows = _rows(Tool.objects.filter(pk__in=now.touched), tagged=now.is_tagged)
+    listed = {row[0] for row in rows}
+    gone = [pk for pk in now.touched if pk in before.tools and pk not in listed]
+    new = [row for row in rows if row[0] not in before.tools]
+    known = {kept.key[1]: kept.server for kept in before.tools.values()}
+    servers = _connections({*known, *(row[1] for row in rows)}, keep=True)
+    fresh = _published_tools(rows, servers, before.tools)
+    if (
+        any(servers.get(pk) is not server for pk, server in known.items())
+        or len(fresh) != len(rows)
+        or now.published != before.rows - len(gone) + len(new)
+    ):
+        return None
+    for pk in (*gone, *fresh):
+        old = before.tools.get(pk)
+        if old and (pk not in fresh or fresh[pk].shape != old.shape):
+            _shapes.pop(old.shape, None)
+    made = before.tools | fresh if fresh else before.tools
+    if gone:
+        made = {pk: kept for pk, kept in made.items() if pk not in gone}
+    had = {pk: before.tools[pk].tool.exposed_name for pk in fresh.keys() & before.tools.keys()}
+    moves = any(had.get(pk) != kept.tool.exposed_name for pk, kept in fresh.items())
+    return now.published, _in_order(made) if moves else made
 
 
 def _tags(tools: QuerySet[Tool]) -> dict[int, list[str]]:
     tags: dict[int, list[str]] = defaultdict(list)
-    through = Tool.tags.through._default_manager.filter(tool__in=tools.order_by().values("pk"))
+    through = Tool.tags.through._default_manager.filter(tool__in=tools.values("pk"))
     for tool_id, name in through.order_by("tag__name").values_list("tool_id", "tag__name"):
         tags[tool_id].append(name)
     return tags
@@ -322,7 +457,13 @@ def _published(
         relays=server.relays,
         confirmed_read_only=line.confirmed_read_only,
         cancel_is_final=line.cancel_is_final,
+        result_rules=_result_rules(line),
     )
+
+
+def _result_rules(line: ToolRow) -> ResultRules | None:
+    rules = ResultRules(*(getattr(line, name) for name in RESULT_FIELDS))
+    return None if rules == PASS_ALL else rules
 
 
 def _mode(chosen: str, is_long: bool) -> str:
@@ -379,7 +520,7 @@ def _toolsets(
     agents = _members(Toolset.agents.through, "agent_id")
     servers = _members(Toolset.servers.through, "server_id")
     single = _members(Toolset.tools.through, "tool_id")
-    shown = _shown()
+    shown = _overrides()
     gathered = {}
     for pk, slug, own_tools, separator, hold_s in Toolset.objects.values_list(*_TOOLSET):
         mine: dict[int, PublishedTool] = {}
@@ -393,7 +534,7 @@ def _toolsets(
             separator=separator,
             hold_s=hold_s,
             tools=mine,
-            items={tool.server_id: items.get(tool.server_id, NOTHING) for tool in mine.values()},
+            items={pk: items.get(pk, NOTHING) for pk in {tool.server_id for tool in mine.values()}},
             shown=shown[pk],
         ).as_before(_Before.toolsets.get(pk))
     _Before.toolsets = gathered
@@ -410,8 +551,8 @@ def _members(through: type[Model], column: str) -> dict[int, list[int]]:
     return members
 
 
-def _shown() -> dict[int, dict[int, OverriddenTool]]:
-    """By toolset and tool."""
+def _overrides() -> dict[int, dict[int, OverriddenTool]]:
+    """All overrides, by toolset and tool."""
     shown: dict[int, dict[int, OverriddenTool]] = defaultdict(dict)
     for said in ShownTool.objects.all():
         shown[said.toolset_id][said.tool_id] = _row(said)
@@ -427,7 +568,7 @@ def _row(said: ShownTool) -> OverriddenTool:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a toolset is made of."""
+    """The parts that a toolset is made of."""
 
     slug: str
     agents: frozenset[int]
@@ -447,7 +588,27 @@ class _Gathered:
             if before == self:
                 return before
             self.names = before.names
+            self._published = self._changed_from(before)
         return self
+
+    def _changed_from(self, before: _Gathered) -> PublishedToolset | None:
+        """Where nothing but some tools changed, and none its name."""
+        of_before = before._published
+        alike = ("slug", "agents", "own_tools", "separator", "hold_s", "items", "shown")
+        if of_before is None or self.tools.keys() != before.tools.keys():
+            return None
+        if any(getattr(self, name) != getattr(before, name) for name in alike):
+            return None
+        changed = {pk: t for pk, t in self.tools.items() if before.tools[pk] is not t}
+        if any(tool.listed_as != before.tools[pk].listed_as for pk, tool in changed.items()):
+            return None
+        by_server = dict(of_before.by_server)
+        for slug in {tool.server_slug for tool in changed.values()} & by_server.keys():
+            mine = self.names[slug].of_changed(changed)
+            by_server[slug] = by_server[slug].with_changed(mine, self.tools)
+        mine = self.names[""].of_changed(changed)
+        by_exposed = of_before.by_exposed.with_changed(mine, self.tools)
+        return replace(of_before, by_exposed=by_exposed, by_server=by_server)
 
     @property
     def published(self) -> PublishedToolset:
@@ -492,7 +653,7 @@ class _Gathered:
 def _offered(
     mine: list[PublishedTool], items: Mapping[int, PublishedItems]
 ) -> PublishedItems | None:
-    """What these tools of one server let agents read and get of it."""
+    """The resources and prompts that these tools of one server let agents read and get."""
     server_id = mine[0].server_id
     found = items.get(server_id, NOTHING)
     names = {tool.name for tool in mine}

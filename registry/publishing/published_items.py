@@ -1,4 +1,4 @@
-"""What servers offer beside their tools, as published: held in memory with the rest."""
+"""Published resources and prompts of servers, held in memory with the tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ItemContent(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class PublishedItems:
-    """Of one server, each by its key and as its server listed them. Shared: never change it."""
+    """One server's published items by key, in the server's order. Shared: never change it."""
 
     resources: Mapping[str, Content] = field(default_factory=dict)
     templates: Mapping[str, tuple[Template, Content]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class PublishedItems:
     tells: bool = False
 
     def of(self, *, reads: bool, gets: bool) -> PublishedItems:
-        """As far as agents may read its resources and get its prompts."""
+        """The items without those that agents may not read or get."""
         found = self if gets else replace(self, prompts={})
         return found if reads else replace(found, resources={}, templates={}, reads=False)
 
@@ -70,7 +70,7 @@ class PublishedItems:
 
 
 class ItemRow(NamedTuple):
-    """What is read of an item."""
+    """The columns that are read of an item."""
 
     server_id: int
     kind: str
@@ -85,7 +85,7 @@ NOTHING = PublishedItems()
 
 
 class _LastRead:
-    """What the last load read, and what it made of that."""
+    """A cache of the last load: its rows and the result."""
 
     loaded: tuple[list[Any], dict[int, PublishedItems]] = [], {}
 
@@ -95,7 +95,7 @@ _contents: dict[tuple[int, str], ItemContent] = {}
 
 
 def load() -> dict[int, PublishedItems]:
-    """By server. Later loads make only what they have not seen."""
+    """All published items by server. Later loads make only what changed."""
     rows = list(
         Item.objects.filter(server__enabled=True)
         .exclude(state=Item.State.RETIRED)
@@ -104,12 +104,12 @@ def load() -> dict[int, PublishedItems]:
     )
     before, loaded = _LastRead.loaded
     if rows != before:
-        loaded = _made([ItemRow._make(row) for row in rows])
+        loaded = _by_server([ItemRow._make(row) for row in rows])
         _LastRead.loaded = rows, loaded
     return loaded
 
 
-def _made(lines: list[ItemRow]) -> dict[int, PublishedItems]:
+def _by_server(lines: list[ItemRow]) -> dict[int, PublishedItems]:
     shown = [line for line in lines if line.state == Item.State.PUBLISHED]
     contents = _parsed({(line.published_id, line.published__digest) for line in shown})
     shelves: dict[int, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))

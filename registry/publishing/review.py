@@ -1,5 +1,5 @@
-"""What there is to review of a server: of each tool and item the difference between what agents had
-and what the server says now, with what is riskier."""
+"""The review of a server: for each tool and item the difference between the published definition
+and the newest, with its risks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
+from inspection.definitions import Scan
 from registry.models import Item, Server, Tool, Toolset
 from registry.models.versioned import Version, difference
 from registry.names import Names
@@ -17,7 +18,7 @@ from registry.schemas.differences import DefinitionChange, DiffLine
 from registry.schemas.risks import Mark, of_texts
 
 # Of more nobody reviews at once; the rest comes when these are published.
-MOST = 100
+REVIEWS_MAX = 100
 NOT_MARKED = ("icons", "uri", "uriTemplate")
 
 
@@ -41,12 +42,21 @@ class Review:
 
     @property
     def field(self) -> str:
-        """What carries the digest of the difference in a form."""
+        """The name of the form field that holds the digest of the difference."""
         return f"digest-{self.of.pk}" if isinstance(self.of, Tool) else f"item-{self.of.pk}"
 
     @property
     def digest(self) -> str:
         return difference(self.of)
+
+    @property
+    def scan(self) -> Scan:
+        return self.after.findings
+
+    @property
+    def reason_field(self) -> str:
+        """The name of the form field that holds the reason to publish it all the same."""
+        return f"reason-{self.field}"
 
     @property
     def changes(self) -> list[DefinitionChange]:
@@ -76,10 +86,10 @@ def reviews(
     items: QuerySet[Item],
     *,
     start: int = 0,
-    most: int | None = MOST,
+    most: int | None = REVIEWS_MAX,
 ) -> list[Review]:
-    """From the one with this number on, what is riskier first, then what changed, then what is
-    new. What is beside tools comes after all tools."""
+    """Differences to review from this number on: risks first, then changes, then new ones; tools
+    before other items."""
     waiting = tools.waiting().select_related("server", "published", "latest")  # type: ignore[attr-defined]
     listed = items.waiting().select_related("published", "latest")  # type: ignore[attr-defined]
     end = None if most is None else start + most
@@ -90,26 +100,30 @@ def reviews(
         found += listed.order_by("state", "kind", "key")[first:room]
     others = _Others(server)
     made = [_review(one, server, others) for one in found if one.latest]
-    return sorted(made, key=lambda review: (not review.marks, review.before is None))
+    return sorted(made, key=_order)
+
+
+def _order(review: Review) -> tuple[bool, bool, bool]:
+    return (not review.scan.is_red, not review.marks, review.before is None)
 
 
 def _review(one: Tool | Item, server: Server, others: _Others) -> Review:
     before, after = one.published, one.latest
     assert after is not None
     if before is not None:
-        marks = differences.marks(_said(before), _said(after))
+        marks = differences.marks(_texts(before), _texts(after))
         if definitions.digest(_identity(server), before.content) != before.digest:
             said = _("Its server is reached at another address, or by another command, than then")
             marks.insert(0, Mark(said))
     else:
-        marks = list(of_texts({}, _said(after)))
+        marks = list(of_texts({}, _texts(after)))
         if isinstance(one, Tool) and (other := others.like(one.name)):
             marks.insert(0, Mark(_("Its name could pass for another server's"), other))
     return Review(one, before, after, marks)
 
 
-def _said(version: Version) -> dict[str, object]:
-    """What may speak to a model: not pictures for people, nor a resource's own address."""
+def _texts(version: Version) -> dict[str, object]:
+    """The texts that may reach a model: no icons, and not a resource's own URI."""
     return {n: said for n, said in version.content.items() if n not in NOT_MARKED}
 
 
@@ -132,7 +146,7 @@ class _Others:
 
 
 def unreached(tools: QuerySet[Tool]) -> QuerySet[Tool]:
-    """Those of them that are published and that no agent gets: no toolset of one has them."""
+    """Published tools among these that no toolset with agents has."""
     used = Toolset.objects.filter(agents__enabled=True)
     return tools.filter(
         ~Exists(used.filter(tools=OuterRef("pk"))),

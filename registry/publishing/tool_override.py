@@ -65,7 +65,8 @@ class OverriddenTool:
         return told
 
     def put_in(self, arguments: bytes, parsed: Any) -> tuple[bytes, Any, list[Violation]]:
-        """With what is fixed, and what of that was given differently."""
+        """Adds the pinned arguments; returns bytes, document, and violations where the agent gave
+        another value."""
         if not self.pins or not isinstance(parsed, dict):
             return arguments, parsed, []
         differing = [
@@ -74,7 +75,7 @@ class OverriddenTool:
         missing = {name: pin for name, pin in self.pins.items() if name not in parsed}
         whole = parsed | {name: pin.value for name, pin in missing.items()}
         fixed = [Violation(json_path([name]), FIXED) for name in differing]
-        return _joined(arguments, missing), whole, fixed
+        return _append(arguments, missing), whole, fixed
 
     def agrees(self, parsed: Any) -> bool:
         """Is all that is fixed in these arguments, as it is fixed?"""
@@ -88,7 +89,7 @@ AS_IT_IS = OverriddenTool()
 
 
 def pins(text: str) -> dict[str, Pin]:
-    """Of a JSON object; raises Ambiguous, or ValueError where it is none."""
+    """Parses pinned arguments, a JSON object; raises Ambiguous, or ValueError if it is none."""
     if not text.strip():
         return {}
     values = strict_json.loads(text.encode())
@@ -100,7 +101,7 @@ def pins(text: str) -> dict[str, Pin]:
 
 
 def as_written(name: str, title: str, description: str, pinned: str) -> OverriddenTool:
-    """Of a row, which may have been written past our checks."""
+    """The override in a row, which may have been written past our checks."""
     try:
         return OverriddenTool(name, title, description, pins(pinned))
     except ValueError:
@@ -136,8 +137,8 @@ def _meta(content: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if not key.startswith(_OURS)}
 
 
-def _joined(arguments: bytes, missing: Mapping[str, Pin]) -> bytes:
-    """What was written stays as it was written; what is fixed follows it."""
+def _append(arguments: bytes, missing: Mapping[str, Pin]) -> bytes:
+    """The agent's bytes unchanged, followed by the pinned arguments."""
     if not missing:
         return arguments
     more = b",".join(orjson.dumps(name) + b":" + pin.text for name, pin in missing.items())

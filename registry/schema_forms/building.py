@@ -104,7 +104,7 @@ class Builder:
 
 
 def _named(row: SchemaArgument, part: Schema) -> str:
-    """What a branch is called: its title, or what tells it from the others, or its type."""
+    """The label of a branch: its title, or what distinguishes it, or its type."""
     constants = [
         str(inner["const"])
         for inner in properties_of(part).values()

@@ -88,7 +88,7 @@ class Field:
 
     @property
     def ways(self) -> list[tuple[str, str]]:
-        """What an empty field can mean."""
+        """The possible meanings of an empty field."""
         if self.kind in (CHOICE, JSON, VARIANT):
             return []
         nothing = {TEXT: _("an empty text"), LIST: _("an empty list"), GROUP: _("an empty object")}

@@ -84,7 +84,7 @@ def filled(schema: Schema, document: bytes = b"{}") -> SchemaForm:
 
 
 def posted(schema: Schema, data: Mapping[str, str]) -> SchemaForm:
-    """What came back from a browser."""
+    """Reads the form as the browser posted it."""
     verb, _space, key = data.get("do", "").partition(" ")
     if data.get("schema", "") != _tag(schema):
         form = filled(schema)

@@ -1,4 +1,4 @@
-"""What a plain HTML form can hold of a tool's schema: each part of it as one kind of field."""
+"""Maps the parts of a tool's schema to kinds of form fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class FieldShape:
-    """What a field is, by its schema alone."""
+    """The kind of a field, by its schema alone."""
 
     kind: str
     schema: Schema
@@ -58,7 +58,7 @@ def shape_of(part: Any, root: Schema, depth: int) -> FieldShape:
 
 
 def _without_null(schema: Schema, root: Schema) -> tuple[Schema, bool]:
-    """Of "this or null", this."""
+    """The schema `x` of "x or null"."""
     for union in ("anyOf", "oneOf"):
         branches = schema.get(union)
         if isinstance(branches, list) and "type" not in schema:
@@ -91,7 +91,7 @@ def _is_mixed(schema: Schema) -> bool:
 
 
 def _branches(schema: Schema, root: Schema) -> tuple[list[Schema], bool]:
-    """Of a schema that is one of several and nothing else, each; and whether null is one."""
+    """The branches of a schema that is only a choice between schemas; and whether null is one."""
     union = [word for word in ("anyOf", "oneOf", "allOf") if word in schema]
     branches = schema[union[0]]
     if union not in (["anyOf"], ["oneOf"]) or not isinstance(branches, list):

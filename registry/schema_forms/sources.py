@@ -1,4 +1,4 @@
-"""Where the content of a form's fields comes from: a value, or what a browser posted."""
+"""Sources of a form's field values: a value, or a browser's post."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUT, EMPTY, NULL = "out", "empty", "null"
 
 
 class Source(Protocol):
-    """Where a field's content comes from."""
+    """The source of a field's content."""
 
     def kind(self, shape: FieldShape) -> str: ...
     def text(self, shape: FieldShape, kind: str) -> str: ...
@@ -117,7 +117,7 @@ class FormValue:
 
 @dataclass(frozen=True, slots=True)
 class PostedForm:
-    """What a browser sent. `asked`: the button that was pressed, as (verb, key)."""
+    """A posted form. `asked`: the button that was pressed, as (verb, key)."""
 
     data: dict[str, str]
     key: str

@@ -58,7 +58,7 @@ class CallArgument:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a call gave, in the schema's order, and what it left to defaults."""
+    """A call's arguments in the schema's order, and those left to defaults."""
 
     given: list[CallArgument] = field(default_factory=list)
     left_out: list[SchemaArgument] = field(default_factory=list)
@@ -81,7 +81,9 @@ def arguments(schema: Schema, values: Any) -> Arguments:
     left_out = [*_left_out(schema, values, schema)]
     known = [name for name in top if name in values]
     names = known + [name for name in values if name not in top]
-    given = [g for name in names for g in _given(name, values[name], top.get(name), schema, 0)]
+    given = [
+        g for name in names for g in _call_arguments(name, values[name], top.get(name), schema, 0)
+    ]
     if len(given) > MAX_ROWS:
         # Nothing that would be sent is left out of sight: what is no row any more is JSON.
         whole = CallArgument(_("all of it, as JSON"), depth=0, type="", known=True, value=values)
@@ -92,7 +94,7 @@ def arguments(schema: Schema, values: Any) -> Arguments:
 def _left_out(
     part: Any, values: dict[str, Any], root: Schema, at: str = ""
 ) -> Iterator[SchemaArgument]:
-    """What is missing; of what is nested, only what the server puts in."""
+    """Missing arguments; of nested ones, only those with a default."""
     for row in _rows(part, root, depth=0, deepest=0):
         value = values.get(row.name)
         if row.name not in values and (not at or row.is_server_default):
@@ -102,7 +104,9 @@ def _left_out(
             yield from _left_out(inner, value, root, f"{at}{row.name}.")
 
 
-def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterator[CallArgument]:
+def _call_arguments(
+    name: str, value: Any, part: Any, root: Schema, depth: int
+) -> Iterator[CallArgument]:
     resolved = resolved_in(part, root)
     is_group = isinstance(value, dict) and bool(value) and depth < MAX_DEPTH
     yield CallArgument(
@@ -116,7 +120,7 @@ def _given(name: str, value: Any, part: Any, root: Schema, depth: int) -> Iterat
     if is_group:
         inner = properties_of(resolved)
         for key, member in value.items():
-            yield from _given(key, member, inner.get(key), root, depth + 1)
+            yield from _call_arguments(key, member, inner.get(key), root, depth + 1)
 
 
 def _rows(
@@ -201,7 +205,7 @@ def _type_of_values(part: Schema) -> str:
     values = part.get("enum", [part["const"]] if "const" in part else None)
     if not isinstance(values, list) or not values:
         return _("any")
-    return _(" or ").join(dict.fromkeys(_JSON_TYPES.get(type(value), "any") for value in values))
+    return _(" or ").join(dict.fromkeys(_JSON_TYPES.get(type(value), _("any")) for value in values))
 
 
 _JSON_TYPES = {

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import jsonschema_rs
 import orjson
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from core.schema_keywords import MANY, NAMED, ONE
 from registry.schemas import patterns, recursion
 
@@ -53,8 +53,8 @@ def problem(schema: object) -> str:
 
 
 def compiled(schema: Schema) -> jsonschema_rs.Validator:
-    """For schemas without a problem. Patterns that no linear engine can run are left out, and
-    none is checked on a longer text than it is fit for. What has a default may be missing."""
+    """Compiles a schema without problems. Patterns that no linear engine can run are left out, long
+    texts are not checked, and members with a default may be missing."""
     schema = _bounded(_with_defaults(schema), keep=True)
     if not any(len(pattern) > MAX_PATTERN for pattern in _all_patterns(schema)):
         with suppress(jsonschema_rs.ValidationError):
@@ -75,7 +75,7 @@ def levels(schema: Schema) -> int | None:
 
 
 def bounds(schema: Schema) -> dict[str, int]:
-    """By pattern that is not fit for every text: how long one may be."""
+    """The longest text for each pattern that is not fit for every text."""
     most = {pattern: patterns.longest(pattern) for pattern in _own_patterns(schema)}
     return {pattern: n for pattern, n in most.items() if n < LONG_TEXT}
 
@@ -215,7 +215,7 @@ def _all_patterns(schema: Schema) -> Iterator[str]:
 
 
 def _own_patterns(schema: Schema) -> Iterator[str]:
-    """Of texts, not of names."""
+    """Patterns for texts, not for names."""
     for node, _at in subschemas(schema):
         if isinstance(pattern := node.get("pattern"), str):
             yield pattern
@@ -294,7 +294,7 @@ def has_default(node: Schema, name: object, root: Schema) -> bool:
 
 
 def _copy(node: Any, own: Callable[[Schema], Schema], but: Collection[str] = frozenset()) -> Any:
-    """With every subschema as `own` makes it, outside of the keywords `but`; data inside (enum,
+    """A copy with every subschema mapped by `own`, except in the keywords `but`; data inside (enum,
     default) stays as it is."""
     if isinstance(node, list):
         return [_copy(child, own, but) for child in node]

@@ -1,4 +1,4 @@
-"""What a tool's definition is, whether it is still the same, and whether it may be published."""
+"""Parses tool definitions, compares them, and decides whether one may be published."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 import rfc8785
-from django.utils.translation import gettext as _
 
+from core.english import gettext as _
 from registry.schemas import compiled
 
 MAX_BYTES = 256 * 1024
@@ -72,7 +72,7 @@ def hints(tool: Tool) -> dict[str, bool]:
 
 
 def notes(tool: Tool) -> list[str]:
-    """What a person should know before publishing, and what is no obstacle."""
+    """Notes for the person who publishes it; none of them is an obstacle."""
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or compiled.problem(schema):
         return []

@@ -1,4 +1,4 @@
-"""What changed between two definitions, as people read it."""
+"""Differences between two definitions, for people."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ class DefinitionChange:
 
     @property
     def excerpt(self) -> tuple[str, str] | None:
-        """What differs of two long texts, where that is less than both."""
+        """The differing parts of two long texts; None if they are short, or differ throughout."""
         if self.before is None or self.after is None or len(self.before + self.after) < LONG:
             return None
         old, new = _WORDS.findall(self.before), _WORDS.findall(self.after)
-        first = max(0, _alike(old, new) - AROUND)
-        last = max(0, _alike(old[first:][::-1], new[first:][::-1]) - AROUND)
+        first = max(0, _common_prefix(old, new) - AROUND)
+        last = max(0, _common_prefix(old[first:][::-1], new[first:][::-1]) - AROUND)
         if first + last == 0:
             return None
-        return _cut(old, first, last), _cut(new, first, last)
+        return _excerpt(old, first, last), _excerpt(new, first, last)
 
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """Of a diff. `kind`: "added", "removed", "same" or "place"."""
+    """A line of a diff. `kind`: "added", "removed", "same" or "place"."""
 
     kind: str
     text: str
 
 
-def _alike(old: list[str], new: list[str]) -> int:
-    """With how many of the same they begin."""
+def _common_prefix(old: list[str], new: list[str]) -> int:
+    """The length of their common beginning."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _cut(words: list[str], first: int, last: int) -> str:
+def _excerpt(words: list[str], first: int, last: int) -> str:
     kept = "".join(words[first : len(words) - last])
     return f"{'… ' if first else ''}{kept}{' …' if last else ''}"
 
@@ -85,14 +85,14 @@ def changes(before: Content, after: Content) -> list[DefinitionChange]:
     seen = {*_TEXTS, *_SCHEMAS, "annotations"}
     rest = [name for name in {**before, **after} if name not in seen]
     return found + [
-        DefinitionChange(_("Other"), name, _written(before, name), _written(after, name))
+        DefinitionChange(_("Other"), name, _as_text(before, name), _as_text(after, name))
         for name in rest
         if before.get(name) != after.get(name)
     ]
 
 
 def marks(before: Content, after: Content) -> list[Mark]:
-    """What is riskier now than it was."""
+    """Risks that are new in this version."""
     old, new = (_mapping(content.get("annotations")) for content in (before, after))
     hints = [mark for name in HINTS for mark in of_hint(name, old.get(name), new.get(name))]
     was, now = (_by_path(_mapping(content.get("inputSchema"))) for content in (before, after))
@@ -139,7 +139,7 @@ def _hint(name: str, claims: Content) -> str | None:
         return _("Not declared")
     value = claims.get(name)
     if name not in HINTS or not isinstance(value, bool):
-        return _written(claims, name)
+        return _as_text(claims, name)
     return str(HINTS[name]) if value else _("not %(hint)s") % {"hint": HINTS[name]}
 
 
@@ -173,7 +173,7 @@ def _described(row: SchemaArgument) -> str:
     return "\n".join(filter(None, (", ".join(filter(None, parts)), row.description)))
 
 
-def _written(content: Content, name: str) -> str | None:
+def _as_text(content: Content, name: str) -> str | None:
     return json.dumps(content[name], ensure_ascii=False) if name in content else None
 
 

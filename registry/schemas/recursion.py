@@ -53,7 +53,7 @@ def children(node: Schema, at: str) -> Iterator[tuple[str, str, Schema, str]]:
 
 
 def target(root: Schema, node: Schema) -> Any:
-    """What its reference points to; None if nothing, or if there is no reference."""
+    """The target of its reference; None if there is no reference, or no target."""
     reference = node.get("$ref")
     return resolve(root, reference) if isinstance(reference, str) else None
 
@@ -76,7 +76,7 @@ Ways = Counter[tuple[Place, int]]
 
 
 class Recursion:
-    """Of one schema, all of whose references point to something; raises Endless."""
+    """The recursion of one schema, whose references all resolve; raises Endless."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -132,7 +132,7 @@ class Recursion:
         return begun
 
     def _below(self, node: int, work: dict[int, int]) -> int:
-        """Of the member or item that most applies to."""
+        """The work of the member or item that causes most."""
         named: Counter[Place] = Counter()
         for (place, child), times in self._ways[node].items():
             named[place] += times * work[child]
@@ -181,7 +181,7 @@ class Recursion:
         return ways
 
     def _referred(self, node: Schema) -> Schema:
-        """What a mere reference points to."""
+        """The target of a schema that is only a reference."""
         found = None if any(children(node, "")) else target(self._root, node)
         return found if isinstance(found, dict) else node
 

@@ -1,4 +1,4 @@
-"""What deserves a second look in a changed definition, as marks for whoever reviews it.
+"""Risks in a changed definition, as marks for its reviewer.
 
 Marks draw the eye to what is commonly used against agents. They prove nothing: a definition without
 any may still lie.
@@ -65,7 +65,7 @@ _INSTRUCTION = re.compile(
 
 
 class Mark(NamedTuple):
-    """What is riskier, and the stranger's words that it is about."""
+    """A risk, and the stranger's words that show it."""
 
     said: str
     quote: str = ""
@@ -102,7 +102,7 @@ def of_argument(
 
 
 def of_texts(before: object, after: object) -> Iterator[Mark]:
-    """Of all texts that are in the definition now and were not before, names of members too."""
+    """Risks in texts that are new in the definition, names of members too."""
     known = set(_texts(before))
     said = (text for text in _texts(after) if not _DIALECT(text))
     new = [text[:LOOKED_AT] for text in said if text not in known]

@@ -1,4 +1,4 @@
-"""What is wrong with arguments, in words that an agent can act upon."""
+"""Violations of a schema, in words that an agent can act upon."""
 
 from __future__ import annotations
 

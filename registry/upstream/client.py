@@ -44,7 +44,7 @@ class Upstreams:
         on_lists: OnLists | None = None,
     ) -> None:
         """`on_lists` gets the key of each target that says by itself that its lists changed."""
-        self._links = ConnectionPool(Guard(networks))
+        self._pool = ConnectionPool(Guard(networks))
         self._on_lists = on_lists
         self._pages = PendingPages()
         self._stdio_allowed = stdio_allowed
@@ -63,12 +63,12 @@ class Upstreams:
     ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
-        first: AnyServer = self._known(target) or await self._server(target)
+        first: AnyServer = self._existing(target) or await self._server(target)
         server, asked = first, None
         first.users += 1
         try:
             if call.abilities:
-                server = asked = await first.able(call, call.limits)
+                server = asked = await first.session_for(call, call.limits)
                 asked.users += 1
             if call.on_page is not None:
                 call.note_page = partial(self._pages.wanted, target.key, on_page=call.on_page)
@@ -84,11 +84,11 @@ class Upstreams:
                 reply = await input_requests.answered(server, call, reply)
             if call.on_task is None or (reply.kind != "task" and not call.as_task):
                 return reply
-            ref = tasks.made(reply, call)
+            ref = tasks.task_of(reply, call)
             if ref is None:
                 return reply
             await call.on_task(ref)
-            return await tasks.follow(server, ref, call)
+            return await self._follow(server, ref, call, is_new=True)
         finally:
             first.users -= 1
             if asked is not None:
@@ -101,32 +101,46 @@ class Upstreams:
         first.users += 1
         try:
             if call.abilities:
-                server = asked = await first.able(call, call.limits)
+                server = asked = await first.session_for(call, call.limits)
                 asked.users += 1
-            return await tasks.follow(server, ref, call)
+            return await self._follow(server, ref, call)
         finally:
             first.users -= 1
             if asked is not None:
                 asked.users -= 1
 
+    async def _follow(
+        self, server: AnyServer, ref: TaskRef, call: UpstreamCall, *, is_new: bool = False
+    ) -> CallReply:
+        own: AnyServer = await server.for_task(ref.session)
+        try:
+            return await tasks.follow(own, ref, call, is_new=is_new)
+        except asyncio.CancelledError:
+            # Whoever goes on with it asks in the same session.
+            own.keep(ref.session)
+            raise
+        finally:
+            if own is not server:
+                await own.close()
+
     async def watch(self, target: Target, uris: Sequence[str], on_update: OnUpdate) -> None:
-        """As long as the server tells of these resources, over a connection or process that has
-        nothing else to do; `on_update` gets each URI that changed."""
+        """Runs while the server sends updates of these resources, over a connection or process of
+        its own; `on_update` gets each changed URI."""
 
         def hear(message: WireMessage) -> None:
             uri = (message.params or {}).get("uri")
             if message.method == UPDATED and isinstance(uri, str):
                 on_update(uri)
 
-        server = self._made(target)
+        server = self._make_server(target)
         try:
             await server.watch(uris, hear)
         finally:
             await server.close()
 
     async def attend(self, target: Target, opened: asyncio.Event) -> None:
-        """As long as the server can say by itself that its lists changed, over what it is also
-        asked by; `opened` is set once it can."""
+        """Runs while the server can announce list changes, over its usual connection; `opened` is
+        set once it can."""
         server = await self._server(target)
         await server.attend(opened)
 
@@ -147,26 +161,26 @@ class Upstreams:
     async def aclose(self) -> None:
         self._closed = True
         await asyncio.gather(*(self.close_target(key) for key in list(self._servers)))
-        await self._links.aclose()
+        await self._pool.aclose()
 
-    def _known(self, target: Target) -> Server | None:
+    def _existing(self, target: Target) -> Server | None:
         server = self._servers.get(target.key)
-        if server and (server.target is target or _same(server.target, target)):
+        if server and (server.target is target or _same_target(server.target, target)):
             return server
         return None
 
     async def _server(self, target: Target) -> Server:
-        if server := self._known(target):
+        if server := self._existing(target):
             return server
         await self.close_target(target.key)
         if self._closed:
             raise NotSent("Countersign is shutting down.")
-        return self._servers.setdefault(target.key, self._made(target))
+        return self._servers.setdefault(target.key, self._make_server(target))
 
-    def _made(self, target: Target) -> Server:
+    def _make_server(self, target: Target) -> Server:
         server: Server
         if target.transport == "http":
-            server = WebServer(target, self._links, self._ids)
+            server = WebServer(target, self._pool, self._ids)
         elif self._stdio_allowed:
             server = StdioServer(target, self._ids)
         else:
@@ -181,7 +195,7 @@ class Upstreams:
             self._pages.done(key, (message.params or {}).get("elicitationId"))
 
 
-def _same(one: Target, other: Target) -> bool:
+def _same_target(one: Target, other: Target) -> bool:
     """The revision is a hint, and no reason to connect anew."""
     return (
         (one.transport, one.url, one.argv, one.cwd)

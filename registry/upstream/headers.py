@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from core.header_params import PREFIX, Path, value_at, written
+from core.header_params import PREFIX, Path, header_value, value_at
 
 _SAFE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
@@ -20,5 +20,5 @@ def encode(value: str) -> str:
 
 def param_headers(declared: Mapping[Path, str], arguments: Mapping[str, Any]) -> dict[str, str]:
     """The Mcp-Param-* headers for one call."""
-    said = {name: written(value_at(arguments, path)) for path, name in declared.items()}
+    said = {name: header_value(value_at(arguments, path)) for path, name in declared.items()}
     return {f"{PREFIX}{name}": encode(text) for name, text in said.items() if text is not None}

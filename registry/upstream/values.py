@@ -1,4 +1,4 @@
-"""What goes into the upstream client and what comes out: plain values and errors."""
+"""Parameters and results of the upstream client: plain values and errors."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class ProgressReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskRef:
-    """What a server gave instead of a result: where its result can be asked for. `modern`: by the
+    """The task that a server made of a call: where its result can be requested. `modern`: by the
     extension of 2026-07-28, otherwise as in 2025-11-25."""
 
     id: str
@@ -88,6 +88,10 @@ class TaskRef:
     poll_s: float
     # By which it says how far it is.
     token: int = 0
+    # How long it took, by its server's own times; None: nothing that can be so was said.
+    took_s: float | None = None
+    # That began it: many servers of 2025-11-25 answer no other session about it. "": none.
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def responses(answers: bytes) -> bytes:
     return b'"inputResponses":' + answers
 
 
-def asking(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b"") -> bytes:
+def call_request(id_: int, method: str, params: bytes, meta: bytes, *, more: bytes = b"") -> bytes:
     """A request around the very bytes of `params`, an object without `_meta`."""
     inside = params.strip()[1:-1].strip()
     return request(id_, method, b",".join(part for part in (inside, more, meta) if part))

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from audit.models import Entry
 from audit.services import Actor, entry, record_all
+from core.english import gettext as _
 from core.errors import CountersignError
+from inspection.definitions import Scan
 from registry.models import Item, ItemVersion, Server, versioned
-from registry.models.versioned import AT_ONCE, Sighting, change, elsewhere, kept, retire, state
+from registry.models.versioned import (
+    AT_ONCE,
+    Sighting,
+    change,
+    elsewhere,
+    retire,
+    state,
+    store_versions,
+)
 from registry.schemas import definitions
 
 KEY = {
@@ -27,7 +35,8 @@ class ItemNotPublished(CountersignError):
 
 
 class ItemSync:
-    """What is known of one kind at a server whose row is held."""
+    """Synchronizes stored items of one kind with the server's list, while the server's row is
+    locked."""
 
     def __init__(self, server: Server, kind: Item.Kind, identity: Mapping[str, Any]) -> None:
         self._server = server
@@ -56,7 +65,7 @@ class ItemSync:
         return _see(list(self._seen.values()), by=by)
 
     def miss_others(self, *, by: Actor) -> list[str]:
-        """What was not taken is gone."""
+        """Retires items that the list no longer holds."""
         others = [item for key, item in self._known.items() if key not in self._seen]
         gone = retire(Item, others)
         record_all([_recorded("item.vanished", item, by) for item in gone])
@@ -80,7 +89,7 @@ def publish(item: Item, *, actor: Actor, difference: str | None, reason: str) ->
     if not moved.update(published=latest, state=Item.State.PUBLISHED):
         raise ItemNotPublished(_("“%s” changed at this moment: look at it again.") % item.key[:200])
     item.published, item.state = latest, Item.State.PUBLISHED
-    record_all([_recorded("item.published", item, actor, reason=reason)])
+    record_all([_published(item, actor, reason)])
 
 
 def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:
@@ -89,7 +98,7 @@ def publish_new(items: Sequence[Item], *, by: Actor, reason: str) -> None:
     for item in items:
         item.published, item.state = item.latest, Item.State.PUBLISHED
     Item.objects.bulk_update(items, ["published", "state"], AT_ONCE)
-    record_all([_recorded("item.published", item, by, reason=reason) for item in items])
+    record_all([_published(item, by, reason) for item in items])
 
 
 def _see(seen: Sequence[Sighting[Item]], *, by: Actor) -> list[str]:
@@ -102,12 +111,22 @@ def _see(seen: Sequence[Sighting[Item]], *, by: Actor) -> list[str]:
 
 def _keep(seen: Sequence[Sighting[Item]]) -> None:
     Item.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
-    for one, version in zip(seen, kept(ItemVersion, "item", seen), strict=True):
+    for one, version in zip(seen, store_versions(ItemVersion, "item", seen), strict=True):
         one.of.latest, one.of.state = version, state(one.of, one.digest)
     Item.objects.bulk_update([one.of for one in seen], ["latest", "state"], AT_ONCE)
 
 
-def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> Entry:
+def _published(item: Item, by: Actor, reason: str) -> Entry:
+    found = item.latest.findings if item.latest else Scan(())
+    if not found.risks:
+        return _recorded("item.published", item, by, reason=reason)
+    rules = sorted({one.rule for one in found.risks})
+    return _recorded(
+        "item.published", item, by, reason=reason, risk_score=found.score, findings=rules
+    )
+
+
+def _recorded(action: str, item: Item, by: Actor, *, reason: str = "", **details: Any) -> Entry:
     return entry(
         action,
         actor=by,
@@ -117,4 +136,5 @@ def _recorded(action: str, item: Item, by: Actor, *, reason: str = "") -> Entry:
         kind=item.kind,
         key=item.key,
         version=item.latest.version if item.latest else 0,
+        **details,
     )

@@ -1,9 +1,10 @@
-"""What the catalogue finds a tool by: read from its definition once, when that is first seen."""
+"""The search index of the catalogue: made from a definition once, when it is first seen."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from django.contrib.postgres.search import SearchVector
@@ -18,6 +19,12 @@ from registry.schemas import definitions
 MAX_WORDS, MAX_TEXT = 4_000, 20_000
 MAX_NAMES = 500
 MAX_DEPTH = 6
+# Chinese characters, kana, Hangul, Thai, Lao, Khmer and Burmese.
+_SCRIPTS = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff"
+)
+UNSPACED = re.compile(f"[{_SCRIPTS}]+")
 _pieces = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+").findall
 
 
@@ -31,7 +38,7 @@ def note(tools: Mapping[Tool, dict[str, Any]]) -> None:
         AT_ONCE,
         update_conflicts=True,
         unique_fields=["tool"],
-        update_fields=["words", "lexemes"],
+        update_fields=["words", "lexemes", "bigrams"],
     )
 
 
@@ -39,15 +46,28 @@ def words(exposed_name: str, content: dict[str, Any]) -> dict[str, Any]:
     """A listing's columns."""
     names = _words(exposed_name, content)
     text = _storable(str(content.get("description") or ""))[:MAX_TEXT]
-    lexemes = SearchVector(Value(names), weight="A", config="english")
+    lexemes = SearchVector(Value(parted(names)), weight="A", config="english")
     return {
         "words": names,
-        "lexemes": lexemes + SearchVector(Value(text), weight="C", config="english"),
+        "bigrams": sorted(set(bigrams(f"{names} {text}"))),
+        "lexemes": lexemes + SearchVector(Value(parted(text)), weight="C", config="english"),
     }
 
 
+def parted(text: str) -> str:
+    """Where two scripts meet, a word ends: 天气api is 天气 and api."""
+    return UNSPACED.sub(lambda run: f" {run[0]} ", text)
+
+
+def bigrams(text: str) -> Iterator[str]:
+    """Each character of scripts that set no spaces between words, and each with the next one."""
+    for run in UNSPACED.findall(text):
+        yield from run
+        yield from map("".join, pairwise(run))
+
+
 def claims(content: dict[str, Any]) -> dict[str, Any]:
-    """What a tool's row keeps of its hints."""
+    """The hints that a tool's row keeps."""
     hints = definitions.hints(content)
     known = HINTS.values()
     return {

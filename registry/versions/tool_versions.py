@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import orjson
 from django.db.models import F
 
 from accounts.models import User
 from audit.models import Entry
 from audit.services import Actor, entry, record_all
+from inspection.definitions import Scan, scan
+from registry import names
 from registry.models import Definition, Publication, Tool
-from registry.models.versioned import AT_ONCE, Sighting, change, kept, retire, state
+from registry.models.versioned import AT_ONCE, Sighting, change, retire, state, store_versions
 from registry.versions import search_index
 
 
@@ -48,7 +52,7 @@ def note_published(
     tools: Sequence[Tool], *, by: Actor, person: User | None = None, reason: str = ""
 ) -> list[Publication]:
     """Records that agents now have the latest definition of each tool."""
-    record_all([_recorded("definition.published", tool, by, reason) for tool in tools])
+    record_all([_published(tool, by, reason) for tool in tools])
     return Publication.objects.bulk_create(
         [Publication(definition=tool.latest, person=person) for tool in tools], AT_ONCE
     )
@@ -58,7 +62,8 @@ def _keep(seen: Sequence[Sighting[Tool]]) -> None:
     """Creates rows of new definitions, and stores the latest hints in each tool's row."""
     Tool.objects.bulk_create([one.of for one in seen if one.of._state.adding], AT_ONCE)
     contents = {}
-    for one, definition in zip(seen, kept(Definition, "tool", seen), strict=True):
+    rows = store_versions(Definition, "tool", seen, _Inspector(seen).scan)
+    for one, definition in zip(seen, rows, strict=True):
         tool = one.of
         contents[tool] = definition.content
         tool.latest, tool.state = definition, state(tool, one.digest)
@@ -68,11 +73,31 @@ def _keep(seen: Sequence[Sighting[Tool]]) -> None:
     search_index.note(contents)
 
 
+class _Inspector:
+    """Looks at new definitions, beside what other servers' tools are called."""
+
+    def __init__(self, seen: Sequence[Sighting[Tool]]) -> None:
+        servers = {one.of.server_id for one in seen}
+        others = Tool.objects.filter(state=Tool.State.PUBLISHED).exclude(server__in=servers)
+        self._exposed = dict(others.values_list("name", "exposed_name"))
+        self._names = names.Names(self._exposed)
+
+    def scan(self, one: Sighting[Tool]) -> Scan:
+        like = self._names.like(one.of.name)
+        # Many servers have a tool called `search`.
+        is_other = like.casefold() != one.of.name.casefold()
+        return scan(
+            orjson.loads(one.body),
+            others=self._exposed,
+            like=self._exposed.get(like, "") if is_other else "",
+        )
+
+
 def _action(said: str) -> str:
     return "tool.returned" if said == "returned" else f"definition.{said}"
 
 
-def _recorded(action: str, tool: Tool, by: Actor, reason: str = "") -> Entry:
+def _recorded(action: str, tool: Tool, by: Actor, reason: str = "", **details: Any) -> Entry:
     latest = tool.latest
     return entry(
         action,
@@ -82,6 +107,18 @@ def _recorded(action: str, tool: Tool, by: Actor, reason: str = "") -> Entry:
         tool=tool.exposed_name,
         definition_digest=latest.digest if latest else "",
         version=latest.version if latest else 0,
+        **details,
+    )
+
+
+def _published(tool: Tool, by: Actor, reason: str) -> Entry:
+    """With what was found in it, which whoever published it had before them."""
+    found = tool.latest.findings if tool.latest else Scan(())
+    if not found.risks:
+        return _recorded("definition.published", tool, by, reason)
+    rules = sorted({one.rule for one in found.risks})
+    return _recorded(
+        "definition.published", tool, by, reason, risk_score=found.score, findings=rules
     )
 
 

@@ -44,7 +44,7 @@ def _unpublished() -> int:
 
 @page("registry.view_server")
 def servers(request: HttpRequest) -> HttpResponse:
-    """Those that somebody has to do something about come first."""
+    """Lists servers, those that need attention first."""
     context = {
         "section": "catalogue",
         "servers": found.servers().select_related("owner")[:SERVERS_MAX],
@@ -70,7 +70,7 @@ def server(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page("registry.view_server")
 def items(request: HttpRequest, slug: str) -> HttpResponse:
-    """What it lists beside its tools, as it says now and as agents get it."""
+    """The server's items, as listed now and as published."""
     shown = get_object_or_404(Server, slug=slug)
     context = {
         "section": "catalogue",

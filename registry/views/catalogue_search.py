@@ -1,4 +1,4 @@
-"""What the catalogue's search and facets mean."""
+"""Search and facets of the catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
 from registry.models import Item, Server, Tool
-from registry.versions.search_index import HINTS
+from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
 
 USED_DAYS = 30
 # How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
@@ -46,11 +46,11 @@ def tools(filters: Mapping[str, str]) -> QuerySet[Tool]:
 
 
 def close(filters: Mapping[str, str]) -> list[Tool]:
-    """Where nothing fits: tools whose names or arguments are nearly the words, best first."""
+    """Near matches where nothing fits: tools with similar names or arguments, best first."""
     words = _words(filters.get("q", ""))
     if not words:
         return []
-    alike = Q(*(_alike(word) for word in words), _connector=Q.OR)
+    alike = Q(*(_is_similar(word) for word in words), _connector=Q.OR)
     likeness = sum((_likeness(word) for word in words), Value(0.0, FloatField()))
     near = _faceted(filters).filter(alike).annotate(likeness=likeness)
     with transaction.atomic(), connection.cursor() as cursor:
@@ -59,7 +59,7 @@ def close(filters: Mapping[str, str]) -> list[Tool]:
 
 
 def items(server: Server) -> QuerySet[Item]:
-    """What it lists beside its tools, in the order of `place`."""
+    """The server's items, in the order of `place`."""
     place = Concat(F("kind"), Value(" "), F("key"), output_field=TextField())
     return server.items.select_related("latest", "published").annotate(place=place)
 
@@ -71,7 +71,7 @@ def kinds(server: Server) -> QuerySet[Item, tuple[str, int]]:
 
 
 def _words(q: str) -> list[str]:
-    said = [word.lower() for word in _word(q.replace("_", " "))]
+    said = [word.lower() for word in _word(parted(q.replace("_", " ")))]
     return [word for word in dict.fromkeys(said) if word not in _EMPTY][:MAX_WORDS]
 
 
@@ -79,8 +79,10 @@ def _has(word: str) -> Q:
     """Its beginning in any text, or all of it within a name."""
     begins = SearchQuery(f"{word}:*", config="english", search_type="raw")
     has = Q(SearchVectorExact(F("listing__lexemes"), begins))
-    # Shorter ones have no trigram of their own and would walk through every tool. Where words are
-    # not set apart by spaces, two characters are a whole word, and it is in the middle of others.
+    if UNSPACED.match(word):
+        # Without spaces, two characters are a whole word, and it is in the middle of others.
+        return has | Q(listing__bigrams__contains=sorted(set(bigrams(word))))
+    # Shorter ones have no trigram of their own and would walk through every tool.
     is_within = len(word) > 2 or not word.isascii()
     return has | Q(listing__words__contains=word) if is_within else has
 
@@ -95,7 +97,7 @@ def _place(words: list[str]) -> Concat:
     return Concat(digits, Value(" "), F("exposed_name"), output_field=TextField())
 
 
-def _alike(word: str) -> Q:
+def _is_similar(word: str) -> Q:
     return Q(TrigramWordSimilar(F("listing__words"), Value(word)))
 
 
@@ -115,10 +117,10 @@ def _faceted(filters: Mapping[str, str]) -> QuerySet[Tool]:
         found = found.filter(risk=filters["risk"])
     if hint := HINTS.get(filters.get("hint", "")):
         found = found.filter(hints__contains=[hint])
-    return _used(found, filters.get("used", ""))
+    return _filter_by_use(found, filters.get("used", ""))
 
 
-def _used(found: QuerySet[Tool], used: str) -> QuerySet[Tool]:
+def _filter_by_use(found: QuerySet[Tool], used: str) -> QuerySet[Tool]:
     since = timezone.now().date() - timedelta(days=USED_DAYS)
     match used:
         case "yes":
@@ -143,7 +145,7 @@ def unpublished() -> QuerySet[Tool]:
 
 
 def servers() -> QuerySet[Server]:
-    """What cannot be reached first, then what was never reached, then by name."""
+    """Servers: unreachable ones first, then those never reached, then by name."""
     worst = Case(
         When(enabled=False, then=3),
         When(health=Server.Health.DOWN, then=0),

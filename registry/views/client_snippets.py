@@ -1,4 +1,4 @@
-"""What people paste into MCP clients to reach a toolset. docs/clients.md shows the same words."""
+"""Snippets to paste into MCP clients. docs/clients.md shows the same words."""
 
 from __future__ import annotations
 
@@ -125,28 +125,28 @@ def endpoint(toolset: Toolset) -> str:
 
 
 def snippets(url: str) -> list[Snippet]:
-    def made(
+    def snippet(
         id_: str, client: str, where: Any, language: str, text: str, link: str = ""
     ) -> Snippet:
         return Snippet(id_, client, where, language, text.replace("{url}", url), link)
 
     return [
-        made("claude-code", "Claude Code", _("In a terminal"), "sh", CLAUDE_COMMAND),
-        made(
+        snippet("claude-code", "Claude Code", _("In a terminal"), "sh", CLAUDE_COMMAND),
+        snippet(
             "claude-code-project",
             "Claude Code",
             _("For everybody who works in a folder: .mcp.json there"),
             "json",
             CLAUDE_PROJECT,
         ),
-        made(
+        snippet(
             "claude-desktop",
             "Claude Desktop",
             _("claude_desktop_config.json (Settings, Developer, Edit Config); needs Node.js"),
             "json",
             CLAUDE_DESKTOP,
         ),
-        made(
+        snippet(
             "cursor",
             "Cursor",
             _("~/.cursor/mcp.json, or .cursor/mcp.json of a project"),
@@ -154,7 +154,7 @@ def snippets(url: str) -> list[Snippet]:
             CURSOR,
             cursor_link(url),
         ),
-        made(
+        snippet(
             "vs-code",
             "VS Code",
             _(".vscode/mcp.json; the editor asks for the token and keeps it out of the file"),
@@ -162,9 +162,9 @@ def snippets(url: str) -> list[Snippet]:
             VS_CODE,
             vs_code_link(url),
         ),
-        made("codex", "Codex", _("~/.codex/config.toml"), "toml", CODEX),
-        made("gemini-cli", "Gemini CLI", _("~/.gemini/settings.json"), "json", GEMINI),
-        made("http", "HTTP", _("Any client: what it offers, in the shortest way"), "sh", HTTP),
+        snippet("codex", "Codex", _("~/.codex/config.toml"), "toml", CODEX),
+        snippet("gemini-cli", "Gemini CLI", _("~/.gemini/settings.json"), "json", GEMINI),
+        snippet("http", "HTTP", _("Any client: what it offers, in the shortest way"), "sh", HTTP),
     ]
 
 

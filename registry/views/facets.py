@@ -17,11 +17,11 @@ HINTS = [
     ("repeats", gettext_lazy("idempotent")),
 ]
 STATES = [
-    ("unpublished", gettext_lazy("Unpublished")),
-    (Tool.State.PUBLISHED, gettext_lazy("Published")),
-    (Tool.State.NEW, gettext_lazy("New")),
-    (Tool.State.CHANGED, gettext_lazy("Changed")),
-    (Tool.State.RETIRED, gettext_lazy("Removed upstream")),
+    ("unpublished", gettext_lazy("Needs review")),
+    (Tool.State.PUBLISHED, Tool.State.PUBLISHED.label),
+    (Tool.State.NEW, Tool.State.NEW.label),
+    (Tool.State.CHANGED, Tool.State.CHANGED.label),
+    (Tool.State.RETIRED, Tool.State.RETIRED.label),
 ]
 USED = [("yes", gettext_lazy("Used")), ("no", gettext_lazy("Not used"))]
 # The names of all facets, as they stand in the address.
@@ -47,7 +47,7 @@ class Facet:
 
 
 def facets(filters: Mapping[str, str]) -> list[Facet]:
-    """Those that there is something to choose in."""
+    """The facets that have something to choose."""
     servers = list(Server.objects.values_list("slug", "owner__username"))
     owners = sorted({owner for _slug, owner in servers})
     offered: list[tuple[str, Any, Iterable[tuple[str, Any]]]] = [
@@ -55,9 +55,9 @@ def facets(filters: Mapping[str, str]) -> list[Facet]:
         ("hint", _("Other claims"), HINTS),
         ("state", _("State"), STATES),
         ("used", _("In the last 30 days"), USED),
-        ("tag", _("Tag"), _same(Tag.objects.values_list("name", flat=True))),
-        ("server", _("Server"), _same(slug for slug, _owner in servers)),
-        ("owner", _("Owner of the server"), _same(owners)),
+        ("tag", _("Tag"), _choices(Tag.objects.values_list("name", flat=True))),
+        ("server", _("Server"), _choices(slug for slug, _owner in servers)),
+        ("owner", _("Owner of the server"), _choices(owners)),
     ]
     made = [_facet(name, title, choices, filters) for name, title, choices in offered]
     return [facet for facet in made if facet.choices]
@@ -70,5 +70,5 @@ def _facet(
     return Facet(name, title, [Choice(value, label, value == given) for value, label in choices])
 
 
-def _same(values: Iterable[str]) -> list[tuple[str, str]]:
+def _choices(values: Iterable[str]) -> list[tuple[str, str]]:
     return [(value, value) for value in values]

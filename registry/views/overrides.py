@@ -47,7 +47,7 @@ class ToolPreview:
         return ", ".join(client_snippets.too_long_for(self.name))
 
 
-def seen(toolset: Toolset, tools: list[Tool], names: AgentNames) -> list[ToolPreview]:
+def previews(toolset: Toolset, tools: list[Tool], names: AgentNames) -> list[ToolPreview]:
     said = {one.tool_id: one for one in toolset.shown_tools.filter(tool__in=tools)}
     return [
         ToolPreview(tool, names.names.get(tool.pk, ""), said.get(tool.pk), tool.pk in names.doubled)
@@ -68,7 +68,7 @@ def shown_tool(request: ConsoleRequest, slug: str, name: str) -> HttpResponse:
         if form.is_valid() and _show(toolset, tool, form, request):
             return redirect("registry:shown_tool", slug, name)
     context = {"section": "toolsets", "toolset": toolset, "tool": tool, "form": form}
-    return render(request, "registry/shown_tool.html", context | _told(toolset, tool, said))
+    return render(request, "registry/shown_tool.html", context | _context(toolset, tool, said))
 
 
 def _show(toolset: Toolset, tool: Tool, form: ShownForm, request: ConsoleRequest) -> bool:
@@ -86,12 +86,12 @@ def _initial(said: ShownTool | None) -> dict[str, str]:
     return {field: getattr(said, field) for field in fields} if said else {}
 
 
-def _told(toolset: Toolset, tool: Tool, said: ShownTool | None) -> dict[str, Any]:
+def _context(toolset: Toolset, tool: Tool, said: ShownTool | None) -> dict[str, Any]:
     """The server's own words, and what agents get instead."""
     definition: Definition | None = tool.published or tool.latest
     whole = (said and said.name) or tool.exposed_name
     listed = override_service.names_of(toolset).names.get(tool.pk)
-    name = listed or agent_names.shown(whole, toolset.separator)
+    name = listed or agent_names.public_name(whole, toolset.separator)
     shown = (
         as_written(said.name, said.title, said.description, said.pinned)
         if said

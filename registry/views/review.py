@@ -17,7 +17,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
-from registry.publishing.review import MOST, reviews, unreached
+from registry.publishing.review import REVIEWS_MAX, reviews, unreached
 
 # Names of tools in one form.
 LISTED = 200
@@ -59,9 +59,9 @@ def _answer(
         "reviews": reviews(server, tools, items, start=start),
         "waiting": waiting,
         "first": start + 1,
-        "last": min(start + MOST, waiting),
-        "before": start - MOST if start else None,
-        "after": start + MOST if start + MOST < waiting else None,
+        "last": min(start + REVIEWS_MAX, waiting),
+        "before": start - REVIEWS_MAX if start else None,
+        "after": start + REVIEWS_MAX if start + REVIEWS_MAX < waiting else None,
         "look": server.discoveries.first(),
         "all_toolsets": Toolset.objects.all(),
         **_steps(tools, request.GET.get("done", "")),
@@ -70,13 +70,13 @@ def _answer(
 
 
 def _start(asked: str, waiting: int) -> int:
-    """Where the page begins; where less is left by now than was asked for, the last page."""
+    """The first row of the page; of the last page, where fewer are left."""
     number = int(asked) if asked.isdecimal() and len(asked) < 7 else 0
-    return min(number, max(waiting - 1, 0)) // MOST * MOST
+    return min(number, max(waiting - 1, 0)) // REVIEWS_MAX * REVIEWS_MAX
 
 
 def _steps(tools: QuerySet[Tool], done: str) -> dict[str, Any]:
-    """What there is to do with what is published: all that no agent gets, and what just was."""
+    """The review steps after a publication: all that no agent gets, and what was just published."""
     missed = set(unreached(tools).values_list("pk", flat=True)[:LISTED])
     wanted = missed | {int(pk) for pk in done[:4000].split(",") if pk.isdecimal() and len(pk) < 10}
     published = tools.filter(pk__in=wanted, state=Tool.State.PUBLISHED).select_related("server")
@@ -110,15 +110,24 @@ def _add(request: ConsoleRequest, tools: QuerySet[Tool]) -> set[int]:
 
 
 def _publish(request: ConsoleRequest, server: Server) -> set[int]:
-    """What was on the page is what is published, each difference by its digest. Returns the tools
-    that were chosen."""
+    """Publishes exactly the differences on the page, each by its digest. Returns chosen tools."""
     tools, items = _reviewed(request, "digest-"), _reviewed(request, "item-")
     if not tools and not items:
         messages.error(request, _("Nothing was chosen, so nothing is published."))
     before = _published(server)
     refused = [
-        *services.publish_all(server, by=request.user, differences=tools),
-        *services.publish_items(server, by=request.user, differences=items),
+        *services.publish_all(
+            server,
+            by=request.user,
+            differences=tools,
+            reasons=_reviewed(request, "reason-digest-"),
+        ),
+        *services.publish_items(
+            server,
+            by=request.user,
+            differences=items,
+            reasons=_reviewed(request, "reason-item-"),
+        ),
     ]
     for refusal in refused:
         messages.error(request, refusal)
@@ -127,11 +136,11 @@ def _publish(request: ConsoleRequest, server: Server) -> set[int]:
         messages.error(request, _("What you chose is published already."))
     if count > 0:
         missed = unreached(server.tools.filter(pk__in=tools)).count()
-        messages.success(request, _said(count, missed))
+        messages.success(request, _sentence(count, missed))
     return set(tools)
 
 
-def _said(count: int, missed: int) -> str:
+def _sentence(count: int, missed: int) -> str:
     if not missed:
         return _("Published: %d. Agents get them now.") % count
     nobody = (
@@ -152,7 +161,7 @@ def _said(count: int, missed: int) -> str:
 
 
 def _reviewed(request: ConsoleRequest, prefix: str) -> dict[int, str]:
-    """By row, the digest of the difference that was on the page."""
+    """By row, the digest of the difference that was on the page, or the reason that was typed."""
     return {
         int(name.removeprefix(prefix)): str(value)
         for name, value in request.POST.items()

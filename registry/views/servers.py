@@ -51,7 +51,7 @@ def register(request: ConsoleRequest) -> HttpResponse:
         if "test" in request.POST:
             context["looks"] = [_look(asked.slug, asked.reach) for asked in form.servers()]
         elif made := _register(request, form):
-            return _made(made)
+            return _after_registration(made)
     return _answer(request, "registry/register.html", context)
 
 
@@ -170,7 +170,7 @@ def _complain(form: forms.Form, error: CountersignError) -> None:
     form.add_error(wanted if wanted in form.fields else next(iter(form.fields)), str(error))
 
 
-def _made(made: list[Server]) -> HttpResponse:
+def _after_registration(made: list[Server]) -> HttpResponse:
     if len(made) == 1:
         return redirect("registry:review", made[0].slug)
     return redirect("/catalogue/?state=unpublished")
@@ -178,7 +178,7 @@ def _made(made: list[Server]) -> HttpResponse:
 
 def _look(slug: str, reach: ReachInput) -> dict[str, Any]:
     try:
-        reached = services.reached(**asdict(reach))
+        reached = services.connection_of(**asdict(reach))
         return {
             "slug": slug,
             "probed": loop.discovery.run(discovery.probe(slug, reached), timeout=60),

@@ -1,4 +1,4 @@
-"""What every page of one tool shows above its own part; pages of higher packages use it too."""
+"""The header of every page of one tool; pages of higher packages use it too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from registry.models import Definition, Tool
 
 
 def frame(name: str, tab: str, version: str = "") -> dict[str, Any]:
-    """For templates that extend registry/tool_frame.html; `tab` is the one that is open."""
+    """Context of templates that extend registry/tool_frame.html; `tab`: the open one."""
     tool = get_object_or_404(Tool.objects.for_catalogue(), exposed_name=name)
     definition = definition_of(tool, version)
     return {

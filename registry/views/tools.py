@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from core.http import page
+from inspection.results import PASS_ALL
 from registry import services
-from registry.forms.tools import HandlingForm
+from registry.forms.tools import HandlingForm, ResultRulesForm
 from registry.models import Definition, Publication, Tag, Tool
 from registry.schemas import differences
 from registry.schemas.arguments import rows
@@ -31,6 +32,8 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "tags": list(shown.tags.all()),
         "all_tags": Tag.objects.all(),
         "handling": HandlingForm(instance=shown),
+        "result_rules": ResultRulesForm(instance=shown),
+        "changes_results": shown.result_rules != PASS_ALL,
         "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),
     }
     return render(request, "registry/tool.html", context)
@@ -88,8 +91,24 @@ def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("registry:tool", name)
 
 
+@page("registry.operate_server", "POST")
+def set_results(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool, exposed_name=name)
+    form = ResultRulesForm(request.POST, instance=get_object_or_404(Tool, exposed_name=name))
+    try:
+        if form.is_valid():
+            services.set_result_rules(shown, form.rules, by=request.user)
+            messages.success(request, _("Results of “%s” are treated as chosen.") % name)
+        else:
+            said = [str(error) for errors in form.errors.values() for error in errors]
+            messages.error(request, " ".join(said))
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
+    return redirect("registry:tool", name)
+
+
 def _before(shown: Tool, after: Definition, version: str) -> Definition | None:
-    """What to compare with: what is asked for, else the one before."""
+    """The version to compare with: the requested one, else the previous one."""
     if version:
         return definition_of(shown, version)
     return shown.definitions.filter(version__lt=after.version).first()

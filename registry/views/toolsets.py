@@ -24,7 +24,7 @@ from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, Separator, Server, Tool, Toolset
 from registry.publishing import agent_names, override_service
 from registry.views import client_snippets
-from registry.views.overrides import seen
+from registry.views.overrides import previews
 
 SHOWN = 200
 FOUND = 40
@@ -61,7 +61,7 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "section": "toolsets",
         "toolset": shown,
         "endpoint": client_snippets.endpoint(shown),
-        "names": seen(shown, list(offered[:SHOWN]), names),
+        "names": previews(shown, list(offered[:SHOWN]), names),
         "more": offered[SHOWN : SHOWN + 1].exists(),
         "doubled": offered.filter(pk__in=names.doubled)[:SHOWN],
         "separators": Separator.choices,
@@ -200,7 +200,7 @@ def remove_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 @page("", "GET", "HEAD", "POST")
 def agent_toolsets(request: ConsoleRequest, name: str) -> HttpResponse:
-    """What an agent's page shows of this app, and a page of its own without JavaScript."""
+    """The toolsets part of an agent's page, and a page of its own without JavaScript."""
     agent = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
     if request.method == "POST":
         return _set_toolsets(request, agent)

@@ -2,23 +2,41 @@
 // nobody looked at is not approved by a slip; and not while an emergency stop covers the call. The
 // server does not rely on it.
 (() => {
+  // By card: the marks not seen yet, and what observes them.
   const waiting = new Map();
-  // On a phone they cover the end of the page: nobody sees what stands behind them.
+  // What covers the end of a window: on a phone the tabs, or the bar with the buttons.
   const tabs = document.querySelector(".tabs");
-  const covered = tabs && getComputedStyle(tabs).position === "fixed" ? tabs.offsetHeight : 0;
 
-  const observer = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (isIntersecting) seen(target);
+  const fixedHeight = (element) => (element && /fixed|sticky/.test(getComputedStyle(element).position) ? element.offsetHeight : 0);
+
+  function observer(covered) {
+    return new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (isIntersecting) seen(target);
+      }
+    }, { rootMargin: `0px 0px -${covered}px` });
+  }
+
+  // Anew when the bar grows, as it does when somebody writes in it: nobody sees what stands behind.
+  const resized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const state = waiting.get(target.closest("[data-card]"));
+      if (state) observe(state, target);
     }
-  }, { rootMargin: `0px 0px -${covered}px` });
+  });
+
+  function observe(state, bar) {
+    state.observer?.disconnect();
+    state.observer = observer(Math.max(fixedHeight(bar), fixedHeight(tabs)));
+    for (const mark of state.left) state.observer.observe(mark);
+  }
 
   function seen(mark) {
-    observer.unobserve(mark);
     const card = mark.closest("[data-card]");
-    const left = waiting.get(card);
-    left?.delete(mark);
-    if (left?.size === 0) arm(card);
+    const state = waiting.get(card);
+    state?.observer.unobserve(mark);
+    state?.left.delete(mark);
+    if (state?.left.size === 0) arm(card);
   }
 
   // A tall argument is seen when its end was: a line without height stands there.
@@ -50,8 +68,8 @@
     if (left.size === 0) return arm(card);
     button.setAttribute("aria-disabled", "true");
     tell(card, "unarmed");
-    waiting.set(card, left);
-    for (const mark of left) observer.observe(mark);
+    waiting.set(card, { left });
+    resized.observe(card.querySelector("[data-bar]"));
   }
 
   function watchAll() {
@@ -72,7 +90,7 @@
     if (!button) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const [first] = waiting.get(button.closest("[data-card]")) ?? [];
+    const [first] = waiting.get(button.closest("[data-card]"))?.left ?? [];
     first?.scrollIntoView({ block: "center" });
   }, { capture: true });
 

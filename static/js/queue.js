@@ -1,6 +1,6 @@
-// The queue by keyboard, and cards that keep still: one that was decided stays as it is, also when
-// a slower picture of it arrives, and who was writing in a card that somebody else decided finds
-// the focus on what became of it.
+// The list of pending calls and the card beside it, by keyboard too. Both keep still: what was
+// decided stays where it is, also when a slower picture of it arrives, and who was writing in a card
+// that somebody else decided finds the focus on what became of it.
 (() => {
   let kept = null;
 
@@ -11,13 +11,16 @@
   });
 
   document.body.addEventListener("htmx:oobAfterSwap", () => {
-    if (kept) document.getElementById(kept)?.focus();
+    const place = kept && document.getElementById(kept);
+    (place?.querySelector("[data-row]") ?? place)?.focus();
     kept = null;
   });
 
   // What is shown now is news no longer: the page asks again how many it does not show.
   document.getElementById("queue")?.addEventListener("htmx:afterSwap", ({ target }) => {
-    if (target.id === "queue") document.body.dispatchEvent(new CustomEvent("live:queue"));
+    if (target.id !== "queue") return;
+    document.body.dispatchEvent(new CustomEvent("live:queue"));
+    if (!card() && !isNarrow()) rows()[0].click();
   });
 
   // Whatever comes first, the answer to a press or the news of it: who pressed stays at the card.
@@ -36,37 +39,66 @@
     if (pressed && target.closest("[data-card]")?.id !== pressed) pressed = null;
   });
 
-  // One reason, whether it becomes a yes or a no: it goes where the form is that is to be sent.
-  document.addEventListener("toggle", ({ target: panel }) => {
-    if (!panel.matches(".refusal")) return;
-    const reason = panel.closest(".decision").querySelector(".approval [name=reason]");
-    const details = panel.querySelector("[name=reason]");
-    const [from, to] = panel.open ? [reason, details] : [details, reason];
-    if (!from.value || to.value) return;
-    to.value = from.value;
-    from.value = "";
-  }, true);
+  // Enter in what belongs to one of the two buttons presses that one, and never the other.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !event.target.matches(".decision input")) return;
+    const button = event.target.name === "because" ? "[data-deny]" : "[data-approve]";
+    event.preventDefault();
+    event.target.form.querySelector(button).click();
+  });
 
-  function cards() {
-    return [...document.querySelectorAll("[data-card]")];
+  const detail = document.getElementById("detail");
+  const news = document.querySelector("[data-news]");
+  const list = document.querySelector(".listing");
+  const card = () => detail.querySelector("[data-card]");
+  const rows = () => [...list.querySelectorAll("[data-row]")];
+  const rowOf = (shown) => rows().find((row) => shown?.id === `card-${row.dataset.row}`);
+
+  // One column has room for one of the two: there a line leads to the page of its card.
+  const isNarrow = () => getComputedStyle(detail).display === "none";
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-row]") && (isNarrow() || event.ctrlKey || event.metaKey || event.shiftKey)) event.stopPropagation();
+  }, { capture: true });
+
+  function mark() {
+    const current = rowOf(card());
+    for (const row of rows()) row.toggleAttribute("aria-current", row === current);
+    current?.setAttribute("aria-current", "true");
   }
 
-  function current() {
-    return document.activeElement.closest("[data-card]");
-  }
+  // What was asked of the card that goes would find no place: it is asked again for the one that comes.
+  detail.addEventListener("htmx:beforeSwap", ({ target }) => {
+    if (target === detail) window.htmx.trigger(news, "htmx:abort");
+  });
+  detail.addEventListener("htmx:afterSwap", ({ target }) => {
+    mark();
+    if (target !== detail) return;
+    document.body.dispatchEvent(new CustomEvent("live:queue"));
+    document.dispatchEvent(new CustomEvent("title:plain", { detail: card().dataset.title }));
+    if (going) card().focus();
+    going = false;
+  });
+  document.body.addEventListener("htmx:oobAfterSwap", mark);
 
-  // The first step goes to the first card that is in view.
+  // Enter on a line goes on to its card.
+  let going = false;
+  list.addEventListener("keydown", ({ key, target }) => {
+    going = key === "Enter" && target.matches("[data-row]");
+  });
+
+  // The first step goes to the line of the card that is shown.
   function step(by) {
-    const all = cards();
-    const card = current();
-    const first = all.find((one) => one.getBoundingClientRect().bottom > 80) ?? all[0];
-    const next = card ? all[all.indexOf(card) + by] : first;
-    next?.focus({ preventScroll: true });
-    next?.scrollIntoView({ block: "start", behavior: "instant" });
+    const all = rows();
+    const current = rowOf(card());
+    const isThere = document.activeElement.closest("[data-row], [data-card]");
+    const next = all[all.indexOf(current) + (current && !isThere ? 0 : by)] ?? (current ? null : all[0]);
+    if (!next) return;
+    next.focus();
+    if (next !== current) next.click();
   }
 
-  function refuse(card) {
-    const panel = card.querySelector(".refusal");
+  function deny(shown) {
+    const panel = shown.querySelector(".refusal");
     if (!panel) return;
     panel.open = true;
     panel.querySelector("[name=because]").focus();
@@ -75,26 +107,28 @@
   const KEYS = {
     j: () => step(1),
     k: () => step(-1),
-    o: (card) => card.querySelector("[data-own]")?.click(),
-    a: (card) => card.querySelector("[data-approve]:enabled, [data-suspended]")?.focus(),
-    r: refuse,
+    o: (shown) => shown.querySelector("[data-own]")?.click(),
+    a: (shown) => shown.querySelector("[data-approve]:enabled, [data-suspended]")?.focus(),
+    d: deny,
   };
 
   document.addEventListener("shortcut:key", (event) => {
     const act = KEYS[event.detail];
     if (!act) return;
-    const card = current() ?? (cards().length === 1 ? cards()[0] : null);
-    if (!card && act.length) return;
+    const shown = card();
+    if (!shown && act.length) return;
     event.preventDefault();
-    act(card);
+    act(shown);
   });
 
-  // Escape leads out of what one is writing or about to press, back to the card.
+  // Escape leads out of what one is writing or about to press, back to the card, and from it to its
+  // line.
   document.addEventListener("keydown", (event) => {
-    const card = event.key === "Escape" && !document.querySelector("dialog[open]") && current();
-    if (!card || document.activeElement === card) return;
+    const from = event.key === "Escape" && !document.querySelector("dialog[open]") && document.activeElement.closest("[data-card]");
+    if (!from) return;
     const panel = document.activeElement.closest(".refusal");
     if (panel) panel.open = false;
-    card.focus();
+    if (document.activeElement === from) rowOf(from)?.focus();
+    else from.focus();
   });
 })();

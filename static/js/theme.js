@@ -8,7 +8,7 @@ document.addEventListener("submit", (event) => {
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax${secure}`;
   document.documentElement.dataset.theme = theme;
-  for (const button of form.querySelectorAll("button")) {
+  for (const button of document.querySelectorAll("[data-themes] button")) {
     button.setAttribute("aria-pressed", String(button.value === theme));
   }
 });

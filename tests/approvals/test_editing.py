@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.http import HttpResponse
 from django.test import Client
 
@@ -24,14 +25,16 @@ from calls.models import Amendment, Call
 from calls.queue.claiming import claim
 from calls.record.states import State
 from core import strict_json
+from core.ids import uuid7
 from gateway.protocol import replies
-from policies.models import Effect, Rule
+from policies.models import Effect, LimitCounter, LimitUse, Rule
 from policies.services import save_rule
 from policies.thresholds import Threshold, stored
 from registry.models import Tool
 from tests.approvals.test_quorum import approver, say
 from tests.console import scenery
 from tests.forms import submitted
+from tests.gateway.limiting import add_limit
 
 pytestmark = pytest.mark.django_db
 
@@ -371,3 +374,52 @@ def test_an_error_of_the_server_carries_it_too(held: UUID, alice: User) -> None:
 
     assert error["data"]["countersign/arguments_modified"][0]["path"] == "$.subject"
     assert (error["code"], error["message"]) == (-1, "no")
+
+
+def test_what_it_costs_now_has_to_fit_into_its_budget(held: UUID, alice: User) -> None:
+    budget = add_limit("cost", 10, cost_argument="options.copies", name="Copies")
+    counter = LimitCounter.objects.create(limit=budget, key="", label="", spent=8)
+    LimitUse.objects.create(counter=counter, call_id=held, amount=1)
+
+    def copies(n: int) -> dict[str, Any]:
+        return {**scenery.MAIL, "options": {"copies": n}}
+
+    with pytest.raises(EditRefused, match="Limit “Copies” is reached: 10 EUR per minute"):
+        edit(held, alice, copies(4))
+    with pytest.raises(EditRefused, match="has to be a number"):
+        edit(held, alice)
+    edit(held, alice, copies(3))
+
+    counter.refresh_from_db()
+    assert counter.spent == 10
+    assert counter.uses.get().amount == 3
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["others came since", "nobody came since"])
+def test_what_it_costs_is_counted_in_the_present_window(
+    settled: bool, held: UUID, alice: User
+) -> None:
+    budget = add_limit("cost", 3, cost_argument="options.copies", name="Copies", period="month")
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    counter = LimitCounter.objects.create(limit=budget, key="", label="", spent=8, since=began)
+    LimitUse.objects.create(counter=counter, call_id=held, amount=4)
+    # One whose outcome was never opened: its part of the window before is nobody's.
+    LimitUse.objects.create(counter=counter, call_id=uuid7(), amount=4)
+    if settled:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT calls_settle_limit({counter.pk}, 'cost', 'month', 3, 0)")
+        LimitCounter.objects.update(spent=1)
+    free = 2 if settled else 3
+
+    def copies(n: int) -> dict[str, Any]:
+        return {**scenery.MAIL, "options": {"copies": n}}
+
+    with pytest.raises(EditRefused, match="Limit “Copies” is reached: 3 EUR per month"):
+        edit(held, alice, copies(free + 1))
+    edit(held, alice, copies(free))
+
+    counter.refresh_from_db()
+    assert counter.spent == 3
+    assert counter.since is not None
+    assert counter.since > began
+    assert counter.uses.get(call_id=held).amount == free

@@ -8,7 +8,7 @@ from django.db import connection
 
 from accounts.models import Agent, User
 from approvals.models import Approval
-from approvals.recorded import unrecorded
+from approvals.record_checks import unrecorded
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State

@@ -303,7 +303,7 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
     approval = Approval.objects.for_queue().get(pk=held)
     comments.say(approval, by=carol, text="I would not.")
 
-    page = as_alice.get(reverse("approvals:news"), {"shown": [str(held)]}).text
+    page = as_alice.get(reverse("approvals:news"), {"shown": [str(held)], "open": str(held)}).text
 
     assert f'id="votes-{held}" hx-swap-oob="true"' in page
     assert "I would not." in page

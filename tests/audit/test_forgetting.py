@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals.recorded import unrecorded
+from approvals.record_checks import unrecorded
 from audit.bodies import forgotten_details, read, readable
 from audit.exporting import proof
 from audit.leaves import places

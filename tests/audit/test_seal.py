@@ -218,6 +218,10 @@ CHANGED = [
         "UPDATE audit_entryrow SET id = {1} WHERE id = -{2}",
         "Entry {1} was changed",
     ),
+    # Times that no clock shows, and details that are no object: verification goes on.
+    ("UPDATE audit_entryrow SET at = 'infinity' WHERE id = {1}", "Entry {1} was changed"),
+    ("UPDATE audit_entryrow SET at = '4000-01-01 BC' WHERE id = {2}", "Entry {2} was changed"),
+    ("UPDATE audit_entryrow SET details = '[]' WHERE id = {3}", "Entry {3} was changed"),
     (
         "UPDATE audit_batch SET edge = substr(edge, 33, 32) || substr(edge, 1, 32)"
         " || substr(edge, 65) WHERE first_index = 4",

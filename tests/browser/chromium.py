@@ -11,7 +11,9 @@ from tests.clients import say
 HERE = Path(__file__).resolve().parent / "npm"
 # Decompressed: the program itself, and the libraries that a bare machine lacks.
 HOME = HERE / "node_modules" / ".chromium"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The shell has no window, and takes a third less of the cores.
+SHELL = "chromium-headless-shell"
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MACOS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -35,7 +37,7 @@ def provide_chromium(npm: list[str] | None) -> None:
     if found:
         os.environ["CHROMIUM"] = found
     else:
-        say("Browser tests need Chromium (Debian: apt install chromium), or CHROMIUM: they fail.")
+        say(f"Browser tests need Chromium (Debian: apt install {SHELL}), or CHROMIUM: they fail.")
 
 
 def installed() -> str | None:

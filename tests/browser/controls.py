@@ -26,12 +26,18 @@ DRAWS = {
     "accounts:issue_token": "accounts:agent",
     "accounts:rotate_token": "accounts:agent",
     "accounts:new_link": "accounts:person",
+    "notifications:rotate_secret": "notifications:webhook",
 }
-# Who is invited is shown by the answer to the invitation, at its address.
-DRAWN_AT = {("accounts:invite", "accounts:person"): "accounts:person"}
+# Who is invited is shown by the answer to the invitation, at its address; so is a new webhook.
+DRAWN_AT = {
+    ("accounts:invite", "accounts:person"): "accounts:person",
+    ("notifications:add_webhook", "notifications:edit_webhook"): "notifications:webhook",
+    ("notifications:add_webhook", "notifications:remove_webhook"): "notifications:webhook",
+}
 CATALOGUE = "registry:catalogue"
 # Django's own pages, which are not ours to test.
 NOT_OURS = "admin:"
+CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 class Recorder:
@@ -67,7 +73,8 @@ class Recorder:
             self._write("used", button, "")
 
     def _write(self, what: str, control: Control, by: str) -> None:
-        if control.part.startswith(NOT_OURS):
+        # On a page in Chinese stand the same controls, by other names.
+        if control.part.startswith(NOT_OURS) or CHINESE.search(control.name):
             return
         for line in ([what, *control], *([["keyed", *control]] if by else [])):
             text = json.dumps(line)
@@ -113,6 +120,7 @@ ROWS = (
     (r"[0-9a-f]{8}-[0-9a-f-]{27}|\d[\d, ]*\d|\d", "N"),
     (r"(?<=N )(comment|character|byte|call)s?\b.*", r"\1s"),
     (r"Comments \(N\)", "The comments"),
+    (r"N pieces? of advice\b.*", "Advice"),
     (r"The calls? of \S+ before this one.*|The N calls", "The calls before this one"),
 )
 

@@ -20,7 +20,10 @@ from audit.models import Entry, Export
 from audit.services import save_filter
 from calls.models import Call
 from calls.record.states import State
-from policies.models import Rule
+from notifications.models import Delivery, Webhook
+from notifications.services import add_webhook, set_mail
+from policies.limits.services import save_limit
+from policies.models import Limit, Rule
 from policies.thresholds import Distinct, StepUp, Threshold
 from registry.models import Item, Server, Toolset
 from registry.services import set_tags
@@ -60,7 +63,26 @@ def furnish(office: Office, person: User) -> None:
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
     freezes.begin(by=carol, reason="The reports are being moved.", server=office.write.server)
     standing_approvals.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
+    notify(person)
     moments.happen(office, person)
+
+
+def notify(person: User) -> None:
+    """A webhook that was reached, one message that was given up, and an address."""
+    webhook = Webhook(name="ledger", url="https://ledger.example.org/hook")
+    add_webhook(webhook, by=person)
+    entry = Entry.objects.earliest("id").pk
+    for state, error in (("sent", ""), ("dead", "The receiver answered with status 410.")):
+        Delivery.objects.create(
+            entry_id=entry,
+            event="approval.needed" if error else "test",
+            channel="webhook",
+            webhook=webhook,
+            state=state,
+            attempts=1,
+            error=error,
+        )
+    set_mail(person, "everybody@example.org", ["approval.needed"])
 
 
 def see_again(office: Office) -> None:
@@ -105,6 +127,7 @@ def further(office: Office) -> list[str]:
     """What the same pages look like with something else in them."""
     addresses = [
         "/catalogue/?q=nothing+like+it",
+        "/queue/deny-all/?agent=scout",
         "/servers/words/items/",
         "/servers/words/review/",
         "/catalogue/?q=mail&server=mailer",
@@ -160,6 +183,12 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     assert token
     assert rule
     assert entry
+    limit = save_limit(
+        Limit(
+            name="A minute", kind="calls", amount=60, period="minute", effect="deny", per=["agent"]
+        ),
+        by=person.actor,
+    )
     everything = Filters.read({}, ZoneInfo("UTC"))
     export = begin(everything, Export.Format.CSV, by=person.actor, person_id=person.pk)
     link = sign_in_link(scenery.person("dave", Role.VIEWER)).rstrip("/").rpartition("/")[2]
@@ -171,6 +200,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "calls/<uuid:call_id>": f"calls/{office.pictured}",
         "tokens/<str:public_id>": f"tokens/{token.public_id}",
         "agents/<slug:name>": "agents/scout",
+        "limits/<int:pk>": f"limits/{limit.pk}",
         "toolsets/<slug:slug>": "toolsets/office",
         "servers/<slug:slug>": "servers/words",
         "tools/<tool:name>": f"tools/{searched}",
@@ -185,4 +215,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "filters/<int:pk>": "filters/1",
         "exports/<int:pk>": f"exports/{export.pk}",
         "audit/<int:pk>": f"audit/{entry.pk}",
+        "webhooks/<uuid:pk>": f"webhooks/{Webhook.objects.earliest('id').pk}",
+        "deliveries/<uuid:pk>": f"deliveries/{Delivery.objects.earliest('id').pk}",
+        "confirm/<str:token>": "confirm/a-token-of-a-mail",
     }

@@ -24,6 +24,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "360": {"viewport": {"width": 360, "height": 780}, "is_mobile": True, "has_touch": True},
 }
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+# What the browser asks for; with zh-CN pages are Chinese.
+LOCALE = os.environ.get("LOCALE", "en-US")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -95,7 +97,7 @@ def refuse(page: "Page") -> None:
     card = page.locator("[data-card]").first
     card.locator(".refusal > summary").click()
     card.get_by_text("Not now").first.click()
-    card.get_by_label("Details").fill("Ana is away until Thursday.")
+    card.get_by_label("Comment to the agent").fill("Ana is away until Thursday.")
 
 
 def refused(page: "Page") -> None:
@@ -124,7 +126,16 @@ class Shot(NamedTuple):
     before: Callable[["Page"], None] = nothing
 
 
-EMPTY = ["catalogue", "servers", "queue", "calls", "calls/unknown", "audit", "audit/who-ran-what"]
+EMPTY = [
+    "overview",
+    "catalogue",
+    "servers",
+    "queue",
+    "calls",
+    "calls/unknown",
+    "audit",
+    "audit/who-ran-what",
+]
 EMPTY += ["agents", "toolsets", "policies", "grants", "emergency-stops", "people", "settings"]
 FORMS = ["new/agent", "new/server", "new/person", "new/rule", "new/toolset"]
 PRESSED = [
@@ -198,7 +209,7 @@ def named(addresses: list[str]) -> list[Shot]:
     names: dict[str, str] = {}
     states = {str(pk): state for pk, state in Call.objects.values_list("pk", "state")}
     for address in addresses:
-        name = UUIDS.sub(lambda found: states[found[0]], address)
+        name = UUIDS.sub(lambda found: states.get(found[0], "ledger"), address)
         name = SECRETS.sub("sign-in/link", name)
         while name in names:
             name += " again"
@@ -218,7 +229,7 @@ class Camera(NamedTuple):
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             for size, options in SIZES.items():
-                context = browser.new_context(base_url=self.base, **options)
+                context = browser.new_context(base_url=self.base, locale=LOCALE, **options)
                 context.add_cookies([cookie] if cookie else [])
                 for shot in wanted:
                     self.picture(context, shot, size)

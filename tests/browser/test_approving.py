@@ -103,6 +103,7 @@ def test_what_was_edited_can_be_unfolded_on_the_calls_page(
     expect(sent.get_by_text("board@example.org")).to_be_visible()
 
 
+@pytest.mark.smoke
 def test_one_freezes_and_somebody_else_lets_it_go_on(
     opened: Opened, alice: Page, office: Office
 ) -> None:

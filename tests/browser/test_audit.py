@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from audit.models import Entry
@@ -31,6 +32,8 @@ def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
     expect(page).to_have_url(re.compile(r"\?agent=scout$"))
     page.get_by_role("link", name="Remove").click()
     expect(page).to_have_url(re.compile(r"/audit/\?$"))
+    page.locator('#entries a[href*="server="]').first.click()
+    expect(page).to_have_url(re.compile(r"\?server=\w+$"))
 
 
 def test_new_entries_come_to_the_top_and_wait_when_paused(opened: Opened, office: Office) -> None:
@@ -58,6 +61,7 @@ def test_new_entries_come_to_the_top_and_wait_when_paused(opened: Opened, office
     expect(top).to_contain_text("Note second")
 
 
+@pytest.mark.smoke
 def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Office) -> None:
     page = opened(office.alice)
     page.goto("/audit/?agent=scout")
@@ -96,6 +100,18 @@ def test_a_payload_is_opened_on_an_entry_and_that_is_an_entry(
     assert list(looked.values_list("actor", flat=True)) == ["alice"]
 
 
+def test_who_ran_what_is_narrowed_to_a_state(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto("/audit/who-ran-what/")
+    choose(page.get_by_label("State"), "succeeded")
+    page.get_by_role("button", name="Filter").press("Enter")
+
+    expect(page).to_have_url(re.compile("state=succeeded"))
+    expect(page.get_by_label("State")).to_have_value("succeeded")
+    expect(page.locator("[data-verdict=asked] strong")).to_have_text("2")
+
+
+@pytest.mark.smoke
 def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -> None:
     page = opened(office.alice, java_script_enabled=False)
     page.goto("/audit/")

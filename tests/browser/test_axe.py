@@ -57,6 +57,7 @@ def test_every_page_can_be_read_and_used(opened: Opened, office: Office) -> None
 
 
 @pytest.mark.parametrize("address", ["/sign-in/", "/sign-in/?next=/queue/&ended=1", "/nowhere/"])
+@pytest.mark.smoke
 def test_a_strangers_pages_can_be_read_and_used(
     opened: Opened, office: Office, address: str
 ) -> None:

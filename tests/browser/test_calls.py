@@ -1,5 +1,6 @@
 """A call as it runs, watched."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.roles import Role
@@ -15,6 +16,7 @@ def live(page: Page) -> None:
     expect(page.locator("[data-connection]")).to_have_text("Live")
 
 
+@pytest.mark.smoke
 def test_progress_moves_and_the_result_appears(alice: Page, office: Office) -> None:
     alice.goto(f"/calls/{office.running}/")
     live(alice)
@@ -64,6 +66,7 @@ def test_a_late_reply_is_taken_as_what_happened(alice: Page, office: Office) -> 
     assert Call.objects.get(pk=office.lost).executed == "yes"
 
 
+@pytest.mark.smoke
 def test_cancelling_asks_for_it(alice: Page, office: Office) -> None:
     alice.goto(f"/calls/{office.running}/")
 

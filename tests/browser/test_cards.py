@@ -43,7 +43,7 @@ def test_an_emergency_stop_shows_on_the_card_and_what_was_typed_stays(
     page.goto(f"/queue/{office.held}/")
     live(page)
     expect(approve(page, office)).not_to_have_attribute("aria-disabled", "true")
-    page.get_by_label("Reason").fill("half a thou")
+    page.get_by_label("Comment to the agent").fill("half a thou")
 
     stop = freezes.begin(by=office.alice, reason="It asks too often.", agent=office.scout)
     rung("queue")
@@ -53,7 +53,7 @@ def test_an_emergency_stop_shows_on_the_card_and_what_was_typed_stays(
     expect(card(page, office)).to_contain_text("to decide once the emergency stop has ended")
     expect(card(page, office).get_by_role("timer")).to_have_count(0)
     expect(approve(page, office)).to_be_disabled()
-    expect(page.get_by_label("Reason")).to_have_value("half a thou")
+    expect(page.get_by_label("Comment to the agent")).to_have_value("half a thou")
 
     freezes.end(stop, by=ada, why="It was told not to.")
     rung("queue")
@@ -74,7 +74,7 @@ def test_during_a_stop_the_keyboard_leads_to_why_and_one_may_deny(
     alice.keyboard.press("a")
     expect(card(alice, office).locator("[data-suspended]")).to_be_focused()
     alice.keyboard.press("Enter")
-    alice.keyboard.press("r")
+    alice.keyboard.press("d")
     alice.keyboard.press("Space")
     alice.keyboard.press("Enter")
 
@@ -112,13 +112,14 @@ def voted(office: Office, by: User, *, approve: bool = False) -> None:
     rung("queue")
 
 
+@pytest.mark.smoke
 def test_after_a_lost_answer_the_card_asks_what_became_of_it(
     opened: Opened, office: Office
 ) -> None:
     page = opened(office.alice, will_complain_of=LOST, viewport={"width": 360, "height": 2400})
-    page.goto("/queue/")
+    page.goto(f"/queue/{office.held}/")
     page.route("**/approve/", swallow)
-    card(page, office).get_by_label("Reason").fill("As agreed.")
+    card(page, office).get_by_label("Comment to the agent").fill("As agreed.")
 
     approve(page, office).click()
 
@@ -135,12 +136,12 @@ def test_what_never_arrived_is_told_and_can_be_pressed_again(
     page = opened(office.alice, will_complain_of=LOST, viewport={"width": 1280, "height": 2400})
     page.goto("/queue/")
     page.route("**/approve/", lambda route: route.abort(), times=1)
-    card(page, office).get_by_label("Reason").fill("As agreed.")
-    card(page, office).get_by_label("Reason").press("Tab")
+    card(page, office).get_by_label("Comment to the agent").fill("As agreed.")
+    card(page, office).get_by_label("Comment to the agent").press("Tab")
     approve(page, office).press("Enter")
 
     expect(card(page, office)).to_contain_text(NONE)
-    expect(card(page, office).get_by_label("Reason")).to_have_value("As agreed.")
+    expect(card(page, office).get_by_label("Comment to the agent")).to_have_value("As agreed.")
     assert not Vote.objects.exists()
 
     approve(page, office).click()
@@ -150,7 +151,7 @@ def test_what_never_arrived_is_told_and_can_be_pressed_again(
 
 def test_it_is_asked_again_until_countersign_answers(opened: Opened, office: Office) -> None:
     page = opened(office.alice, will_complain_of=LOST, viewport={"width": 1280, "height": 2400})
-    page.route_web_socket("**/live/", lambda socket: None)
+    page.route_web_socket("**/live/**", lambda socket: None)
     page.goto(f"/queue/{office.held}/")
     page.route("**/approve/", swallow)
     page.route("**/became/**", lambda route: route.abort(), times=2)
@@ -165,9 +166,9 @@ def test_it_is_asked_again_until_countersign_answers(opened: Opened, office: Off
 def test_what_was_typed_stays_when_somebody_else_decides(opened: Opened, office: Office) -> None:
     carol = scenery.person("carol", Role.APPROVER)
     page = opened(office.alice, viewport={"width": 360, "height": 780})
-    page.goto("/queue/")
+    page.goto(f"/queue/{office.held}/")
     live(page)
-    card(page, office).get_by_label("Reason").fill("Ask Ana <first>.")
+    card(page, office).get_by_label("Comment to the agent").fill("Ask Ana <first>.")
 
     voted(office, carol)
 
@@ -180,9 +181,9 @@ def test_what_was_typed_stays_when_somebody_else_decides(opened: Opened, office:
 def test_what_was_typed_stays_for_the_slower_of_two(opened: Opened, office: Office) -> None:
     carol = scenery.person("carol", Role.APPROVER)
     page = opened(office.alice, viewport={"width": 1280, "height": 2400})
-    page.route_web_socket("**/live/", lambda socket: None)
+    page.route_web_socket("**/live/**", lambda socket: None)
     page.goto("/queue/")
-    card(page, office).get_by_label("Reason").fill("Ask Ana first.")
+    card(page, office).get_by_label("Comment to the agent").fill("Ask Ana first.")
     voted(office, carol)
 
     approve(page, office).click()
@@ -195,7 +196,7 @@ def test_without_javascript_what_was_typed_comes_back_too(opened: Opened, office
     carol = scenery.person("carol", Role.APPROVER)
     page = opened(office.alice, java_script_enabled=False)
     page.goto("/queue/")
-    card(page, office).get_by_label("Reason").fill("Ask Ana first.")
+    card(page, office).get_by_label("Comment to the agent").fill("Ask Ana first.")
     voted(office, carol)
 
     approve(page, office).click()
@@ -212,7 +213,7 @@ def test_an_edit_stays_when_somebody_else_decides(opened: Opened, office: Office
     page.get_by_label("Why").fill("It was Wednesday.")
     voted(office, carol)
 
-    page.get_by_role("button", name="Propose these arguments").click()
+    page.get_by_role("button", name="Suggest these arguments").click()
 
     expect(page.get_by_text("carol answered first")).to_be_visible()
     written = page.get_by_role("region", name="What you had written, and was not proposed")
@@ -220,21 +221,18 @@ def test_an_edit_stays_when_somebody_else_decides(opened: Opened, office: Office
     expect(written).to_contain_text("It was Wednesday.")
 
 
-def test_the_reason_typed_goes_along_to_a_denial(alice: Page, office: Office) -> None:
+def test_one_comment_goes_along_with_whichever_is_pressed(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
     held = card(alice, office)
     alice.keyboard.press("j")
-    held.get_by_label("Reason").focus()
+    held.get_by_label("Comment to the agent").focus()
     alice.keyboard.type("Ana has left.")
 
     held.get_by_text("Deny …").press("Enter")
-
-    expect(held.get_by_label("Details")).to_have_value("Ana has left.")
-    expect(held.get_by_label("Reason")).to_have_value("")
     held.get_by_text("Deny …").click()
-    expect(held.get_by_label("Reason")).to_have_value("Ana has left.")
     held.get_by_text("Deny …").click()
     held.get_by_role("button", name="Deny").press("Enter")
+
     expect(held).to_contain_text("Denied by alice")
     assert Vote.objects.get(approval=office.held).reason == "Ana has left."
 
@@ -250,11 +248,11 @@ def test_why_a_vote_does_not_count_and_that_one_fell_shows_by_itself(
         approval = Approval.objects.for_queue().get(pk=three)
         vote(approval, by=by, approve=True, seen_digest=approval.call.call_digest)
     page = opened(office.alice, viewport={"width": 360, "height": 780}, color_scheme="dark")
-    page.goto("/queue/")
+    page.goto(f"/queue/{three}/")
     live(page)
     votes = page.locator(f"#votes-{three}")
     expect(votes).to_contain_text("2 of 3")
-    page.locator(f"#card-{three}").get_by_label("Reason").fill("half a thou")
+    page.locator(f"#card-{three}").get_by_label("Comment to the agent").fill("half a thou")
 
     carol.groups.clear()
     take_back(Approval.objects.for_queue().get(pk=three), by=dora)
@@ -263,7 +261,9 @@ def test_why_a_vote_does_not_count_and_that_one_fell_shows_by_itself(
     expect(votes).to_contain_text("does not count: may no longer decide")
     expect(votes).to_contain_text("Taken back")
     expect(votes).to_contain_text("0 of 3")
-    expect(page.locator(f"#card-{three}").get_by_label("Reason")).to_have_value("half a thou")
+    expect(page.locator(f"#card-{three}").get_by_label("Comment to the agent")).to_have_value(
+        "half a thou"
+    )
 
 
 def test_the_calls_page_says_by_itself_that_it_is_stopped(

@@ -27,6 +27,7 @@ def names(page: Page) -> list[str]:
     return page.locator("#found .rows .title").all_inner_texts()
 
 
+@pytest.mark.smoke
 def test_typing_finds_and_the_address_keeps_everything(alice: Page) -> None:
     alice.goto("/catalogue/")
     everything = names(alice)
@@ -117,6 +118,14 @@ def test_versions_are_compared(alice: Page, office: Office) -> None:
     alice.wait_for_url("**/versions/?to=1")
 
 
+def test_advice_to_the_author_of_a_definition_is_unfolded(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.search.exposed_name}/")
+
+    alice.get_by_text("of advice to its author").first.press("Enter")
+
+    expect(alice.locator("details[open] li", has_text="says")).not_to_have_count(0)
+
+
 def test_policy_and_usage_are_a_tab_away(alice: Page, office: Office) -> None:
     alice.goto(f"/tools/{office.search.exposed_name}/")
 
@@ -128,6 +137,7 @@ def test_policy_and_usage_are_a_tab_away(alice: Page, office: Office) -> None:
     expect(alice.get_by_role("cell", name="100 %")).to_be_visible()
 
 
+@pytest.mark.smoke
 def test_a_tool_is_tried_by_keyboard(alice: Page, office: Office, desk: Agent) -> None:
     alice.goto(f"/tools/{office.search.exposed_name}/try/")
 

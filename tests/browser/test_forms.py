@@ -129,7 +129,7 @@ def test_an_edit_adds_an_item_and_is_kept_from_the_agent(alice: Page, office: Of
     alice.locator("[name=note]").fill("To Ben instead.")
     alice.locator("[name=private]").check()
 
-    alice.get_by_role("button", name="Propose these arguments").press("Enter")
+    alice.get_by_role("button", name="Suggest these arguments").press("Enter")
 
     expect(alice.get_by_text("Your change is proposed.")).to_be_visible()
     made = Amendment.objects.get()

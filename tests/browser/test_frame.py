@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
@@ -12,6 +13,7 @@ from tests.browser.scene import Office
 from tests.console.scenery import PASSWORD
 
 
+@pytest.mark.smoke
 def test_ctrl_k_finds_a_tool_by_keyboard_alone(alice: Page) -> None:
     alice.goto("/calls/")
 
@@ -135,14 +137,15 @@ def sign_in(page: Page) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+@pytest.mark.smoke
 def test_a_session_that_ends_in_mid_work_keeps_what_was_typed(
     opened: Opened, office: Office
 ) -> None:
     page = opened(office.alice)
     # It hears nothing of the end by itself.
-    page.route_web_socket("**/live/", lambda socket: None)
+    page.route_web_socket("**/live/**", lambda socket: None)
     page.goto("/queue/")
-    reason = page.locator(f"#card-{office.held}").get_by_label("Reason")
+    reason = page.locator(f"#card-{office.held}").get_by_label("Comment to the agent")
     reason.fill("I was in the middle of")
     Session.objects.all().delete()
 
@@ -162,7 +165,7 @@ def test_a_plain_form_comes_back_to_its_page_after_the_sign_in(
     opened: Opened, office: Office
 ) -> None:
     page = opened(office.alice)
-    page.route_web_socket("**/live/", lambda socket: None)
+    page.route_web_socket("**/live/**", lambda socket: None)
     page.goto("/toolsets/office/")
     title = page.get_by_label("Title")
     title.fill("A better title")

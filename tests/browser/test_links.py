@@ -25,7 +25,8 @@ LINKS = """() => [...document.querySelectorAll("a[href]")].map((link, n) => ({
     href: link.origin === location.origin ? link.pathname + link.search : "",
     is_here: link.pathname + link.search === location.pathname + location.search,
     is_file: link.hasAttribute("download"),
-    is_seen: link.checkVisibility({visibilityProperty: true}) && !link.dataset.open,
+    is_seen: link.checkVisibility({visibilityProperty: true})
+      && !link.matches("[data-open], [data-row]"),
   }))"""
 # What opens may ask for more: that it did is known a frame later.
 OPEN = """() => {

@@ -69,15 +69,25 @@ class Morning:
     def card(self, call_id: UUID) -> Locator:
         return self.page.locator(f"#card-{call_id}")
 
+    def show(self, call_id: UUID) -> Locator:
+        """Line by line, until its card stands beside the list."""
+        for _ in range(20):
+            if self.card(call_id).is_visible():
+                return self.card(call_id)
+            self.press("j")
+            line = self.page.locator("[data-row]:focus")
+            expect(self.card(UUID(line.get_attribute("data-row") or ""))).to_be_visible()
+        raise AssertionError(f"j never came to {call_id}")
+
     def approve(self, call_id: UUID) -> None:
-        card = self.card(call_id)
+        card = self.show(call_id)
         self.enter(card.get_by_role("button", name="Approve"))
         expect(card).to_contain_text("Approved by")
 
     def refuse(self, call_id: UUID, why: str) -> None:
-        card = self.card(call_id)
+        card = self.show(call_id)
         self.enter(card.locator("summary", has_text="Deny …"))
-        self.to(card.get_by_label("Details"))
+        self.to(card.get_by_label("Comment to the agent"))
         self.page.keyboard.type(why)
         self.enter(card.get_by_role("button", name="Deny", exact=True))
         expect(card).to_contain_text("Denied by")
@@ -144,13 +154,13 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
     alice.picture("5-refused", waiting=8)
 
     # The children's price is wrong: edited, for carol to approve.
-    alice.follow(alice.card(prices).get_by_role("link", name="Edit"))
+    alice.follow(alice.show(prices).get_by_role("link", name="Suggest changes"))
     expect(page.get_by_text("It can be approved by carol")).to_be_visible()
     alice.replace(page.get_by_role("textbox", name="content"), PRICES.replace("6.00", "6.50"))
     alice.to(page.get_by_role("textbox", name="Why"))
     page.keyboard.type("Children pay 6.50 since October.")
     alice.picture("6-edit")
-    alice.enter(page.get_by_role("button", name="Propose these arguments"))
+    alice.enter(page.get_by_role("button", name="Suggest these arguments"))
     expect(page.get_by_text("Your change is proposed.")).to_be_visible()
     alice.arrive()
     alice.picture("7-proposed")
@@ -164,7 +174,7 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
     other = Morning(opened(carol, viewport={"width": 1280, "height": 860}), pictures)
     other.page.goto("/queue/")
     other.arrive()
-    other.to(other.card(prices).get_by_role("button", name="Approve"))
+    other.to(other.show(prices).get_by_role("button", name="Approve"))
     other.picture("8-for-the-next-voter")
     other.press("Enter")
     expect(other.card(prices)).to_contain_text("Approved by carol")

@@ -110,6 +110,8 @@ def test_what_rings_while_the_count_is_read_is_counted(alice: Page, office: Offi
     counts.ends()
 
     expect(alice.locator("#queue-count")).to_contain_text("4")
+    # Where only the tab's title is seen, too.
+    expect(alice).to_have_title(re.compile(r"^\(4\) "))
 
 
 def test_what_is_frozen_while_freezes_are_read_is_shown(alice: Page, office: Office) -> None:
@@ -241,6 +243,7 @@ def test_what_was_said_stays_when_older_news_arrive(alice: Page, office: Office)
     news.ends()
 
 
+@pytest.mark.smoke
 def test_news_leave_alone_what_has_not_changed(alice: Page, office: Office) -> None:
     two = scenery.call(
         office.scout, office.send, scenery.MAIL, State.HELD, thresholds=(Threshold(approve=2),)

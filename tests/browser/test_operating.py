@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from inspection.results import ResultRules
 from registry.models import Item, Server, Tool, Toolset
 from tests.browser.conftest import Opened
 from tests.browser.every_page import shelve
@@ -57,6 +58,7 @@ def test_what_waits_at_a_server_is_reviewed_and_published_together(
     chosen = alice.get_by_label("Publish words.translate")
     expect(chosen).not_to_be_checked()
     chosen.press("Space")
+    alice.get_by_label("Why it is published all the same").fill("We know it.")
     alice.get_by_role("button", name="Publish selected").press("Enter")
 
     expect(alice.get_by_text("Published: 1.")).to_be_visible()
@@ -81,6 +83,7 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
     expect(template.locator("pre")).to_contain_text("One day's notes.")
     alice.get_by_label("Publish notes://day/{day}").press("Space")
     alice.get_by_label("Publish words.translate").check()
+    alice.get_by_label("Why it is published all the same").fill("We know it.")
     alice.get_by_role("button", name="Publish selected").click()
 
     expect(alice.get_by_text("Published: 2.")).to_be_visible()
@@ -201,3 +204,21 @@ def test_how_a_tools_calls_are_handled_is_changed(alice: Page, office: Office) -
     assert changed.confirmed_read_only
     assert changed.cancel_is_final
     expect(alice.get_by_text("Confirmed by an operator")).to_be_visible()
+
+
+def test_what_is_done_to_a_tools_results_is_chosen(alice: Page, office: Office) -> None:
+    alice.goto(f"/tools/{office.search.exposed_name}/")
+    expect(alice.get_by_text("Agents get them byte for byte")).to_be_visible()
+    alice.get_by_text("Change what is done to its results").press("Enter")
+    choose(alice.get_by_label("Results that do not fit the output schema"), "block")
+    choose(alice.get_by_label("Hidden characters and terminal commands"), "remove")
+    alice.get_by_label("Mask secrets").press("Space")
+    alice.get_by_label("Mask personal data").press("Space")
+    alice.get_by_label("Leave out tracebacks").press("Space")
+    alice.get_by_label("Most bytes of a result").fill("4096")
+    alice.get_by_role("button", name="Save what is done").press("Enter")
+
+    expect(alice.get_by_text("are treated as chosen")).to_be_visible()
+    changed = Tool.objects.get(pk=office.search.pk)
+    assert changed.result_rules == ResultRules("block", "remove", True, True, True, 4096)
+    expect(alice.get_by_text("4.0\u00a0KB")).to_be_visible()

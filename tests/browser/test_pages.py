@@ -53,6 +53,7 @@ def test_an_operator_publishes_with_the_keyboard(alice: Page, office: Office) ->
 
     alice.get_by_role("link", name="Review and publish").press("Enter")
     alice.get_by_label(f"Publish {office.sly.exposed_name}").press("Space")
+    alice.get_by_label("Why it is published all the same").fill("We know it.")
     alice.get_by_role("button", name="Publish selected").focus()
     alice.keyboard.press("Enter")
 

@@ -1,5 +1,6 @@
 """Passkeys in Chromium, with its virtual authenticator: made, and asked for by rules."""
 
+import re
 from collections.abc import Callable
 from uuid import UUID
 
@@ -92,6 +93,7 @@ def is_approval(request: Request) -> bool:
     return request.method == "POST" and request.url.endswith("/approve/")
 
 
+@pytest.mark.smoke
 def test_the_right_passkey_approves(window: Window, held: Held) -> None:
     call = held("Right")
 
@@ -115,14 +117,17 @@ def test_a_device_without_the_passkey_approves_nothing(window: Window, held: Hel
     assert state(call) == State.HELD
 
 
+@pytest.mark.smoke
 def test_another_passkey_approves_nothing(window: Window, held: Held, office: Office) -> None:
     call = held("Somebody else's")
     # One that she had, which somebody else has now.
     office.alice.passkeys.update(person=office.bob)
     window.page.goto(f"{window.here}/queue/{call}/")
     expect(window.page.get_by_text("You have no passkey for this site yet.")).to_be_visible()
+    window.page.get_by_role("link", name="Add one to your profile").click()
+    expect(window.page).to_have_url(re.compile(r"/profile/#proving$"))
     office.alice.passkeys.model.objects.update(person=office.alice)
-    window.page.reload()
+    window.page.goto(f"{window.here}/queue/{call}/")
 
     def meanwhile(route: Route) -> None:
         office.alice.passkeys.update(person=office.bob)

@@ -35,6 +35,19 @@ def test_a_password_is_changed_and_opens(opened: Opened, alice: Page, office: Of
     expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible(timeout=SLOW)
 
 
+def test_pages_are_read_in_chinese_and_in_english_again(alice: Page, office: Office) -> None:
+    alice.goto("/profile/")
+    alice.get_by_role("button", name="简体中文").press("Enter")
+    expect(alice.locator("html")).to_have_attribute("lang", "zh-hans")
+    expect(alice.get_by_role("heading", name="语言")).to_be_visible()
+    alice.goto("/queue/")
+    expect(alice.get_by_role("heading", level=1)).to_have_text("审批队列")
+
+    alice.goto("/profile/")
+    alice.get_by_role("button", name="English").click()
+    expect(alice.locator("html")).to_have_attribute("lang", "en")
+
+
 def test_a_passkey_is_renamed_and_removed(window: Window) -> None:
     page = window.page
     row = page.locator("#proving li", has_text="Laptop")

@@ -35,12 +35,14 @@ def reviewer(opened: Opened) -> Page:
     return opened(scenery.person("ada", Role.OPERATOR, Role.ADMINISTRATOR))
 
 
+@pytest.mark.smoke
 def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, tool: Tool) -> None:
     reviewer.goto("/tools/code.search/")
     reviewer.get_by_role("link", name="Review and publish").click()
 
     expect(reviewer.get_by_text("Riskier", exact=True)).to_be_visible()
-    expect(reviewer.locator(".marks")).to_contain_text("~/.ssh/id_rsa")
+    expect(reviewer.locator(".marks").first).to_contain_text("~/.ssh/id_rsa")
+    expect(reviewer.get_by_text("Risk score 60 of 100")).to_be_visible()
     expect(reviewer.get_by_text("May do more harm than before: not read-only")).to_be_visible()
     expect(reviewer.locator("ins").first).not_to_contain_text("Finds lines")
     reviewer.get_by_text("Both in full").click()
@@ -50,6 +52,10 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
     reviewer.get_by_role("button", name="Publish selected").click()
     expect(reviewer.get_by_text("Nothing was chosen")).to_be_visible()
     reviewer.get_by_label("Publish code.search").click()
+    reviewer.get_by_role("button", name="Publish selected").click()
+    expect(reviewer.get_by_text("needs a reason to be published")).to_be_visible()
+    reviewer.get_by_label("Publish code.search").click()
+    reviewer.get_by_label("Why it is published all the same").fill("We know it.")
     reviewer.get_by_role("button", name="Publish selected").click()
 
     expect(reviewer.get_by_text("Published: 1. No agent gets it")).to_be_visible()
@@ -70,7 +76,9 @@ def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool, address: s
     reviewer.get_by_text("Both in full").press("Enter")
     reviewer.get_by_text("The lines of JSON that differ").press("Enter")
     reviewer.get_by_text("As its server wrote it").press("Enter")
+    reviewer.get_by_text("to its author").press("Enter")
     reviewer.get_by_label("Publish code.search").press("Space")
+    reviewer.get_by_label("Why it is published all the same").fill("We know it.")
     reviewer.get_by_role("button", name="Publish selected").press("Enter")
 
     chosen = reviewer.get_by_label("code.search")

@@ -1,5 +1,6 @@
 """Getting in, as somebody who sits before it."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from accounts import services
@@ -9,6 +10,7 @@ from tests.console.scenery import PASSWORD
 from tests.processes import Stack
 
 
+@pytest.mark.smoke
 def test_a_password_typed_and_sent_by_enter(opened: Opened) -> None:
     page = opened()
     page.goto("/calls/")
@@ -26,7 +28,7 @@ def test_a_wrong_password_is_said_where_one_looks(opened: Opened) -> None:
     page = opened()
     page.goto("/sign-in/")
     page.get_by_role("link", name="Countersign").press("Enter")
-    page.wait_for_url("**/sign-in/?next=/catalogue/")
+    page.wait_for_url("**/sign-in/?next=/")
 
     page.get_by_label("Name").fill("alice")
     page.get_by_label("Password").fill("guess")
@@ -43,7 +45,7 @@ def test_a_sign_in_link_asks_before_it_is_used(
 
     page.get_by_role("button", name="Sign in").click()
 
-    page.wait_for_url("**/catalogue/")
+    page.wait_for_url("**/overview/")
     expect(page.get_by_role("banner").get_by_text("bob")).to_be_visible()
 
 
@@ -56,7 +58,7 @@ def test_the_theme_is_chosen_before_one_is_known(opened: Opened, office: Office)
     expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Light", exact=True).press("Enter")
     page.get_by_role("link", name="Countersign").click()
-    page.wait_for_url("**/sign-in/?next=/catalogue/")
+    page.wait_for_url("**/sign-in/?next=/")
 
     page.goto("/" + services.sign_in_link(office.bob).split("/", 3)[3])
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
@@ -65,7 +67,7 @@ def test_the_theme_is_chosen_before_one_is_known(opened: Opened, office: Office)
     page.get_by_role("button", name="Dark").click()
     page.get_by_role("button", name="Sign in").press("Enter")
 
-    page.wait_for_url("**/catalogue/")
+    page.wait_for_url("**/overview/")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
@@ -74,7 +76,7 @@ def test_a_link_that_was_used_leads_to_the_password(opened: Opened, office: Offi
     page = opened()
     page.goto(address)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/catalogue/")
+    page.wait_for_url("**/overview/")
 
     # It is answered by 403: the browser says so on its console.
     other = opened(will_complain_of=("403",))
@@ -85,6 +87,7 @@ def test_a_link_that_was_used_leads_to_the_password(opened: Opened, office: Offi
     other.wait_for_url("**/sign-in/")
 
 
+@pytest.mark.smoke
 def test_signing_out(alice: Page) -> None:
     alice.goto("/catalogue/")
 

@@ -134,6 +134,7 @@ def test_a_version_is_published_once_from_two_windows(
     for page in (alice, other):
         page.goto(f"/tools/{office.sly.exposed_name}/publish/")
         page.get_by_label(f"Publish {office.sly.exposed_name}").check()
+        page.get_by_label("Why it is published all the same").fill("We know it.")
     publish = "Publish selected"
 
     alice.get_by_role("button", name=publish).click()
@@ -161,6 +162,7 @@ def test_the_catalogues_rows_need_no_line_and_follow_another_window(
     other.goto(f"/tools/{office.sly.exposed_name}/")
     other.get_by_role("link", name="Review and publish").click()
     other.get_by_label(f"Publish {office.sly.exposed_name}").check()
+    other.get_by_label("Why it is published all the same").fill("We know it.")
     other.get_by_role("button", name="Publish selected").click()
     expect(other.get_by_text("Published: 1.")).to_be_visible()
 
@@ -242,7 +244,7 @@ def test_the_queue_is_the_same_after_a_reload_and_ones_decision_after_back(
 ) -> None:
     alice.goto("/queue/")
     held = alice.locator(f"#card-{office.held}")
-    held.get_by_label("Reason").fill("Not decided yet")
+    held.get_by_label("Comment to the agent").fill("Not decided yet")
     alice.reload()
     expect(held.get_by_role("button", name="Approve")).to_be_visible()
     assert Call.objects.get(pk=office.held).state == State.HELD
@@ -297,7 +299,7 @@ def test_without_javascript_one_refuses_on_a_calls_own_page(opened: Opened, offi
     page.get_by_role("link", name="Read and decide").click()
     held = page.locator("[data-card]")
     held.get_by_text("Deny …").click()
-    held.get_by_label("Details").fill("Ana has left.")
+    held.get_by_label("Comment to the agent").fill("Ana has left.")
     held.get_by_role("button", name="Deny").click()
 
     expect(page.get_by_text("You denied mailer.send_mail for scout.")).to_be_visible()

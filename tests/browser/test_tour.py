@@ -32,8 +32,8 @@ def test_a_first_visitor_finds_the_three_answers(alice: Page) -> None:
     expect(alice.get_by_role("link", name="code.search")).to_have_count(0)
 
     tour.what_waits(alice)
-    expect(alice.locator("[data-card]")).to_have_count(2)
-    expect(alice.locator("[data-card]").first).to_contain_text("scout, for bob, requests")
+    expect(alice.locator("[data-row]")).to_have_count(2)
+    expect(alice.locator("[data-card]")).to_contain_text("scout, for bob, requests")
 
     tour.what_scout_did(alice)
     expect(alice.locator("main")).to_contain_text("6 calls of 4 tools")

@@ -18,4 +18,6 @@ def test_every_control_of_every_page_was_used_as_a_person_does() -> None:
     while unfinished() and time.monotonic() < given_up:
         time.sleep(0.1)
 
-    assert compared(directory()) == ([], [])
+    left = compared(directory())
+    assert not left.unused, "\n".join(left.unused)
+    assert not left.never_keyed, "\n".join(left.never_keyed)

@@ -72,7 +72,7 @@ def main(target: Path) -> None:
             page.get_by_label("Name").fill("alice")
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
-            page.wait_for_url("**/catalogue/")
+            page.wait_for_url("**/queue/")
             for name, step in STEPS:
                 step(page)
                 page.wait_for_load_state("networkidle")

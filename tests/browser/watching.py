@@ -92,6 +92,7 @@ def furnish(url: str, console: str) -> Desk:
     from registry.discovery import discovery
     from registry.models import Tool
     from tests.console import scenery
+    from tests.publishing import publish_what_is_red
 
     roles = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR)
     scenery.person("alice", *roles, password=scenery.PASSWORD)
@@ -107,6 +108,7 @@ def furnish(url: str, console: str) -> Desk:
         # While Playwright runs, this thread's event loop is its own.
         (found,) = thread.submit(asyncio.run, discovery.look_at([server.pk])).result()
     assert found.succeeded, found.summary
+    publish_what_is_red(by=bob)
     Tool.objects.filter(server=server).update(mode=Tool.Mode.BACKGROUND)
     save_rule(Rule(name="Everyday work", effect=Effect.ALLOW, tool="*"), by=SYSTEM)
     return Desk(console, accounts.issue_token(scout, by=bob))
@@ -201,7 +203,7 @@ def main(target: Path) -> None:
             page.get_by_label("Name").fill("alice")
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("button", name="Sign in").click()
-            page.wait_for_url("**/catalogue/")
+            page.wait_for_url("**/overview/")
 
             def look(name: str) -> None:
                 page.screenshot(path=target / f"{name}.png")

@@ -144,9 +144,9 @@ class Stage:
     def edit(self, held: UUID, to: str, page: Page | None = None) -> None:
         page = page or self.page
         page.goto(f"/queue/{held}/")
-        page.locator(f"#card-{held}").get_by_role("link", name="Edit").click()
+        page.locator(f"#card-{held}").get_by_role("link", name="Suggest changes").click()
         page.get_by_role("textbox", name="subject").fill(to)
-        page.get_by_role("button", name="Propose these arguments").click()
+        page.get_by_role("button", name="Suggest these arguments").click()
         expect(page.get_by_text("Your change is proposed.")).to_be_visible()
 
     def give(self, person: User, *roles: str, page: Page | None = None) -> Page:
@@ -373,8 +373,7 @@ def goes_by_djangos_admin(on: Stage) -> Attempt:
     """It shows people and permissions, and takes none; a group that it makes may do nothing."""
     ada, _eve = (on.another(name, Role.ADMINISTRATOR) for name in ("ada", "eve"))
     User.objects.filter(pk=ada.pk).update(is_staff=True)
-    # Django's pages name no icon.
-    page = on.opened(ada, will_complain_of=("403", "404 (Not Found)"))
+    page = on.opened(ada, will_complain_of=("403",))
     page.goto(f"/admin/accounts/user/{ada.pk}/change/")
     expect(
         page.locator("#content-main input:not([type=hidden]), #content-main select")
@@ -505,7 +504,7 @@ WAYS: dict[str, tuple[str, Way]] = {
     "asks again for a call of unknown outcome": ("refused", asks_again),
     "edited the arguments last": ("refused", edits),
     "edited them before somebody else did": ("refused", edits_before_another),
-    "made a standing grant beforehand that would answer for the call": ("refused", grants),
+    "made a standing approval beforehand that would answer for the call": ("refused", grants),
     "invites a second account, which approves": ("refused", invites_an_approver),
     "lets a second account invite a third": ("refused", invites_by_way_of_another),
     "has the second account confirmed by a third": ("refused", has_it_confirmed_by_another),

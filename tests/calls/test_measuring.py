@@ -8,11 +8,16 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Agent, User
+from calls import measuring
 from calls.measuring import ENOUGH, LAST
+from calls.models import Call
 from calls.record.states import State
 from calls.tasks import measure_tools
+from calls.views import duration_estimate
+from core.ids import uuid7_floor
 from registry.models import Server, Tool
 from registry.publishing import published_catalogue
 from tests.console import scenery
@@ -35,15 +40,17 @@ def took(scout: Agent, add: Tool, databases: Databases) -> Took:
     """Calls of `add` that lasted so long. When one ended is written once: only a superuser can
     change it."""
 
-    def took(seconds: float, *, count: int = ENOUGH) -> None:
+    def took(seconds: float, *, count: int = ENOUGH, task: str = "") -> None:
         # Never queued: a worker that still listens to this database would take some.
         calls = [scenery.call(scout, add, {"a": 1, "b": 2}, State.RUNNING) for _ in range(count)]
         for call_id in calls:
             scenery.finish(call_id, {"content": []})
-        lasted = "UPDATE calls_call SET finished_at = sent_at + %s WHERE id = ANY(%s)"
+        lasted = """
+            UPDATE calls_call SET finished_at = sent_at + %s, upstream_task = %s WHERE id = ANY(%s)
+        """
         with databases.superuser(os.environ) as past:
             past.execute("SET session_replication_role = replica")
-            past.execute(lasted, [timedelta(seconds=seconds), calls])
+            past.execute(lasted, [timedelta(seconds=seconds), task, calls])
 
     return took
 
@@ -68,6 +75,17 @@ def test_a_slow_automatic_tool_is_run_by_workers(add: Tool, took: Took) -> None:
 
     assert mode(add) == Tool.Mode.BACKGROUND
     assert generation() > before, "gateways must hear of it"
+
+
+def test_how_long_a_task_took_is_what_its_server_says(add: Tool, took: Took) -> None:
+    took(60.0, task='{"id":"task-1","modern":true,"poll_s":5,"token":0,"took_s":1.5}')
+
+    measure_tools()
+
+    assert mode(add) != Tool.Mode.BACKGROUND
+    took(2.5, task='{"id":"task-1","modern":true,"poll_s":5}')
+    last = Call.objects.filter(tool=add).latest("id")
+    assert duration_estimate.seconds(last) == pytest.approx(1.5)
 
 
 def test_a_fast_one_stays_and_nobody_reads_anew(add: Tool, took: Took) -> None:
@@ -143,3 +161,20 @@ def test_the_tools_page_says_which_and_why(
     text = client.get(address).text
     assert "long, run by a worker" in text
     assert f"p95 of its last {ENOUGH} calls: 6 s" in text
+
+
+def test_what_was_called_before_this_process_began_is_measured_too(
+    scout: Agent, add: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour_ago = uuid7_floor(timezone.now() - timedelta(hours=1))
+    call = scenery.call(scout, add, {"a": 1, "b": 2}, State.RUNNING, id=hour_ago)
+    scenery.finish(call, {"content": []})
+    used = Tool.objects.filter(used_on__isnull=False)
+    monkeypatch.setattr(measuring._Looked, "far", True)
+    measure_tools()
+    assert not used.exists()
+
+    monkeypatch.setattr(measuring._Looked, "far", False)
+    measure_tools()
+
+    assert used.get() == add

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from accounts.models import Agent, User
 from audit.models import Entry
 from calls.record.states import State
-from calls.recorded import unrecorded
+from calls.record_checks import unrecorded
 from tests.console import scenery
 from tests.database import Databases
 from tests.sealing import seal_all

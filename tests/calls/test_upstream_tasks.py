@@ -1,6 +1,7 @@
 """Servers that make a task of a call: it is followed to its end, by whoever lives to do so."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -107,6 +108,45 @@ async def test_a_short_task_is_not_waited_for_as_long_as_its_server_wishes(
         reply = await play().call("rec.hang")
 
     assert reply.text == "done"
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "took_s"),
+    [
+        ("2026-01-01T00:00:00.040Z", 0.04),
+        # It cannot have taken longer than it was waited for, less than nothing, or no time at all.
+        ("2026-01-01T01:00:00Z", None),
+        ("2025-01-01T00:00:00Z", None),
+        ("yesterday", None),
+        ("2026-01-01T00:00:00.040", None),
+    ],
+)
+async def test_how_long_a_task_took_is_its_servers_to_say_where_that_can_be(
+    play: Play, upstream: Tasking, ended_at: str, took_s: float | None
+) -> None:
+    upstream.otherwise, upstream.ended_at = "task", ended_at
+    upstream.release()
+
+    assert (await play().call("rec.hang")).text == "done"
+
+    call = await the_call()
+    assert json.loads(call.upstream_task)["took_s"] == (
+        None if took_s is None else pytest.approx(took_s)
+    )
+
+
+async def test_what_was_seen_running_did_not_end_before(play: Play, upstream: Tasking) -> None:
+    upstream.otherwise, upstream.ended_at = "task", "2026-01-01T00:00:00.001Z"
+    asked = asyncio.create_task(play().call("rec.hang"))
+
+    async def looked() -> bool:
+        return upstream.about_tasks.count("tasks/get") > 2
+
+    await until(looked)
+    upstream.release()
+
+    assert (await asked).text == "done"
+    assert json.loads((await the_call()).upstream_task)["took_s"] is None
 
 
 async def test_a_server_that_tells_how_its_task_goes_on_is_listened_to(

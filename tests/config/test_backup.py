@@ -103,6 +103,7 @@ restoring.replace_database(path)
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_a_restore_that_broke_off_is_ended_by_declaring_it(
     manage: Manage, urls: dict[str, str], tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def seal(manage: Manage, urls: dict[str, str]) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.long
 @pytest.mark.long
 def test_what_a_younger_key_signed_is_said_to_be_dropped(
     manage: Manage, urls: dict[str, str], seal: Callable[..., str], tmp_path: Path
@@ -172,6 +174,7 @@ def test_what_a_younger_key_signed_is_said_to_be_dropped(
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_an_old_key_that_another_replaced_after_a_restore_goes_on_to_prove_what_was_dropped(
     manage: Manage, seal: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -190,6 +193,7 @@ def test_an_old_key_that_another_replaced_after_a_restore_goes_on_to_prove_what_
     assert (verified.returncode, "entries 1 to 6 dropped" in verified.stderr) == (3, True)
 
 
+@pytest.mark.long
 def test_into_the_record_of_another_installation_nothing_is_restored(
     manage: Manage, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from tests.database import ROOT
 
 PRODUCT = [
-    *("config", "gateway", "approvals", "calls", "policies"),
+    *("config", "gateway", "notifications", "approvals", "calls", "policies"),
     *("registry", "accounts", "audit", "core"),
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -1,6 +1,5 @@
 """A start with another secret on the same database is refused."""
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -51,17 +50,6 @@ def test_the_application_cannot_note_another(noted: dict[str, str]) -> None:
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         app.execute("INSERT INTO audit_secret (fingerprint) VALUES ('x')")
-
-
-@pytest.mark.long
-def test_a_first_start_prints_no_warning_and_no_error() -> None:
-    with tempfile.TemporaryDirectory(prefix="countersign-first-") as name:
-        Path(name).chmod(0o755)
-        with Up(Path(name) / "data") as first:
-            assert first.is_healthy()
-            text = first.text()
-    odd = re.compile(r"\b(WARNING|ERROR|CRITICAL|FATAL|PANIC|Traceback)\b")
-    assert [line for line in text.splitlines() if odd.search(line)] == []
 
 
 @pytest.mark.long

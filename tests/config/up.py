@@ -59,7 +59,11 @@ class Up:
 
     def start(self) -> None:
         self.launch()
-        wait_until(lambda: self.process.poll() is not None or self.has_greeted(), seconds=90)
+        wait_until(
+            lambda: self.process.poll() is not None or self.has_greeted(),
+            # The examples are greeted first: nine more processes.
+            seconds=90 if "--no-examples" in self.options else 240,
+        )
         assert self.has_greeted(), self.text()
 
     def argv(self, command: str) -> list[str]:

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals.services import ASK, asking
+from approvals.services import ASK, approval_line
 from audit.services import SYSTEM
 from calls.models import Call
 from calls.record.new_call import NewCall
@@ -101,7 +101,7 @@ def server(slug: str, owner: User, *tools: dict[str, Any], publish: bool = True)
     for content in tools:
         see(made, content)
     if publish:
-        services.publish_all(made, by=owner)
+        services.publish_all(made, by=owner, reason="Whatever was found in it.")
     return made
 
 
@@ -126,7 +126,7 @@ def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish
             shelf.take(content)
         shelf.see(by=SYSTEM)
     if publish:
-        services.publish_items(offering, by=offering.owner)
+        services.publish_items(offering, by=offering.owner, reason="Whatever was found in it.")
 
 
 def offered(agent: Agent, tool: Tool) -> Tool:
@@ -171,7 +171,7 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
             # Else no vote could let it be sent.
             offered(agent, tool)
         asked = Decision(Effect.ASK, None, "", opening.reason, thresholds=thresholds)
-        write(ASK, asking(opening.id, asked))
+        write(ASK, approval_line(opening.id, asked))
     return opening.id
 
 

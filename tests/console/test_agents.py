@@ -68,6 +68,16 @@ def test_everybody_sees_the_agents_that_are_theirs_to_see(
     assert answer == (200 if "clerk" in sees else 404)
 
 
+def test_when_a_token_was_used_is_not_called_the_agents_last_use(
+    as_ada: Client, scout: Agent
+) -> None:
+    """Calls at the host's command line have none."""
+    page = as_ada.get(reverse("accounts:agents")).text
+
+    assert "Token last used" in page
+    assert "Last use<" not in page
+
+
 def test_a_stranger_is_asked_to_sign_in(client: Client, scout: Agent) -> None:
     for name, args in [("agents", []), ("agent", ["scout"]), ("settings", [])]:
         response = client.get(reverse(f"accounts:{name}", args=args))

@@ -8,10 +8,12 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -24,6 +26,8 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import services
 from approvals.models import Approval
+from audit.filters import Filters
+from audit.finding import bounds, ids
 from audit.models import Entry, Export, SavedFilter
 from audit.services import record
 from audit.signing import public_key
@@ -471,3 +475,31 @@ def test_a_page_and_an_export_say_when_a_name_was_changed(
     made, _content = export(as_ines, "jsonl")
     written = Entry.objects.get(action="audit.export_written", details__export=made.pk)
     assert written.details["changed"] == 1
+
+
+def test_entries_of_a_name_come_in_order_over_blocks_of_ids(db: None) -> None:
+    """Indexes know blocks of 1,024 ids: within one PostgreSQL sorts, and no page may tell."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO audit_entry (action, actor_kind, actor_id, actor, agent_id, agent)"
+            " SELECT 'note.made', 'agent', n %% 2, 'agent-' || n %% 2, n %% 2, 'agent-' || n %% 2"
+            " FROM generate_series(1, %s) n",
+            [2 * 1500],
+        )
+    filters = Filters.read({"agent": "agent-1"}, ZoneInfo("UTC"))
+    within = bounds(None, None)
+
+    newest = ids(filters, within, most=5000)
+
+    assert len(newest) == 1500
+    assert newest == sorted(newest, reverse=True)
+    assert newest[0] >> 10 != newest[-1] >> 10
+    assert ids(filters, within, below=newest[700], most=50) == newest[701:751]
+    assert ids(filters, within, above=newest[700], most=50, newest=False) == newest[650:700][::-1]
+    within = replace(within, first=newest[1200], last=newest[300])
+    assert ids(filters, within, most=5000) == newest[300:1201]
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+    plan = filters.of_rows().in_order()[:50].explain()
+    assert "Incremental Sort" in plan
+    assert "Index Scan Backward using audit_entry_agent" in plan

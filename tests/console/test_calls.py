@@ -367,6 +367,17 @@ def test_rate_and_time_left_are_said_where_they_say_something(
     assert says in progressing(as_alice, scout, send_mail, **said)
 
 
+def test_control_characters_of_a_message_are_written_out(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    text = progressing(as_alice, scout, send_mail, progress_message="page \x1b[2J18\u202e")
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "U+001B" in text
+    assert "U+202E" in text
+
+
 def test_a_message_that_was_cut_says_so(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     whole, cut = storable("x" * MESSAGE_MAX), storable("x" * (MESSAGE_MAX + 1))
 

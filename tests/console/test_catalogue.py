@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -76,6 +77,26 @@ def test_a_word_within_a_name_without_spaces_is_found(
     scenery.server("sky", olga, {**scenery.ADD, "name": "report", "title": "结构化天气"})
 
     assert found(as_olga, q=asked) == {"sky.report"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "tools"),
+    [
+        ("天气", {"sky.report", "sky.other"}),
+        ("今日天气api", {"sky.other"}),
+        ("结构化 天气", {"sky.report"}),
+        ("气天", set()),
+        ("날씨", {"sky.other"}),
+    ],
+)
+def test_chinese_is_found_in_titles_and_descriptions(
+    as_olga: Client, olga: User, asked: str, tools: set[str]
+) -> None:
+    other = {"name": "other", "description": "查询今日天气的API。한국날씨"}
+    report = {"name": "report", "title": "结构化天气"}
+    scenery.server("sky", olga, {**scenery.ADD, **report}, {**scenery.ADD, **other})
+
+    assert found(as_olga, q=asked) == tools
 
 
 def test_nothing_found_says_what_to_do(as_olga: Client, mailer: Server) -> None:
@@ -279,6 +300,15 @@ def test_facets_narrow(
     as_olga: Client, mailer: Server, add: Tool, filters: dict[str, str], names: set[str]
 ) -> None:
     assert found(as_olga, **filters) == names
+
+
+def test_states_are_called_in_filters_as_everywhere(as_olga: Client, mailer: Server) -> None:
+    page = as_olga.get(reverse("registry:catalogue")).text
+
+    for state in Tool.State:
+        assert re.search(rf'state={state}"[^>]*>\s*{state.label}\s*<', page), state
+    # What it is a filter for is both of those that no agent has yet.
+    assert "Needs review" in page
 
 
 def test_what_was_used_lately_is_found(

@@ -1,18 +1,142 @@
-"""Pages are in one language, whatever the browser asks for."""
+"""Pages are in the language chosen, or else in the browser's; programs are answered in English."""
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import override
+
+from accounts.models import User
+from audit.models import Entry
+from audit.services import record
+from core.messages.localizing import localized
 
 pytestmark = pytest.mark.django_db
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
+PASSWORD = "correct horse battery staple"
 
 
-@pytest.mark.parametrize("asked", ["zh-CN,zh;q=0.9", "zh-Hans", "en"])
-def test_no_page_is_half_in_another_language(client: Client, asked: str) -> None:
+@pytest.mark.parametrize("asked", ["zh-CN,zh;q=0.9", "zh-Hans", "zh"])
+def test_a_browser_that_asks_for_chinese_gets_it(client: Client, asked: str) -> None:
     page = client.post("/sign-in/", {"username": ""}, headers={"Accept-Language": asked})
 
+    assert '<html lang="zh-hans"' in page.text
+    assert "<h1>登录</h1>" in page.text
+    assert "Password" not in page.text
+
+
+@pytest.mark.parametrize("asked", ["de", "en", "zh-Hant-TW;q=0.1,en", ""])
+def test_any_other_browser_gets_english(client: Client, asked: str) -> None:
+    page = client.get("/sign-in/", headers={"Accept-Language": asked})
+
     assert '<html lang="en"' in page.text
-    assert not CHINESE.findall(page.text)
+    assert not CHINESE.findall(page.text.replace("简体中文", ""))
+
+
+def test_the_language_is_chosen_before_sign_in_and_kept_with_the_account(client: Client) -> None:
+    person = User.objects.create_user("lin", password=PASSWORD)
+
+    answer = client.post("/language/", {"language": "zh-hans", "next": "/sign-in/"})
+    assert answer["Location"] == "/sign-in/"
+    assert "<h1>登录</h1>" in client.get("/sign-in/").text
+    client.post("/sign-in/", {"username": "lin", "password": PASSWORD})
+
+    person.refresh_from_db()
+    assert person.language == "zh-hans"
+
+
+def test_another_browser_has_the_language_of_the_account_until_sign_out(client: Client) -> None:
+    User.objects.create_user("lin", password=PASSWORD, language="zh-hans")
+
+    client.post("/sign-in/", {"username": "lin", "password": PASSWORD})
+    assert '<html lang="zh-hans"' in client.get("/profile/").text
+    client.post("/sign-out/")
+
+    assert '<html lang="en"' in client.get("/sign-in/").text
+
+
+def test_the_profile_changes_it(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    client.post("/language/", {"language": "zh-hans", "next": "/profile/"})
+
+    alice.refresh_from_db()
+    assert alice.language == "zh-hans"
+    assert "个人资料" in client.get("/profile/").text
+
+
+@pytest.mark.parametrize("language", ["", "de", "zh-hans\n", "../en"])
+def test_no_other_language_can_be_chosen(client: Client, alice: User, language: str) -> None:
+    client.force_login(alice)
+
+    answer = client.post("/language/", {"language": language, "next": "https://evil.example/"})
+
+    alice.refresh_from_db()
+    assert (alice.language, answer["Location"]) == ("", "/")
+    assert "django_language" not in answer.cookies
+
+
+def test_the_language_is_not_changed_by_a_link(client: Client) -> None:
+    assert client.get("/language/?language=zh-hans").status_code == 405
+
+
+def test_programs_are_answered_in_english(client: Client) -> None:
+    address = reverse("api:call", args=[uuid4()])
+    answer = client.get(address, headers={"Accept-Language": "zh-CN"})
+
+    assert answer.status_code == 401
+    assert not CHINESE.findall(answer.text)
+
+
+def test_the_record_is_english_and_shown_in_chinese(client: Client) -> None:
+    User.objects.create_user("lin", password=PASSWORD, language="zh-hans")
+    client.post(
+        "/sign-in/",
+        {"username": "lin", "password": PASSWORD},
+        headers={"Accept-Language": "zh-CN"},
+    )
+
+    assert Entry.objects.get(action="person.signed_in").reason == "By password."
+    with override("zh-hans"):
+        assert localized("By password.") == "通过密码。"
+
+
+def test_sentences_of_the_record_are_found_by_what_was_filled_in() -> None:
+    sentences = {
+        "Approved by zoe.": "由 zoe 批准。",
+        "Not executed: The token was revoked.": "未执行：令牌已吊销。",
+        "alice answered first: Denied.": "alice 已先行处理：已拒绝。",
+        "Found 3 tools. New, to be published: 3.": "发现 3 个工具。新增，待发布：3。",
+        "2 approvals of payments, confirmed by passkey; 1 denial decides": (
+            "payments 中 2 人批准，使用通行密钥确认；1 人拒绝即否决"
+        ),
+        # Words of others stay as they are.
+        "Not now. Ana is away.": "暂不执行。Ana is away.",
+        "What I think of it: nothing.": "What I think of it: nothing.",
+    }
+
+    with override("zh-hans"):
+        assert {sentence: localized(sentence) for sentence in sentences} == sentences
+    with override("en"):
+        assert localized("Approved by zoe.") == "Approved by zoe."
+
+
+def test_hostile_text_is_looked_at_in_bounded_steps() -> None:
+    with override("zh-hans"):
+        for text in ("x: " * 600, ". It was not sent" * 100, ", " * 900, "Rule: “" * 200):
+            assert localized(text) == text
+
+
+def test_entries_are_worded_in_chinese(client: Client, ines: User) -> None:
+    record("definition.published", actor=ines.actor, reason="", tool="mailer.send_mail")
+    client.force_login(ines)
+    client.cookies["django_language"] = "zh-hans"
+
+    page = client.get("/audit/").text
+
+    assert "发布定义" in page
+    assert f"{timezone.now():%Y}年" in page

@@ -13,8 +13,10 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import comments
 from approvals.models import Approval, Vote
+from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
+from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
 
@@ -231,25 +233,26 @@ def test_news_are_counted_and_decided_cards_change_where_they_stand(
     other.force_login(scenery.person("carol", Role.APPROVER))
     press(other, "refuse", held)
 
-    page = as_alice.get(reverse("approvals:news"), {"shown": str(held), "announce": "1"}).text
+    given = {"shown": str(held), "open": str(held), "announce": "1"}
+    page = as_alice.get(reverse("approvals:news"), given).text
 
     assert "1 new" in page
     # In the same answer, what the navigation counts.
     assert 'id="queue-count" hx-swap-oob="true"' in page
+    assert f'id="row-{held}" hx-swap-oob="true"' in page
     assert f'id="card-{held}"' in page
-    assert 'hx-swap-oob="true"' in page
     assert "Denied by <strong>carol</strong>" in page
 
 
-def test_more_cards_come_below_those_that_are_shown(
+def test_more_lines_come_below_those_that_are_shown(
     as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
 ) -> None:
     newer = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Another"}, State.HELD)
 
     page = as_alice.get(reverse("approvals:more"), {"shown": str(held)}).text
 
-    assert f'id="card-{newer}"' in page
-    assert f'id="card-{held}"' not in page
+    assert f'id="row-{newer}"' in page
+    assert f'id="row-{held}"' not in page
 
 
 def test_the_navigation_counts_what_waits(as_alice: Client, held: UUID) -> None:
@@ -294,10 +297,10 @@ def test_a_card_gives_the_risk_with_its_reasons(
 
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
-    assert "High risk" in page
-    assert "may delete or overwrite" in page
-    assert "1 character that does not show itself" in page
-    assert "1 character that passes for another" in page
+    assert "High risk 100 of 100" in page
+    assert "destructive" in page
+    assert "1 hidden character" in page
+    assert "1 look-alike character" in page
     assert "⟦а U+0430⟧" in page
 
 
@@ -312,7 +315,7 @@ def test_a_card_tells_what_was_before(
 
     assert "The call of scout before this one · 1 decision like it" in page
     assert "by alice, for scout" in page
-    assert "among the last" not in page
+    assert "1 call like it was denied" in page
 
 
 def test_reasons_that_were_pressed_reach_the_agent(as_alice: Client, held: UUID) -> None:
@@ -341,3 +344,114 @@ def test_what_was_written_is_kept_when_the_word_was_not_taken(as_alice: Client, 
 def words(page: str) -> str:
     """What a page says, without its markup."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'data-row="([^"]+)"', page)
+
+
+def test_the_list_is_narrowed_sorted_and_grouped_by_the_address(
+    as_alice: Client, scout: Agent, send_mail: Tool, bob: User
+) -> None:
+    clerk = Agent.objects.create(name="clerk", owner=bob)
+    mail = str(scenery.call(scout, send_mail, scenery.MAIL, State.HELD))
+    hidden = {**scenery.MAIL, "subject": "in\u202evoice"}
+    sly = str(scenery.call(scout, send_mail, hidden, State.HELD))
+    other = {**scenery.MAIL, "subject": "Other"}
+    last = str(scenery.call(clerk, send_mail, other, State.HELD))
+
+    def at(query: str) -> list[str]:
+        return listed(as_alice.get(f"/queue/?{query}").text)
+
+    assert at("") == [mail, sly, last]
+    assert at("sort=newest") == [last, sly, mail]
+    assert at("sort=risk")[0] == sly
+    assert at("group=agent") == [last, mail, sly]
+    assert at("agent=clerk") == [last]
+    assert at("agent=clerk&tool=nothing") == []
+    assert at("sort=nonsense&group=nonsense") == [mail, sly, last]
+    # Links from line to line, and what is announced, keep it.
+    page = as_alice.get("/queue/?agent=scout&sort=newest").text
+    assert f"/queue/{mail}/?agent=scout&amp;sort=newest" in page
+    asked = f"shown={mail}&shown={sly}&announce=1&agent=scout"
+    news = as_alice.get(f"/queue/news/?{asked}")
+    assert " new</a>" not in news.text
+
+
+def test_a_long_queue_asks_the_database_little(
+    as_alice: Client, scout: Agent, send_mail: Tool, django_assert_max_num_queries: Any
+) -> None:
+    for n in range(60):
+        scenery.call(scout, send_mail, {**scenery.MAIL, "subject": f"Part {n}"}, State.HELD)
+    as_alice.get("/queue/")
+
+    for query in ("", "?sort=newest&group=tool", "?sort=risk&agent=scout"):
+        with django_assert_max_num_queries(12):
+            page = as_alice.get(f"/queue/{query}").text
+        assert len(listed(page)) == 50
+
+
+def test_a_tool_that_the_agent_used_before_is_no_first_use(
+    as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
+) -> None:
+    assert "first use of the tool" in as_alice.get(f"/queue/{held}/").text
+    sent = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Sent"}, State.QUEUED)
+    scenery.run(sent)
+
+    assert "first use of the tool" not in as_alice.get(f"/queue/{held}/").text
+
+
+def deny_all(client: Client, agent: str, *calls: str, **fields: Any):
+    data = {"agent": agent, "call": calls, "reason": "", **fields}
+    return client.post(reverse("approvals:deny_all"), data, follow=True)
+
+
+def test_all_of_an_agent_are_denied_each_with_its_own_vote_and_entry(
+    as_alice: Client, scout: Agent, send_mail: Tool, held: UUID, bob: User
+) -> None:
+    clerk = Agent.objects.create(name="clerk", owner=bob)
+    other = scenery.call(clerk, send_mail, {**scenery.MAIL, "subject": "Other"}, State.HELD)
+    more = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "More"}, State.HELD)
+    page = as_alice.get(reverse("approvals:deny_all"), {"agent": "scout"}).text
+    calls = re.findall(r'name="call" value="([^"]+)"', page)
+    assert calls == [f"{one}:{seen(one)}" for one in (held, more)]
+
+    # One that the page of another agent showed is not among them.
+    said = deny_all(as_alice, "scout", *calls, f"{other}:{seen(other)}", because="scope").text
+
+    assert "You denied 2 calls." in said
+    assert "Not denied: 1 call. The call is no longer pending." in said
+    for call_id in (held, more):
+        assert Call.objects.get(pk=call_id).state == State.DENIED
+        assert "It does more than is needed." in Vote.objects.get(approval=call_id).reason
+        assert Entry.objects.of_call(call_id).filter(action="approval.voted").count() == 1
+    assert Call.objects.get(pk=other).state == State.HELD
+
+
+def test_where_one_vote_does_not_deny_it_says_that_others_have_to_vote(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    two = (Threshold(deny=2),)
+    asked = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=two)
+
+    said = deny_all(as_alice, "scout", f"{asked}:{seen(asked)}", because="scope").text
+
+    assert "Your vote to deny 1 call is counted. Others have to give theirs." in said
+    assert "You denied 1 call." not in said
+    assert Call.objects.get(pk=asked).state == State.HELD
+
+
+def test_what_was_not_shown_or_is_ones_own_is_not_denied_with_the_others(
+    client: Client, alice: User, held: UUID, scout: Agent, mallory: User
+) -> None:
+    client.force_login(alice)
+    assert "Look again." in deny_all(client, "scout", f"{held}:{'0' * 64}", "nonsense").text
+    scout.owner = alice
+    scout.save()
+    assert "The agent is yours" in deny_all(client, "scout", f"{held}:{seen(held)}").text
+    client.force_login(mallory)
+    assert deny_all(client, "scout", f"{held}:{seen(held)}").status_code == 403
+    client.force_login(alice)
+    assert client.get(reverse("approvals:deny_all"), {"agent": "nobody"}).status_code == 302
+
+    assert Call.objects.get(pk=held).state == State.HELD

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -21,13 +21,17 @@ from approvals.editing import Edit
 from approvals.models import Approval
 from approvals.services import DecisionRefused
 from audit.models import Entry
+from audit.report import Verdict
 from audit.services import SYSTEM
+from calls import services as calls
 from calls.models import Call
-from calls.record.states import State
+from calls.record.states import Executed, State
 from calls.record.transitions import Move, move_now
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
+
+Course = Callable[[UUID, User], None]
 
 RULE = "Mail is asked about"
 RULES_SAID = "It leaves the company."
@@ -56,8 +60,9 @@ def agents(scout: Agent, send_mail: Tool) -> dict[str, Agent]:
 
 
 def told(client: Client, **asked: str) -> str:
-    """What is read between the tags."""
+    """What is read between the tags, but for the filters."""
     page = client.get(reverse("audit:report"), asked).text
+    page = re.sub(r'<form class="filters".*?</form>', "", page, flags=re.S)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
 
 
@@ -77,6 +82,29 @@ def refused(agent: Agent, tool: Tool, effect: str = "", **details: str) -> UUID:
     return scenery.call(
         agent, tool, {}, State.REFUSED, effect=effect, reason="No.", details=details
     )
+
+
+def test_all_time_can_be_chosen_and_is_said(as_ines: Client, scout: Agent, send_mail: Tool) -> None:
+    refused(scout, send_mail, "deny", refusal="policy")
+
+    assert "last 24 hours" in told(as_ines)
+    page = told(as_ines, range="", person="", agent="scout")
+    assert "Agent scout, all time" in page
+    assert "1 call of 1 tool" in page
+
+
+def test_what_happened_to_a_call_finds_it(
+    as_ines: Client, held: UUID, alice: User, scout: Agent, send_mail: Tool
+) -> None:
+    cast(held, alice, approve=False, reason="Not today.")
+    refused(scout, send_mail, "deny", refusal="policy")
+
+    for asked in ({"state": "denied"}, {"person": "alice"}, {"action": "approval.voted"}):
+        text = told(as_ines, **asked)
+        assert "1 call of 1 tool: 1 Denied" in text, asked
+        assert "Denied by alice." in text
+        assert "Blocked" not in text.partition("Summary")[2]
+    assert "State Denied, last 24 hours" in told(as_ines, state="denied")
 
 
 @pytest.mark.parametrize(
@@ -202,18 +230,71 @@ END = {
     "unknown": lose,
 }
 
+
+def to_state(call: UUID, source: State, target: State, **details: Any) -> None:
+    assert move_now(Move(call, source, target, SYSTEM, reason="So it was.", **details))
+
+
+def ends(state: State) -> Course:
+    def run_and_end(call: UUID, person: User) -> None:
+        scenery.run(call)
+        scenery.finish(call, None, state)
+
+    return run_and_end
+
+
+def expire_in_the_queue(call: UUID, person: User) -> None:
+    Call.objects.filter(pk=call).update(start_by="2020-01-01T00:00Z")
+    calls.end_the_late()
+
+
+def resolve(call: UUID, person: User) -> None:
+    ends(State.UNKNOWN)(call, person)
+    calls.resolve(call, by=person, executed=Executed.YES, note="It is there.")
+
+
+def run_twice(call: UUID, person: User) -> None:
+    scenery.run(call)
+    to_state(call, State.RUNNING, State.QUEUED, executed=Executed.NO)
+    ends(State.SUCCEEDED)(call, person)
+
+
+# What becomes of a call that may run, by whatever leave.
+COURSE: dict[str, Course] = {
+    "queued": lambda call, person: None,
+    "cancelled in the queue": lambda call, person: keep(calls.cancel(call, by=person.actor)),
+    "expired in the queue": expire_in_the_queue,
+    "superseded": lambda call, person: to_state(call, State.QUEUED, State.SUPERSEDED),
+    "restored": lambda call, person: to_state(call, State.QUEUED, State.UNKNOWN),
+    "running": lambda call, person: scenery.run(call),
+    "resolved": resolve,
+    "run twice": run_twice,
+    **{
+        state.value: ends(state)
+        for state in (
+            *(State.SUCCEEDED, State.TOOL_ERROR, State.FAILED),
+            *(State.TIMED_OUT, State.CANCELLED, State.UNKNOWN),
+        )
+    },
+}
+
+
+def keep(done: bool) -> None:
+    assert done
+
+
 # What happens to a held call, in turn: somebody votes, takes that back, or edits.
 STEPS = st.tuples(
     st.sampled_from(["yes", "no", "back", "edit"]),
     st.sampled_from(["alice", "carol", "dan"]),
     st.sampled_from(["", "It is fine.", "Not today."]),
 )
-HELD = st.tuples(st.sampled_from(sorted(END)), st.lists(STEPS, max_size=5), st.integers(1, 3))
-UNASKED = st.sampled_from(["invalid", "unknown_tool", "key", "frozen", "", "ask", "deny"])
-RUN = st.tuples(
-    st.sampled_from(["allow", "grant"]),
-    st.sampled_from([State.QUEUED, State.RUNNING, State.SUCCEEDED, State.FAILED, State.UNKNOWN]),
+COURSES = st.sampled_from(sorted(COURSE))
+HELD = st.tuples(
+    st.sampled_from(sorted(END)), st.lists(STEPS, max_size=5), st.integers(1, 3), COURSES
 )
+UNASKED = st.sampled_from(["invalid", "unknown_tool", "key", "frozen", "", "ask", "deny"])
+RUN = st.tuples(st.sampled_from(["allow", "grant"]), COURSES)
 STORY = st.tuples(
     st.sampled_from(["scout", "clerk"]),
     st.one_of(
@@ -221,6 +302,19 @@ STORY = st.tuples(
         st.tuples(st.just("unasked"), UNASKED),
         st.tuples(st.just("run"), RUN),
     ),
+)
+# Of what is asked of the page.
+FILTERS = st.sampled_from(
+    [
+        {},
+        {"agent": "scout"},
+        {"behalf": "zoe"},
+        {"tool": "mailer.send_mail"},
+        {"state": "succeeded"},
+        {"state": "denied", "agent": "clerk"},
+        {"person": "alice"},
+        {"action": "call.amended"},
+    ]
 )
 
 
@@ -237,23 +331,57 @@ def undone() -> Iterator[None]:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(stories=st.lists(STORY, min_size=1, max_size=6))
+@given(stories=st.lists(STORY, min_size=1, max_size=6), asked=FILTERS)
 def test_the_report_adds_up(
     as_ines: Client,
     agents: dict[str, Agent],
     deciders: dict[str, User],
     send_mail: Tool,
     stories: list[Any],
+    asked: dict[str, str],
 ) -> None:
     with undone():
-        for number, (agent, (kind, what)) in enumerate(stories):
-            HAPPENS[kind](agents[agent], send_mail, deciders, number, what)
-        page = as_ines.get(reverse("audit:report")).text
-        check(page)
+        tell(stories, agents, send_mail, deciders)
+        check(as_ines.get(reverse("audit:report"), asked).text, asked)
+
+
+def test_it_adds_up_for_every_end_that_there_is(
+    as_ines: Client, agents: dict[str, Agent], deciders: dict[str, User], send_mail: Tool
+) -> None:
+    yes, no = ("yes", "alice", "It is fine."), ("no", "dan", "Not today.")
+    edited = [("edit", "carol", ""), yes]
+    tell(
+        [
+            *(("scout", ("run", ("allow", course))) for course in COURSE),
+            *(("clerk", ("run", ("grant", course))) for course in COURSE),
+            *(("scout", ("held", ("held", edited, 1, course))) for course in COURSE),
+            *(("clerk", ("held", (end, [yes, no], 3, "queued"))) for end in END),
+            ("scout", ("held", ("held", [no], 1, "queued"))),
+            *(
+                ("scout", ("unasked", why))
+                for why in ("invalid", "unknown_tool", "key", "frozen", "", "ask", "deny")
+            ),
+        ],
+        agents,
+        send_mail,
+        deciders,
+    )
+
+    found = [facts(one.call_id) for one in Entry.objects.filter(seq=1) if one.call_id]
+    # Approved is a call only until it is queued, in the same moment.
+    assert {state for _agent, _verdict, state, *_people in found} == {*State} - {State.APPROVED}
+    assert {verdict for _agent, verdict, *_rest in found} == {*Verdict}
+    for asked in ({}, {"agent": "scout"}, {"behalf": "zoe"}):
+        check(as_ines.get(reverse("audit:report"), asked).text, asked)
+
+
+def tell(stories: list[Any], agents: dict[str, Agent], tool: Tool, people: dict[str, User]) -> None:
+    for number, (agent, (kind, what)) in enumerate(stories):
+        HAPPENS[kind](agents[agent], tool, people, number, what)
 
 
 def happens_held(agent: Agent, tool: Tool, people: dict[str, User], number: int, what: Any) -> None:
-    end, steps, needed = what
+    end, steps, needed, course = what
     # So that no call joins another.
     call = scenery.call(
         agent,
@@ -271,8 +399,11 @@ def happens_held(agent: Agent, tool: Tool, people: dict[str, User], number: int,
         except (DecisionRefused, editing.EditRefused):
             # By who voted or edited before, or once it is decided: as on the page.
             continue
-    if Call.objects.get(pk=call).state == State.HELD:
-        END[end](call, agent)
+    match Call.objects.get(pk=call).state:
+        case State.HELD:
+            END[end](call, agent)
+        case State.QUEUED:
+            COURSE[course](call, people["alice"])
 
 
 def take_step(call: UUID, by: User, step: str, reason: str, subject: str) -> None:
@@ -292,15 +423,12 @@ def happens_unasked(agent: Agent, tool: Tool, people: Any, number: int, what: st
 
 
 def happens_run(agent: Agent, tool: Tool, people: Any, number: int, what: Any) -> None:
-    how, state = what
+    how, course = what
     grant = {"effect": "ask", "details": {"grant": 1, "granted_by": "dan"}}
     call = scenery.call(
         agent, tool, {"n": number}, State.QUEUED, rule=RULE, **(grant if how == "grant" else {})
     )
-    if state != State.QUEUED:
-        scenery.run(call)
-    if state in (State.SUCCEEDED, State.FAILED, State.UNKNOWN):
-        scenery.finish(call, None, state)
+    COURSE[course](call, people["alice"])
 
 
 HAPPENS = {"held": happens_held, "unasked": happens_unasked, "run": happens_run}
@@ -365,11 +493,36 @@ def names(pattern: str, text: str) -> frozenset[str]:
     return frozenset(found[1].strip().split(", ")) if found else frozenset()
 
 
-def check(page: str) -> None:
-    calls = [entry.call_id for entry in Entry.objects.filter(seq=1) if entry.call_id]
+# What the filters ask of an entry: of any of the call's.
+FITS: dict[str, Callable[[Entry, str], bool]] = {
+    "agent": lambda entry, name: entry.agent == name,
+    "behalf": lambda entry, name: entry.person == name,
+    "tool": lambda entry, name: entry.tool == name,
+    "state": lambda entry, state: entry.action == f"call.{state}",
+    "person": lambda entry, name: entry.actor == name,
+    "action": lambda entry, action: entry.action == action,
+}
+
+
+def asked_for(asked: dict[str, str]) -> list[UUID]:
+    """The calls that such filters are to find."""
+    entries = [entry for entry in Entry.objects.all() if entry.call_id]
+    fitting = {
+        entry.call_id
+        for entry in entries
+        if all(FITS[name](entry, value) for name, value in asked.items())
+    }
+    return [call_id for call_id in fitting if call_id]
+
+
+def check(page: str, asked: dict[str, str]) -> None:
+    wanted = asked_for(asked)
+    if not wanted:
+        assert 'data-verdict="asked"' not in page
+        return
     expected = Counter(
         (agent, verdict, voters if verdict != "standing" else frozenset({"dan"}), editors)
-        for agent, verdict, _state, voters, editors in map(facts, calls)
+        for agent, verdict, _state, voters, editors in map(facts, wanted)
     )
     found: Counter[Any] = Counter()
     for verdict, html in GROUP.findall(page):
@@ -385,10 +538,10 @@ def check(page: str) -> None:
     assert found == expected
 
     tally = {v: int(n) for v, n in re.findall(r'<dd data-verdict="(\w+)">\D*(\d+)', page)}
-    assert tally.pop("asked") == len(calls) == sum(tally.values())
-    verdicts = Counter(facts(call)[1] for call in calls)
+    assert tally.pop("asked") == len(wanted) == sum(tally.values())
+    verdicts = Counter(facts(call)[1] for call in wanted)
     assert tally == dict(verdicts)
-    states = Counter(State(facts(call)[2]).label.lower() for call in calls)
+    states = Counter(State(facts(call)[2]).label.lower() for call in wanted)
     summary = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page)).split(" of 1 tool: ")[1]
     said = summary.split(". ")[0].rstrip(".").lower()
     assert {w: int(n) for n, w in (one.split(" ", 1) for one in said.split(", "))} == states

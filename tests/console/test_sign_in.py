@@ -37,7 +37,7 @@ def link(person: User) -> str:
 def test_a_password_lets_in_and_is_written_down(client: Client, anna: User) -> None:
     response = sign_in(client)
 
-    assert response["Location"] == reverse("registry:catalogue")
+    assert response["Location"] == reverse("home")
     assert is_in(client)
     assert Entry.objects.filter(action="person.signed_in", actor="anna").exists()
 
@@ -48,7 +48,7 @@ def test_one_comes_back_to_the_page_that_asked(client: Client, anna: User) -> No
 
 @pytest.mark.parametrize("there", ["https://evil.example/", "//evil.example/", "javascript:1"])
 def test_one_is_not_sent_elsewhere(client: Client, anna: User, there: str) -> None:
-    assert sign_in(client, next=there)["Location"] == reverse("registry:catalogue")
+    assert sign_in(client, next=there)["Location"] == reverse("home")
     theme = client.post(reverse("accounts:theme"), {"theme": "dark", "next": there})
     assert theme["Location"] == "/"
 
@@ -209,7 +209,7 @@ def test_a_link_only_shows_a_button_until_it_is_pressed(client: Client, anna: Us
     assert not is_in(client)
 
     response = client.post(address)
-    assert response["Location"] == reverse("registry:catalogue")
+    assert response["Location"] == reverse("home")
     assert is_in(client)
 
 

@@ -75,7 +75,7 @@ class House:
 
     async def watch(self, watcher: str, *groups: str) -> None:
         await self.hub.join(watcher, groups)
-        self.hub.greet(watcher)
+        self.hub.activate(watcher)
         assert await self.told() == {watcher: set(groups)}
 
     async def told(self) -> dict[str, set[str]]:
@@ -148,7 +148,7 @@ async def test_what_was_lost_on_the_way_is_read_again(house: House) -> None:
     await house.watch("one", "queue", "calls")
     layer().leaks = True
     await notify("queue")
-    await until(lambda: house.hub._unheard > 1)
+    await until(lambda: house.hub._missed_echoes > 1)
     layer().leaks = False
 
     assert await house.told() == {"one": {"queue", "calls"}}
@@ -165,7 +165,7 @@ async def test_who_joins_is_greeted_once_the_group_is_heard(house: House) -> Non
     assert not joining.done()
     obeys.set()
     await joining
-    house.hub.greet("two")
+    house.hub.activate("two")
 
     assert await house.told() == {"two": {"queue"}}
     await notify("queue")
@@ -188,7 +188,7 @@ async def test_who_cannot_be_turned_away_keeps_nobody_waiting(house: House) -> N
     await house.watch("one", "calls")
     await house.hub.join("nobody can read this", ["queue"])
     house.cannot_be_sent = "nobody can read this"
-    house.hub.greet("nobody can read this")
+    house.hub.activate("nobody can read this")
     await until(lambda: house.cannot_be_sent == "")
 
     await notify("calls")
@@ -214,7 +214,7 @@ async def test_nobody_stays_with_a_layer_that_is_away(house: House) -> None:
 async def test_those_who_could_not_be_told_come_again(house: House) -> None:
     await house.watch("one", "queue")
     await house.hub.join("nobody can read this", ["queue"])
-    house.hub.greet("nobody can read this")
+    house.hub.activate("nobody can read this")
 
     assert await house.turned_away() == "nobody can read this"
     await notify("calls")

@@ -12,9 +12,22 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMAND = re.compile(r"manage\.py (?!<)([a-z_]+)((?: +[^\s`|)]+)*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 # Of the product's own tree: what begins with one of its folders, and ends like a file.
-TREE = "accounts|approvals|audit|benchmarks|calls|config|core|docker|docs|examples|gateway|policies"
+TREE = (
+    "accounts|approvals|audit|benchmarks|calls|config|core|docker|docs|examples|gateway|inspection"
+    "|notifications|policies"
+)
 PATH = re.compile(rf"`((?:{TREE}|registry|static|templates|tests)/[\w./-]*\w\.\w+)`")
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
+# What pages say in other words (CONTRIBUTING.md).
+REPLACED = re.compile(
+    r"""(?xi)\b(
+    standing\s+grants?|waits?\s+to\s+be\s+published|asks?\s+a\s+person|said\s+(yes|no)|yeses|noes|
+    may\s+destroy|stands?\s+still|safe\s+to\s+repeat|reaches\s+outside|took\s+too\s+long|
+    in\s+your\s+own\s+words|wait\w*\s+for\s+approval|no\s+comments\s+yet|went\s+wrong
+    )\b"""
+)
+# It says what was so when it was written.
+HISTORY = "CHANGELOG.md"
 # `manage.py` knows them by itself, and hands their options on.
 OWN = {"test", "faults", "help"}
 
@@ -59,3 +72,9 @@ def test_its_links_lead_somewhere(document: Path) -> None:
         assert target.exists(), link
         if anchor and target.suffix == ".md":
             assert anchor in anchors_of(target), link
+
+
+def test_documents_use_the_words_of_pages() -> None:
+    wrong = {name(one): REPLACED.findall(one.read_text()) for one in DOCUMENTS}
+
+    assert {path: found for path, found in wrong.items() if found and path != HISTORY} == {}

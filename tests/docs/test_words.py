@@ -12,7 +12,8 @@ from calls.record.states import State
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "accounts", "approvals", "audit", "calls", "config", "core", "gateway", "policies", "registry",
+    "accounts", "approvals", "audit", "calls", "config", "core", "gateway", "inspection",
+    "notifications", "policies", "registry",
 )  # fmt: skip
 # Django finds these by their names.
 FRAMEWORK = re.compile(r"^(Command|Migration|\w+Config)$")
@@ -26,6 +27,9 @@ BARE = re.compile(
     trying|turned|turns|unheard|used|usual|waiting|way|ways|wording|written
     )$"""
 )
+
+# How a docstring does not begin.
+RIDDLE = re.compile(r"(What|Who|Whoever|Of|As|That|Nobody|Somebody)\b")
 
 # What pages, answers and messages say in standard words instead (CONTRIBUTING.md).
 REPLACED = re.compile(
@@ -74,6 +78,33 @@ def test_no_class_and_no_module_is_named_by_a_bare_word() -> None:
     ]
 
     assert (modules, named) == ([], [])
+
+
+def test_no_function_of_a_module_is_named_by_a_bare_word() -> None:
+    named = [
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for path in sources()
+        if "inspection" not in path.parts
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and BARE.match(node.name.strip("_"))
+    ]
+
+    # What opens a commitment is called so.
+    assert [one for one in named if one != ("audit/bodies.py", "opening")] == []
+
+
+def test_docstrings_say_what_a_thing_is() -> None:
+    """Subject, verb, object: "Of those that …" and "What becomes of …" are riddles."""
+    riddles = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                said = ast.get_docstring(node) or ""
+                if RIDDLE.match(said):
+                    riddles.append((path.relative_to(ROOT).as_posix(), said.splitlines()[0]))
+
+    assert riddles == []
 
 
 def test_states_are_worded_in_one_table_only() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from config.management.commands import demo_day
 from tests.examples.running import Connection
 
 EXAMPLE = "weather"
@@ -22,6 +23,12 @@ def test_it_gives_structured_content_that_fits_its_output_schema(server: Connect
 
     Draft202012Validator(schema).validate(answer)
     assert [each["day"] for each in answer["days"]][::13] == ["2026-11-21", "2026-12-04"]
+
+
+def test_it_knows_the_city_that_the_demonstration_asks_for(server: Connection) -> None:
+    ((_tool, asked),) = [one for one in demo_day.DAY if one[0] == "weather.forecast"]
+
+    assert not server.call("forecast", **{**asked, "first_day": "2026-11-21"}).is_error
 
 
 def test_it_tells_the_same_weather_to_everybody(server: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -88,6 +89,7 @@ def sweep_without_claim(claiming: Any) -> None:
             tool=claiming.published_catalogue.one(call.tool_id),
             arguments=bytes(call.arguments),
             background=True,
+            claimed_at=time.monotonic(),
         )
 
     claiming.claim = claim

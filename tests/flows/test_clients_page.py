@@ -41,7 +41,7 @@ def test_codex_reads_the_token_from_the_environment() -> None:
 def test_it_quotes_what_agents_are_told() -> None:
     quoted = " ".join(blocks("text")[0].split())
     call = uuid4()
-    toolset = PublishedToolset("default", frozenset(), ToolsByName({}, {}), {})
+    toolset = PublishedToolset("default", frozenset(), ToolsByName({}, {}, {}), {})
     told = f"{messages.stands(State.HELD, call, '3f9a01c7')} {messages.come_back(call, toolset)}"
 
     assert quoted == told.replace(str(call), "…")

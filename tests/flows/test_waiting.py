@@ -35,7 +35,7 @@ pytestmark = pytest.mark.long
 # 2026-07-28: those that can show their user a page, and those that declare nothing.
 OPENS = ("python-opens", "typescript-opens")
 PLAIN = ("python", "typescript")
-LEGACY = ("python-legacy", "typescript-legacy", "typescript-v1")
+LEGACY = ("python-legacy", "typescript-legacy", "typescript-v1", "typescript-v1.22")
 CLIENTS = ("tasks", *OPENS, *PLAIN, *LEGACY)
 # A moment, and longer than a client's patience of 60 s.
 SOON, LATE = 2.0, 70.0
@@ -143,7 +143,7 @@ async def tell_one(
     listens = None if "silent" in text else steps.append
     call = asyncio.create_task(visitor.call(TOOL, {"text": text}, listens))
     try:
-        held = await until(partial(find_held, text))
+        held = await until(partial(find_held, text), seconds=60)
         story = Story(text, held.pk, steps)
         # The time that a person takes.
         await asyncio.sleep(after)

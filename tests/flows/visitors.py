@@ -174,7 +174,7 @@ class ScriptVisitor:
         assert self._process.stdin
         self._process.stdin.close()
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await self._process.wait()
         except TimeoutError:
             self._process.kill()
@@ -305,11 +305,13 @@ class RawVisitor:
 class InspectorVisitor:
     """The Inspector's command line: each question is a program of its own."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, era: str) -> None:
+        """`era`: "" for the one that it speaks unless it is told to."""
         self.asked: list[Json] = []
         self._argv = [
             *(node_22(), str(INSPECTOR), "--cli", url, "--transport", "http"),
-            *("--protocol-era", "modern", "--header", f"Authorization: Bearer {token}"),
+            *(["--protocol-era", era] if era else []),
+            *("--header", f"Authorization: Bearer {token}"),
         ]
 
     async def hello(self) -> Hello:
@@ -370,20 +372,21 @@ CLIENTS = (
 
 @asynccontextmanager
 async def visiting(client: str, url: str, token: str) -> AsyncIterator[Reader]:
-    """`-legacy`: with a handshake; `-opens`: can show its user a page; `-v1`: the earlier SDK."""
+    """`-legacy`: with a handshake; `-opens`: can show its user a page; `-v1`, `-v1.22`: the earlier
+    SDK; `-default`: as it is without any option."""
     language, _, mode = client.partition("-")
     if language == "python":
         async with PythonVisitor(url, token, mode).connected() as visitor:
             yield visitor
         return
     if language == "inspector":
-        yield InspectorVisitor(url, token)
+        yield InspectorVisitor(url, token, era={"": "modern", "default": ""}[mode])
         return
     if language == "raw":
         async with aiohttp.ClientSession() as session:
             yield RawVisitor(Agent(session, url, token, LEGACY[-1], client="flows"))
         return
-    interpreter, script = NODE, "sdk.mjs" if mode == "v1" else "client.mjs"
+    interpreter, script = NODE, "sdk.mjs" if mode.startswith("v1") else "client.mjs"
     if language == "fastmcp":
         interpreter = str(environment_of("fastmcp") / "bin" / "python")
         script = "fastmcp_client.py"

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 async def runtime() -> AsyncIterator[Runtime]:
-    yield await current.here()
-    await current.leave()
+    yield await current.get_runtime()
+    await current.close_runtime()
 
 
 @sync_to_async
@@ -85,8 +85,8 @@ async def test_who_fails_on_hearing_of_a_change_keeps_nobody_else_from_it(
     runtime: Runtime, bob: User
 ) -> None:
     heard = asyncio.Queue[Snapshot]()
-    runtime.ears.join(fail)
-    runtime.ears.join(heard.put_nowait)
+    runtime.config_changes.join(fail)
+    runtime.config_changes.join(heard.put_nowait)
     await asyncio.wait_for(heard.get(), 5)
 
     await sync_to_async(services.create_toolset)("another", by=bob)

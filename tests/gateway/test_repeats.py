@@ -16,7 +16,7 @@ from approvals.models import Approval
 from audit.models import Entry
 from calls.models import Call, Once
 from calls.record.states import State
-from gateway.submit.idempotency import AGAIN
+from gateway.submit.idempotency import ALLOW_DUPLICATE as AGAIN
 from policies.models import Effect
 from registry.models import Tool, Toolset
 from tests.gateway.agent import LEGACY, MODERN, Agent, Reply

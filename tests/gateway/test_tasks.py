@@ -1,13 +1,18 @@
 """The tasks extension: a call that takes long is a task that its client comes back for."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from accounts import services as accounts
 from accounts.models import User
+from calls.content.answers import CallStatus
 from calls.record.states import State
+from gateway.methods.tasks import poll_ms
+from gateway.submit.lookups import AgentCall
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
@@ -63,6 +68,26 @@ async def test_a_held_call_is_a_task_that_works(agent: Agent, stack: Stack) -> N
     # Never "input_required": the agent cannot answer in the approver's place.
     assert (seen["status"], seen["resultType"]) == ("working", "complete")
     assert {"result", "error", "inputRequests"}.isdisjoint(seen)
+
+
+@pytest.mark.parametrize(
+    ("state", "since_s", "ms"),
+    [
+        (State.HELD, 0, 2000),
+        (State.RUNNING, 0, 100),
+        (State.RUNNING, 3, 300),
+        (State.QUEUED, 90, 1000),
+        # Clocks differ.
+        (State.RUNNING, -5, 100),
+    ],
+)
+def test_who_asks_as_often_as_told_hears_of_the_end_soon(
+    state: State, since_s: float, ms: int
+) -> None:
+    at = datetime.now(UTC) - timedelta(seconds=since_s)
+    found = AgentCall(uuid4(), at, at, "", CallStatus(state, None, None, "", None))
+
+    assert ms <= poll_ms(found) < ms + 50
 
 
 async def test_a_short_call_is_no_task(agent: Agent) -> None:

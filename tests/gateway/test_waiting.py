@@ -514,7 +514,7 @@ async def test_another_agents_state_is_refused(
 async def test_an_expired_state_is_refused(agent: Agent) -> None:
     first = await agent.call("rec.echo", {"text": "x"})
     call = await the_call(first.call_id)
-    digest = handles.asked("desk", "rec.echo", b'{"text": "x"}')
+    digest = handles.request_digest("desk", "rec.echo", b'{"text": "x"}')
     past = int(time.time()) - 1
     state = handles.seal_state(handles.RequestState(call.pk, digest, 1, past), call.agent_id)
 

@@ -73,7 +73,7 @@ def tool(ann: User) -> Tool:
         "annotations": {"title": texts[-1], "destructiveHint": True},
     }
     server = scenery.server("stranger", ann, content, publish=False)
-    services.publish_all(server, by=ann)
+    services.publish_all(server, by=ann, reason="For the test.")
     return server.tools.for_catalogue().get()
 
 

@@ -209,16 +209,16 @@ def test_a_rule_that_is_only_watched_changes_nothing_and_says_what_it_would(scou
 
     small, large = decided(scout, {"n": 1}), decided(scout, {"n": 9})
 
-    assert (small.effect, small.would) == (Effect.ALLOW, {})
+    assert (small.effect, small.shadow_effect) == (Effect.ALLOW, {})
     assert large.effect == Effect.ALLOW
-    assert large.would == {"effect": "deny", "rule": "small ones only"}
+    assert large.shadow_effect == {"effect": "deny", "rule": "small ones only"}
 
 
 def test_a_watched_rule_that_agrees_says_nothing(scout: Agent) -> None:
     Rule.objects.create(name="never", effect=Effect.DENY)
     Rule.objects.create(name="all", effect=Effect.ALLOW, mode=Rule.Mode.SHADOW)
 
-    assert decided(scout).would == {}
+    assert decided(scout).shadow_effect == {}
 
 
 def test_a_rule_that_is_off_is_not_even_compiled(scout: Agent) -> None:

@@ -1,16 +1,24 @@
 """Which rule, why, and what else came close."""
 
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone, translation
 
 from accounts.models import Agent, User
 from accounts.roles import Role
 from calls.models import Call
-from policies.models import Effect, Rule
+from inspection.results import ResultRules
+from policies.models import Effect, LimitCounter, Rule
+from policies.simulate import suppose
+from registry.models import Tool
+from registry.services import set_result_rules
 from tests.console import scenery
+from tests.gateway.limiting import add_limit
 
 pytestmark = pytest.mark.django_db
 
@@ -105,3 +113,62 @@ def test_nothing_is_called(scout: Agent) -> None:
 def test_it_says_what_is_not_there(scout: Agent, words: tuple[str, ...], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         explained(*words)
+
+
+def test_it_says_which_limits_would_apply(scout: Agent) -> None:
+    rule("all", Effect.ALLOW)
+    few = add_limit(amount=2, name="Few", period="hour")
+    add_limit("cost", "10", name="Money", cost_argument="total", mode="shadow")
+    add_limit("concurrency", 1, name="Each", per=["toolset"])
+    add_limit(name="Others", tool="receive")
+    LimitCounter.objects.create(
+        limit=few, key=f"agent:{scout.pk}", tat=timezone.now() + timedelta(hours=1)
+    )
+
+    lines = explained("scout", "mailer.send_mail", '{"total": 10.5}')
+
+    assert lines[-3:] == [
+        "  limit “Few” (2 calls per hour): would be reached: deny; scout: 2 of 2 used",
+        "  limit “Money” (10 EUR per minute) (only watched): would be reached: deny; scout: 0 of 10"
+        " EUR used",
+        "  limit “Each” (1 call at the same time): covers it; counted for each toolset",
+    ]
+    assert "has to be a number" in explained("scout", "mailer.send_mail")[-2]
+    page = suppose("scout", "mailer.send_mail", '{"total": 1}')
+    assert [found.is_over for found in page.limits] == [True, False, False]
+
+
+def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:
+    rule("all", Effect.ALLOW)
+    tool = Tool.objects.get(name="send_mail")
+    rules = ResultRules(schema="block", hidden="show", secrets=True, personal=True, max_bytes=9_000)
+    set_result_rules(tool, rules, by=olga)
+
+    assert explained("scout", "mailer.send_mail")[-5:] == [
+        "  results: A result that does not fit the output schema is blocked.",
+        "  results: Hidden characters and terminal commands are written out.",
+        "  results: Secrets are masked.",
+        "  results: Personal data is masked.",
+        "  results: Results of more than 9,000 bytes are cut.",
+    ]
+    set_result_rules(tool, ResultRules("note", "remove", tracebacks=True), by=olga)
+    assert explained("scout", "mailer.send_mail")[-3:] == [
+        "  results: A result that does not fit the output schema is noted in the record.",
+        "  results: Hidden characters and terminal commands are removed.",
+        "  results: Tracebacks are left out.",
+    ]
+
+
+def test_the_simulator_says_it_in_the_language_of_the_page(scout: Agent, olga: User) -> None:
+    set_result_rules(Tool.objects.get(name="send_mail"), ResultRules(secrets=True), by=olga)
+    client = Client()
+    client.force_login(olga)
+    address = "/policies/explain/?tool=mailer.send_mail&agent=scout&arguments="
+
+    assert "Secrets are masked." in client.get(address).text
+    client.cookies["django_language"] = "zh-hans"
+    # A request leaves its language behind, which other tests would speak.
+    with translation.override("en"):
+        shown = client.get(address).text
+    assert "Secrets are masked." not in shown
+    assert "机密会被掩码。" in shown

@@ -115,12 +115,12 @@ def test_it_is_read_for_nobody_else(scout: Agent, send: Tool, bob: User) -> None
     one.agents.add(Agent.objects.create(name="other", owner=bob))
     rule(Effect.ALLOW, "args.to.size() < 3")
 
-    assert not decide.load().looks_back(subject(scout, send))
+    assert not decide.load().needs_history(subject(scout, send))
     one.agents.add(scout)
-    assert decide.load().looks_back(subject(scout, send))
+    assert decide.load().needs_history(subject(scout, send))
     one.mode = Rule.Mode.OFF
     one.save()
-    assert not decide.load().looks_back(subject(scout, send))
+    assert not decide.load().needs_history(subject(scout, send))
 
 
 def test_it_never_looks_far_back(scout: Agent) -> None:
@@ -131,7 +131,9 @@ def test_it_never_looks_far_back(scout: Agent) -> None:
         plan = "\n".join(line for (line,) in cursor.fetchall())
 
     assert "Limit" in plan
-    # In the order of an index: whoever sorted would read everything first.
+    # In the order of an index, one block of ids after the other: whoever sorted everything would
+    # read everything first.
+    assert "Incremental Sort" in plan
     assert "Index Scan Backward using audit_entry_agent" in plan
 
 

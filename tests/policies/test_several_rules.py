@@ -116,7 +116,7 @@ def test_a_watched_rule_changes_nothing_and_says_whom_it_would_ask() -> None:
     decision = decided()
 
     assert decision.thresholds == DEFAULT
-    assert decision.would == {"effect": "ask", "rule": "b", "who": str(PAYMENTS)}
+    assert decision.shadow_effect == {"effect": "ask", "rule": "b", "who": str(PAYMENTS)}
 
 
 @pytest.mark.parametrize(

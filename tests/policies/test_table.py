@@ -73,8 +73,8 @@ def asked(line: str) -> tuple[Subject, dict[str, Any]]:
 
 def told(decision: Decision) -> str:
     said = f"{decision.effect.value} {decision.rule}".strip()
-    if decision.would:
-        said += f" (would: {decision.would['effect']} {decision.would['rule']})"
+    if decision.shadow_effect:
+        said += f" (would: {decision.shadow_effect['effect']} {decision.shadow_effect['rule']})"
     return said
 
 

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from accounts.models import Agent, User
 from registry import services
 from registry.methods import READ
 from registry.models import Definition, Item, ItemVersion, Server, ShownTool, Tag, Tool, Toolset
-from registry.publishing import published_catalogue, published_items
+from registry.publishing import changes, published_catalogue, published_items
 from registry.schemas import compiled, definitions
 from registry.schemas.violations import MAX_VIOLATIONS, Violation, violations
 
@@ -166,7 +167,15 @@ def test_a_change_makes_only_what_it_concerns_anew(offer: Offer, olga: User) -> 
 CHANGES: dict[str, Callable[[list[Tool], User], object]] = {
     "a tool": lambda tools, _: Tool.objects.filter(pk=tools[1].pk).update(mode="background"),
     "its tags": lambda tools, _: tools[1].tags.add(Tag.objects.create(name="slow")),
+    "a tag taken away": lambda tools, _: tools[2].tags.clear(),
+    "a tag's name": lambda _, __: Tag.objects.update(name="quick"),
     "gone": lambda tools, olga: services.retire(tools[0], by=olga),
+    "one gone, one new": lambda tools, olga: _replace(tools[0], olga),
+    "a new version": lambda tools, olga: _publish_anew(tools[0], olga),
+    "a name of ours": lambda tools, _: Tool.objects.filter(pk=tools[0].pk).update(
+        exposed_name="many.zzz"
+    ),
+    "all of them": lambda _, __: Tool.objects.update(timeout_s=9),
     "its server": lambda _, __: Server.objects.update(
         slug="more", url="http://127.0.0.1:10/", connection_version=2
     ),
@@ -185,6 +194,78 @@ CHANGES: dict[str, Callable[[list[Tool], User], object]] = {
     "one tool alone": lambda tools, _: _one_alone(tools[1]),
     "a resource": lambda tools, _: _publish_resource(tools[0]),
 }
+
+
+def _alone(look: Callable[[Any], changes.Look]) -> Callable[[Any], changes.Look]:
+    """As if no transaction were under way in other databases, as other tests' are."""
+
+    def looking(before: changes.Look | None) -> changes.Look:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+            return look(before)._replace(oldest=cursor.fetchone()[0])
+
+    return looking
+
+
+# Committed, as other processes do: of a transaction's own rows nothing can be told.
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["a tool", "gone", "one gone, one new", "a new version"])
+def test_of_many_tools_only_those_that_changed_are_read_again(
+    offer: Offer, olga: User, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = offer(*(_content(f"tool{n}") for n in range(30)))
+    monkeypatch.setattr(changes, "look", _alone(changes.look))
+    published_catalogue.load()
+    read: list[int] = []
+    rows = published_catalogue._rows
+
+    def reading(*candidates: Any, **options: Any) -> Any:
+        found = rows(*candidates, **options)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(published_catalogue, "_rows", reading)
+    CHANGES[change](tools, olga)
+
+    published_catalogue.load()
+
+    assert read == [0 if change == "gone" else 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_being_written_while_it_was_read_is_read_the_next_time(offer: Offer) -> None:
+    first, second, third = offer(_content("first"), _content("second"), _content("third"))
+    published_catalogue.load()
+    with closing(connection.copy()) as slow:
+        slow.set_autocommit(False)
+        slow.cursor().execute("UPDATE registry_tool SET timeout_s = 7 WHERE id = %s", [first.pk])
+        with closing(connection.copy()) as quick:
+            # Whose transaction is younger, and ends first. Past the number that all changes count
+            # in, which would make it wait.
+            quick.cursor().execute("SELECT pg_current_xact_id()")
+            quick.cursor().execute(
+                "UPDATE registry_tool SET used_on = now() WHERE id <> %s", [first.pk]
+            )
+        published_catalogue.load()
+        slow.commit()
+
+    found = published_catalogue.load()
+
+    assert [found.tool(tool.pk).timeout_s for tool in (first, second, third)] == [7, 120, 120]  # type: ignore[union-attr]
+
+
+def _replace(tool: Tool, olga: User) -> None:
+    services.retire(tool, by=olga)
+    new = Tool.objects.create(server=tool.server, name="another", exposed_name="many.another")
+    _publish_anew(new, olga)
+
+
+def _publish_anew(tool: Tool, olga: User) -> None:
+    content = _content(tool.name, properties={"a": {"type": "string"}})
+    digest = definitions.digest(services.identity_of(tool.server), content)
+    body = definitions.body(content)
+    made = Definition.objects.create(tool=tool, version=2, digest=digest, body=body)
+    Tool.objects.filter(pk=tool.pk).update(latest=made, published=made, state=Tool.State.PUBLISHED)
 
 
 def _one_alone(tool: Tool) -> None:
@@ -234,13 +315,14 @@ def test_what_changed_is_what_everything_made_anew_is(
     offer: Offer, olga: User, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = offer(_content("first"), _content("second"), _content("third"))
+    tools[2].tags.add(Tag.objects.create(name="fast"))
     before = published_catalogue.load()
     CHANGES[change](tools, olga)
 
     after = published_catalogue.load()
 
     for kept, nothing in (
-        (published_catalogue._Before, {"servers": {}, "tools": {}, "toolsets": {}}),
+        (published_catalogue._Before, {"servers": {}, "loaded": None, "toolsets": {}}),
         (published_items._LastRead, {"loaded": ([], {})}),
     ):
         for name, value in nothing.items():

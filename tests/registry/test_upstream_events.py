@@ -267,7 +267,7 @@ async def test_a_stream_that_broke_is_opened_again(upstreams: Upstreams) -> None
             await old.streams[-1].drain()
             old.streams[-1].close()
             known = upstreams._servers["raw"]._older  # type: ignore[union-attr]
-            while known and known._running():
+            while known and known._live_process():
                 await asyncio.sleep(0)
 
     assert len(old.streams) == 3
@@ -343,7 +343,7 @@ async def test_a_stream_that_nobody_uses_is_closed(
         await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
         older = upstreams._servers["raw"]._older  # type: ignore[union-attr]
         assert older
-        while older._running():
+        while older._live_process():
             await asyncio.sleep(0.01)
         await upstreams.call_tool(target, UpstreamCall("t", b"{}"))
 

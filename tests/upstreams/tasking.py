@@ -26,6 +26,8 @@ class Tasking(Recorder):
     # How often it wishes to be asked; and whether it says by itself how its tasks go on.
     poll_ms: int = 100
     tells: bool = False
+    # When each task that has ended did so, as it says.
+    ended_at: str = TIME
 
     def reset(self) -> None:
         super().reset()
@@ -35,6 +37,7 @@ class Tasking(Recorder):
         self.otherwise = "run"
         self.poll_ms = 100
         self.tells = False
+        self.ended_at = TIME
 
     @property
     def about_tasks(self) -> list[str]:
@@ -74,6 +77,7 @@ class Tasking(Recorder):
         members: dict[str, Any] = {"resultType": "complete", **self._task(self.says)}
         if self._released.is_set() and self.says == "working":
             members |= {"status": "completed", "result": json.loads(DONE)}
+            members["lastUpdatedAt"] = self.ended_at
         await self._say(send, received, members)
 
     async def _tell_of_tasks(self, received: Received, receive: Any, send: Any) -> None:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         host.enter(options["data"].resolve())
-        what = self._found(options)
+        what = self._forgettable(options)
         if not what.names and not what.entries:
             raise CommandError("The record says nothing of it" + self._stay(what))
         if not options["yes"]:
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         forgetting.forget(what, by=host.actor(), reason=options["reason"])
         self.stdout.write(f"{counted} forgotten{self._stay(what)}")
 
-    def _found(self, options: dict[str, Any]) -> Forgettable:
+    def _forgettable(self, options: dict[str, Any]) -> Forgettable:
         # Whoever goes on would be named again, and the agents' path remembers numbers of names.
         if name := options["person"]:
             if User.objects.filter(pk__in=subjects("person", name), is_active=True).exists():

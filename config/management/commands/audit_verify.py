@@ -5,11 +5,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from approvals.recorded import unrecorded
+from approvals.record_checks import unrecorded
 from audit.live import NotSigned, check_live, first_new_id
 from audit.structure import unsealed
 from audit.verify import notes
-from calls import recorded as calls_recorded
+from calls import record_checks as call_checks
 from core import guards, months
 
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         # What stands beside the record, and has to be in it.
         oldest = first_new_id(since)
-        found.wrong += [*unrecorded(), *calls_recorded.unrecorded(oldest), *guards.differing()]
+        found.wrong += [*unrecorded(), *call_checks.unrecorded(oldest), *guards.differing()]
         found.wrong += months.unguarded()
         found.notes += months.overdue()
         for sentence in found.notes:

@@ -22,7 +22,7 @@ SAILING = "Dear Ana,\n\nthe 09:30 sailing is at risk tomorrow: wind from the nor
 # What an agent of a ferry company may do in a day: it looks things up, reckons, wants to send and
 # to delete, and is wrong twice. Each goes through the door of every call, at the time it says.
 DAY: list[tuple[str, dict[str, Any]]] = [
-    ("weather.forecast", {"city": "Oslo", "first_day": "{today}", "days": 2}),
+    ("weather.forecast", {"city": "Bergen", "first_day": "{today}", "days": 2}),
     ("documents.search_documents", {"query": "When is a sailing cancelled?"}),
     ("documents.read_document", {"name": "bad-weather"}),
     ("calculator.evaluate", {"expression": "412 * 38.5"}),
@@ -44,14 +44,14 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         bearer = _scout()
         for tool, arguments in DAY:
-            self.stdout.write(f"  {tool}: {_asked(bearer, tool, arguments)}")
+            self.stdout.write(f"  {tool}: {_submit(bearer, tool, arguments)}")
         self.stdout.write(
             "Three wait for you under Queue; the rest is under Audit, Who ran what, agent scout."
         )
 
 
 @transaction.atomic
-def _made() -> Agent:
+def _make_agent() -> Agent:
     toolset = Toolset.objects.filter(slug=TOOLSET).first()
     if toolset is None:
         raise CommandError("There are no examples yet: start Countersign with `manage.py up`.")
@@ -62,13 +62,13 @@ def _made() -> Agent:
 
 
 def _scout() -> Bearer:
-    bearer = speaking_for(_made())
+    bearer = speaking_for(_make_agent())
     if bearer is None:
         raise CommandError("The agent scout, or its owner, is switched off.")
     return bearer
 
 
-def _asked(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
+def _submit(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
     text = json.dumps(arguments).replace("{today}", date.today().isoformat())
     question = SyncCallRequest(
         bearer=bearer,

@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         data: Path = options["data"].resolve()
-        pid, before = running(data), rolling_restart.read(data)["times"]
+        pid, before = running_pid(data), rolling_restart.read(data)["times"]
         os.kill(pid, rolling_restart.RENEW)
         until = time.monotonic() + options["within"]
         while (note := rolling_restart.read(data))["times"] == before:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         self.stdout.write("Every process was restarted.")
 
 
-def running(data: Path) -> int:
+def running_pid(data: Path) -> int:
     """The process that holds the data directory."""
     try:
         with (data / "up.lock").open("r+") as file:

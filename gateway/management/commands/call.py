@@ -59,15 +59,15 @@ class Command(BaseCommand):
             origin=Call.Origin.COMMAND,
             background=True,
             key=_key(options["key"]),
-            again=options["again"],
+            allow_duplicate=options["again"],
         )
         try:
             submitted = sync.ask(question, seconds=wait)
         except CountersignError as error:
             raise CommandError(str(error)) from error
-        sys.exit(self._said(submitted))
+        sys.exit(self._report(submitted))
 
-    def _said(self, submitted: SubmitResult) -> int:
+    def _report(self, submitted: SubmitResult) -> int:
         self.stderr.write(f"call {submitted.call_id}")
         if submitted.refusal:
             lines = [submitted.reason, *map(str, submitted.violations)]
@@ -77,9 +77,9 @@ class Command(BaseCommand):
             call = Call.objects.get(pk=submitted.call_id)
             self.stderr.write(messages.stands(submitted.state, call.pk, call.fingerprint))
             return 4
-        return self._told(submitted.answer)
+        return self._print_answer(submitted.answer)
 
-    def _told(self, answer: Answer) -> int:
+    def _print_answer(self, answer: Answer) -> int:
         written = answer.result or answer.error
         if written is None:
             self.stderr.write(answer.text)
@@ -96,7 +96,7 @@ def _key(given: str) -> str:
 
 
 def _bearer(name: str) -> Bearer:
-    """Whoever may run commands on the host needs no token."""
+    """The agent's bearer without a token, for people on the host."""
     agent = Agent.objects.select_related("owner").filter(name=name).first()
     bearer = speaking_for(agent) if agent else None
     if bearer is None:

@@ -7,6 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from policies.decide import Explanation, RuleEvaluation
+from policies.limits.explained import LimitEvaluation
+from policies.limits.words import measure
 from policies.models import Effect
 from policies.simulate import SimulationRefused, suppose
 from policies.thresholds import DEFAULT
@@ -31,8 +33,8 @@ class Command(BaseCommand):
 def _lines(explanation: Explanation) -> list[str]:
     decision = explanation.decision
     lines = [f"{decision.effect}: {decision.reason}"]
-    if decision.would:
-        would = decision.would
+    if decision.shadow_effect:
+        would = decision.shadow_effect
         who = f": {would['who']}" if "who" in would else ""
         lines.append(f"Watched rule “{would['rule']}” would make it {would['effect']}{who}.")
     if decision.effect == Effect.ASK and decision.thresholds != DEFAULT:
@@ -42,7 +44,19 @@ def _lines(explanation: Explanation) -> list[str]:
     for heard in explanation.heard:
         lines.append(f"  {_line(heard)}")
         lines += [f"    {path} = {value}" for path, value in heard.shown]
-    return lines
+    lines += [f"  {_limit_line(found)}" for found in explanation.limits]
+    return lines + [f"  results: {sentence}" for sentence in explanation.results]
+
+
+def _limit_line(found: LimitEvaluation) -> str:
+    limit = found.limit
+    name = f"limit “{limit.name}” ({measure(limit)})" + (" (only watched)" if limit.shadow else "")
+    if found.lacks_cost:
+        return f"{name}: {limit.lacks_cost}"
+    if found.usage is None:
+        return f"{name}: covers it; counted for each toolset"
+    would = f"would be reached: {limit.effect}" if found.is_over else "leaves room"
+    return f"{name}: {would}; {found.usage.label}: {found.usage.said}"
 
 
 def _line(heard: RuleEvaluation) -> str:

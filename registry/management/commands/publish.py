@@ -30,19 +30,23 @@ class Command(BaseCommand):
         told = "with --all: publish whatever waits, though nobody looked; the record says so"
         parser.add_argument("--not-reviewed", action="store_true", help=told)
 
+        why = "why what has red findings is published all the same; the record keeps it"
+        parser.add_argument("--reason", default="", help=why)
+
     def handle(self, **options: Any) -> None:
         server = Server.objects.filter(slug=options["server"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['server']}.")
         digest = options["digest"] or ""
         if options["all"]:
-            self._all(server, digest, is_reviewed=not options["not_reviewed"])
+            is_reviewed = not options["not_reviewed"]
+            self._all(server, digest, is_reviewed=is_reviewed, reason=options["reason"])
         elif options["tool"] and digest:
-            self._one(server, options["tool"], digest)
+            self._one(server, options["tool"], digest, options["reason"])
         else:
             self._show(server)
 
-    def _all(self, server: Server, digest: str, *, is_reviewed: bool) -> None:
+    def _all(self, server: Server, digest: str, *, is_reviewed: bool, reason: str) -> None:
         tools: dict[int, str] | None = None
         items: dict[int, str] | None = None
         if is_reviewed:
@@ -60,13 +64,13 @@ class Command(BaseCommand):
             tools = {one.of.pk: one.digest for one in waiting if one.is_tool}
             items = {one.of.pk: one.digest for one in waiting if not one.is_tool}
         before = set(_published(server))
-        refused = services.publish_all(server, by=None, differences=tools)
-        refused += services.publish_items(server, by=None, differences=items)
+        refused = services.publish_all(server, by=None, differences=tools, reason=reason)
+        refused += services.publish_items(server, by=None, differences=items, reason=reason)
         self._tell_reach(server, set(_published(server)) - before)
         if refused:
             raise CommandError("\n".join(refused))
 
-    def _one(self, server: Server, name: str, digest: str) -> None:
+    def _one(self, server: Server, name: str, digest: str, reason: str) -> None:
         tool = server.tools.select_related("server").filter(name=name).first()
         items = list(server.items.filter(key=name).select_related("published", "latest"))
         # A tool, a resource and a prompt may have one name: the digest says which.
@@ -75,10 +79,10 @@ class Command(BaseCommand):
         shown = shown or items
         try:
             if tool is not None:
-                services.publish(tool, difference=digest, by=None)
+                services.publish(tool, difference=digest, by=None, reason=reason)
                 self._tell_reach(server, {tool.pk})
             elif shown:
-                services.publish_item(shown[0], difference=digest, by=None)
+                services.publish_item(shown[0], difference=digest, by=None, reason=reason)
             else:
                 raise CommandError(f"{server} has no tool named {name}, nor anything with it.")
         except CountersignError as error:
@@ -93,7 +97,7 @@ class Command(BaseCommand):
             )
 
     def _show(self, server: Server) -> None:
-        waiting = _waiting(server)
+        waiting = _unpublished(server)
         for review in waiting:
             self._show_one(review)
         if publishable := [one for one in waiting if not one.problems]:
@@ -103,6 +107,11 @@ class Command(BaseCommand):
         of = review.of
         name = of.name if isinstance(of, Tool) else f"{of.kind} {of.key}"
         self.stdout.write(f"{revealed(name)}  --digest {review.digest}")
+        if review.scan.risks:
+            red = ", needs a --reason" if review.scan.is_red else ""
+            self._write("!", f"Risk score {review.scan.score} of 100{red}")
+        for finding in review.scan.risks:
+            self._write("!", f"{finding.said}, {finding.where}: {finding.quote}")
         for mark in review.marks:
             self._write("!", f"{mark.said}: {mark.quote}" if mark.quote else mark.said)
         if review.before is None:
@@ -126,16 +135,16 @@ class Command(BaseCommand):
             self.stdout.write(f"  {sign} {revealed(line)}")
 
 
-def _waiting(server: Server) -> list[Review]:
+def _unpublished(server: Server) -> list[Review]:
     return reviews(server, server.tools.all(), server.items.all(), most=None)
 
 
 def _publishable(server: Server) -> list[Review]:
-    return [one for one in _waiting(server) if not one.problems]
+    return [one for one in _unpublished(server) if not one.problems]
 
 
 def _digest(shown: list[Review]) -> str:
-    """Of all differences together, in any order."""
+    """A digest of all differences, in any order."""
     return sha256("\n".join(sorted(one.digest for one in shown)).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What was settled with a server on HTTP, and the heads of requests that follow from it."""
+"""The agreement with an HTTP server: revision, session, and the request heads that follow."""
 
 import re
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _PREPARED = 1000
 
 @dataclass(slots=True)
 class Agreement:
-    """What was settled with a server; replaced, never changed, when it is settled anew."""
+    """The outcome of initialization with a server; immutable, and replaced when it is repeated."""
 
     revision: str
     url: URL

@@ -1,4 +1,4 @@
-"""Of an earlier revision: a session, or a process, for each agent that a server may ask.
+"""A session or process for each agent, for servers of earlier revisions that send input requests.
 
 There a client says only once what it can be asked, and a question may come beside all calls, where
 nothing says whose it is. With one agent a session, it is never put to another agent.

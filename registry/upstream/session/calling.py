@@ -60,6 +60,8 @@ class UpstreamCall:
     # Awaited before the task is followed; None: what a server makes of it, it stays.
     on_task: OnTask | None = None
     on_status: OnStatus | None = None
+    # Awaited when the task has ended, where its server's times say how long it took.
+    on_task_end: OnTask | None = None
     # The way to whoever asked for it, what can be asked there (words of core.abilities), and how
     # often it was.
     asking: InputChannel | None = None
@@ -89,6 +91,8 @@ class UpstreamCall:
     was_taken: bool = False
     # By which its server says how far it is, also after it made a task of it; 0: not sent yet.
     token: int = 0
+    # Over which it was sent to become a task; "": its server has no sessions.
+    session: str = ""
 
     def meta(self, id_: int, *, modern: bool) -> bytes:
         """The `_meta` of its request."""

@@ -1,4 +1,4 @@
-"""What a server says of itself, and all that it lists."""
+"""Reads a server's description of itself, and all its lists."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -124,8 +124,8 @@ def _named(listed: str) -> str:
 
 
 def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]], left_out: LeftOut) -> None:
-    """What is wrong with one tool keeps no other from agents; of two with one name, the first
-    counts."""
+    """Parses the tools one by one, so that a bad one hides no other; of two with one name, the
+    first counts."""
     listed = page.get("tools")
     if not isinstance(listed, list):
         raise ProtocolError("The server's tools/list has no list of tools.")

@@ -70,6 +70,8 @@ _PROBE_S = 15.0
 # A session that was known so lately is taken to be known: a server can be another process after
 # a fifth of a second.
 _FRESH_S = 0.05
+# The only earlier revision that has tasks.
+OF_TASKS = "2025-11-25"
 _ERRAND = Limits(connect_s=5, idle_s=5, total_s=5, max_bytes=64 * 1024)
 
 Hear = Callable[[WireMessage], None]
@@ -80,7 +82,7 @@ log = logging.getLogger(__name__)
 
 class HttpServer:
     def __init__(
-        self, target: Target, links: ConnectionPool, ids: Iterator[int], words: tuple[str, ...] = ()
+        self, target: Target, pool: ConnectionPool, ids: Iterator[int], words: tuple[str, ...] = ()
     ) -> None:
         self.target = target
         # What agents can be asked by a server that is told so once, when it is greeted.
@@ -92,16 +94,18 @@ class HttpServer:
         self.beside: Hear = ignore
         # Calls that may be asked something: of a question beside them nobody says whose it is.
         self._out: dict[int, tuple[Agreement, UpstreamCall, HttpRequest]] = {}
-        self._links = links
+        self._pool = pool
         self._ids = ids
         self._agreement: Agreement | None = None
         self._opening = asyncio.Lock()
+        # Sessions in which another process goes on with a task: not ended with this one.
+        self._kept: set[str] = set()
         try:
-            self._url = links.guard.check_url(target.url)
+            self._url = pool.guard.check_url(target.url)
         except AddressRefused as error:
             raise NotSent(str(error)) from error
-        self._place = links.place(self._url)
-        self._standing = SideStream(links, links.place(self._url), self._hear_beside)
+        self._origin = pool.origin_of(self._url)
+        self._side_stream = SideStream(pool, pool.origin_of(self._url), self._hear_beside)
         # Whose session the standing stream is beside.
         self._beside: Agreement | None = None
         self._base = base_headers(target)
@@ -118,7 +122,7 @@ class HttpServer:
         if agreement.modern or call.abilities == self._words:
             return await self._call_again(agreement, call)
         # It was of today when it was asked last.
-        asking = await self.able(call, call.limits)
+        asking = await self.session_for(call, call.limits)
         if not isinstance(asking, HttpServer):
             return await asking.call(call)
         agreement = asking._agreement or await asking._prepare(call.limits)
@@ -127,7 +131,7 @@ class HttpServer:
         return await asking._call_again(agreement, call)
 
     async def _call_again(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
-        """By the server's own words nothing was taken the first time: it is sent once more."""
+        """Sends the call once more, where the server's own words say that it took nothing."""
         try:
             return await self._call(agreement, call)
         except SessionInvalid as invalid:
@@ -138,7 +142,7 @@ class HttpServer:
     def _is_fresh(self, agreement: Agreement) -> bool:
         """The server has hardly been restarted since it knew the session."""
         heard_s = asyncio.get_running_loop().time() - agreement.known_at
-        return heard_s < _FRESH_S or self._links.has_kept(self._place)
+        return heard_s < _FRESH_S or self._pool.has_kept(self._origin)
 
     async def _checked(self, agreement: Agreement, limits: Limits) -> Agreement:
         """Whether the server still knows the session is asked with what acts on nothing: many say
@@ -155,7 +159,7 @@ class HttpServer:
             pass
         return agreement
 
-    async def able(self, call: UpstreamCall, limits: Limits) -> "HttpServer | StdioServer":
+    async def session_for(self, call: UpstreamCall, limits: Limits) -> "HttpServer | StdioServer":
         """The same server for what this call's agent can be asked: of an earlier revision, with a
         session of its own."""
         known = self.target.revision
@@ -167,8 +171,22 @@ class HttpServer:
         words, target = call.abilities, replace(self.target, revision=known)
         return await self._asking.find((words, call.asker), partial(self._same_for, words, target))
 
+    async def for_task(self, session: str) -> "HttpServer":
+        """The same server in the session that began a task, whichever process opened that."""
+        if not session or (self._agreement and self._agreement.session == session):
+            return self
+        same = self._same_for(self._words, self.target)
+        same._agreement = agreement = same._agreement_on(OF_TASKS, {}, session)
+        same.keep(session)
+        await same._hear_questions(agreement)
+        return same
+
+    def keep(self, session: str) -> None:
+        """The session outlasts `close`."""
+        self._kept.add(session)
+
     def _same_for(self, words: tuple[str, ...], target: Target) -> "HttpServer":
-        same = HttpServer(target, self._links, self._ids, words)
+        same = HttpServer(target, self._pool, self._ids, words)
         same.beside = self.beside
         return same
 
@@ -203,31 +221,31 @@ class HttpServer:
         self, agreement: Agreement, errand: TaskErrand, limits: Limits
     ) -> WireMessage:
         id_ = next(self._ids)
-        order = self._order(
+        request = self._request(
             id_,
             errand.request(id_, modern=agreement.modern),
             agreement.head(errand.method, errand.task),
             limits,
         )
         if errand.call is not None:
-            order.resume = agreement.resuming
-            order.hear = partial(self._hear, agreement, errand.call, order)
-            self._out[id_] = (agreement, errand.call, order)
+            request.resume = agreement.resuming
+            request.hear = partial(self._hear, agreement, errand.call, request)
+            self._out[id_] = (agreement, errand.call, request)
         try:
-            return await exchange(self._links, order)
+            return await exchange(self._pool, request)
         except BadStatus as bad:
             raise self._meaning(bad, id_, agreement) from None
         finally:
-            self._heard(order)
+            self._forget(request)
 
     async def listen_to_task(self, task: str, hear: Hear) -> None:
-        """Until the server ends the stream on which it says how this task goes on."""
+        """Runs until the server ends the stream of this task's updates."""
         agreement = self._agreement or await self._settle(Limits())
         if agreement.modern:
             await self._listen(agreement, {"taskIds": [task]}, hear)
 
     async def watch(self, uris: Sequence[str], hear: Hear) -> None:
-        """Until the server ends the stream on which it tells of these resources."""
+        """Runs until the server ends the stream of these resources' updates."""
         agreement = self._agreement or await self._settle(Limits())
         if agreement.modern:
             await self._listen(agreement, {"resourceSubscriptions": list(uris)}, hear)
@@ -239,7 +257,7 @@ class HttpServer:
                 await self._ask(agreement, "resources/subscribe", params, Limits())
 
     async def attend(self, opened: asyncio.Event) -> None:
-        """Until the server ends the stream on which it says by itself that its lists changed."""
+        """Runs until the server ends the stream on which it announces list changes."""
         agreement = self._agreement or await self._settle(Limits())
 
         def hear(message: WireMessage) -> None:
@@ -255,18 +273,18 @@ class HttpServer:
     async def _listen(self, agreement: Agreement, wanted: dict[str, Any], hear: Hear) -> None:
         id_ = next(self._ids)
         body = wire.request(id_, LISTEN, wire.listening(wanted))
-        order = self._order(id_, body, agreement.head(LISTEN), WATCHED)
-        order.hear = hear
-        message = await self._watched(exchange(self._links, order))
+        request = self._request(id_, body, agreement.head(LISTEN), WATCHED)
+        request.hear = hear
+        message = await self._watched(exchange(self._pool, request))
         if message.error:
             raise RpcErrorReply(message.error)
 
     async def _overhear(
         self, agreement: Agreement, hear: Hear, opened: asyncio.Event | None = None
     ) -> None:
-        order = self._order(0, b"", agreement.listening(), WATCHED)
-        order.hear, order.opened = hear, opened
-        await self._watched(overhear(self._links, order))
+        request = self._request(0, b"", agreement.listening(), WATCHED)
+        request.hear, request.opened = hear, opened
+        await self._watched(overhear(self._pool, request))
 
     async def _watched(self, stream: Coroutine[Any, Any, T]) -> T:
         try:
@@ -284,11 +302,11 @@ class HttpServer:
 
     async def close(self) -> None:
         await self._asking.close()
-        self._standing.close()
+        self._side_stream.close()
         agreement, self._agreement = self._agreement, None
-        if agreement and agreement.session:
+        if agreement and agreement.session and agreement.session not in self._kept:
             ending = head("DELETE", self._url, agreement.headers)
-            await self._tell(self._order(0, b"", ending, _ERRAND))
+            await self._tell(self._request(0, b"", ending, _ERRAND))
 
     async def _prepare(self, limits: Limits, instead_of: Agreement | None = None) -> Agreement:
         try:
@@ -309,8 +327,8 @@ class HttpServer:
             return self._agreement
 
     async def _negotiate(self, hint: str, limits: Limits) -> Agreement:
-        """By requests that act on nothing, and always before the first call: what a server of
-        another revision makes of a call, its status would not say."""
+        """Negotiates the revision by requests without effects, before the first call: the status of
+        a call would not tell it."""
         limits = replace(limits, total_s=min(limits.total_s, _PROBE_S))
         agreement = await self._agreed(hint, limits)
         check_wanted(self.target, agreement.revision)
@@ -361,36 +379,42 @@ class HttpServer:
         body = wire.request(
             id_, "initialize", orjson.dumps(wire.greeting(revision, self._words))[1:-1]
         )
-        order = self._order(id_, body, head("POST", self._url, self._base), limits)
+        request = self._request(id_, body, head("POST", self._url, self._base), limits)
         try:
-            message = await exchange(self._links, order)
+            message = await exchange(self._pool, request)
         except BadStatus as bad:
             raise _turned_away(refusal(bad, id_)) from None
-        agreement = self._greeted(message, order)
+        agreement = self._greeted(message, request)
         ready = wire.notification("notifications/initialized")
-        status = await deliver(self._links, self._order(0, ready, agreement.head(), limits))
+        status = await deliver(self._pool, self._request(0, ready, agreement.head(), limits))
         if status >= 300:
             raise NotGreeted(f"The server refused the greeting with HTTP {status}.", status=status)
-        if self._words and not self.target.asks:
-            await self._listen_beside(agreement)
+        await self._hear_questions(agreement)
         return agreement
 
-    def _greeted(self, message: WireMessage, order: HttpRequest) -> Agreement:
+    async def _hear_questions(self, agreement: Agreement) -> None:
+        if self._words and not self.target.asks:
+            await self._listen_beside(agreement)
+
+    def _greeted(self, message: WireMessage, request: HttpRequest) -> Agreement:
         if message.error:
             raise RpcErrorReply(message.error)
         opening = message.value or {}
         revision = opening.get("protocolVersion")
         if revision not in LEGACY:
             raise ProtocolError(f"The server speaks MCP {revision!r:.40}, which is not known here.")
+        if request.session and not _SESSION_ID.fullmatch(request.session):
+            raise ProtocolError("The server's session id is not visible ASCII.")
+        return self._agreement_on(revision, opening, request.session)
+
+    def _agreement_on(self, revision: str, opening: dict[str, Any], session: str) -> Agreement:
         headers = self._base.copy()
         if revision >= "2025-06-18":
             headers["MCP-Protocol-Version"] = revision
-        if order.session:
-            if not _SESSION_ID.fullmatch(order.session):
-                raise ProtocolError("The server's session id is not visible ASCII.")
-            headers["Mcp-Session-Id"] = order.session
+        if session:
+            headers["Mcp-Session-Id"] = session
         known_at = asyncio.get_running_loop().time()
-        return Agreement(revision, self._url, headers, opening, order.session, known_at=known_at)
+        return Agreement(revision, self._url, headers, opening, session, known_at=known_at)
 
     async def _ask(
         self, agreement: Agreement, method: str, params: bytes, limits: Limits
@@ -398,9 +422,9 @@ class HttpServer:
         id_ = next(self._ids)
         parts = [part for part in (params, wire.meta(agreement.modern, words=self._words)) if part]
         body = wire.request(id_, method, b",".join(parts))
-        order = self._order(id_, body, agreement.head(method), limits)
+        request = self._request(id_, body, agreement.head(method), limits)
         try:
-            message = await exchange(self._links, order)
+            message = await exchange(self._pool, request)
         except BadStatus as bad:
             raise self._meaning(bad, id_, agreement) from None
         if message.error:
@@ -417,13 +441,13 @@ class HttpServer:
 
     def _call(self, agreement: Agreement, call: UpstreamCall) -> Coroutine[Any, Any, CallReply]:
         if agreement.modern or not call.on_log or not logs(agreement.opening):
-            return self._sent(agreement, call)
+            return self._send(agreement, call)
         return self._sent_at_level(agreement, call)
 
     async def _sent_at_level(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
         tell = partial(self._set_level, agreement)
         async with agreement.loudness.enough(call.log_level, tell):
-            return await self._sent(agreement, call)
+            return await self._send(agreement, call)
 
     async def _set_level(self, agreement: Agreement, level: str) -> None:
         await self._listen_beside(agreement)
@@ -435,44 +459,46 @@ class HttpServer:
         """Some servers ask, and log, on the stream beside their session only."""
         if agreement.session and self._beside is not agreement:
             self._beside = agreement
-            await self._standing.open(agreement)
+            await self._side_stream.open(agreement)
 
-    async def _sent(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
+    async def _send(self, agreement: Agreement, call: UpstreamCall) -> CallReply:
         id_ = next(self._ids)
-        order = self._call_order(agreement, call, id_)
+        request = self._call_request(agreement, call, id_)
         stop = None if agreement.modern else partial(self._stop, agreement, id_)
         try:
             with CancelScope(call.cancel, stop, call.limits.cancel_grace_s) as withdrawal:
                 await call.note_send()
-                self._out[id_] = (agreement, call, order)
-                message = await exchange(self._links, order)
+                self._out[id_] = (agreement, call, request)
+                message = await exchange(self._pool, request)
                 agreement.known_at = asyncio.get_running_loop().time()
+                if call.as_task:
+                    call.session = agreement.session
         except BadStatus as bad:
             raise self._meaning(bad, id_, agreement) from None
         except CancelledUpstream:
-            if order.left:
+            if request.left:
                 raise
             raise NotSent("The call was withdrawn before it was sent.") from None
         except (TimedOut, asyncio.CancelledError):
-            if order.left and not agreement.modern and not withdrawal.asked:
-                self._links.spawn(self._stop(agreement, id_))
+            if request.left and not agreement.modern and not withdrawal.asked:
+                self._pool.spawn(self._stop(agreement, id_))
             raise
         finally:
-            self._heard(order)
+            self._forget(request)
         if message.error and withdrawal.asked:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
 
-    def _heard(self, order: HttpRequest) -> None:
+    def _forget(self, request: HttpRequest) -> None:
         """Whatever it still asks, nothing waits for an answer any more."""
-        self._out.pop(order.id, None)
-        # It holds the order itself: without this, nothing of a call goes before the collector of
+        self._out.pop(request.id, None)
+        # It holds the request itself: without this, nothing of a call goes before the collector of
         # cycles comes by.
-        order.hear = None
-        for errand in order.errands:
+        request.hear = None
+        for errand in request.errands:
             errand.cancel()
 
-    def _call_order(self, agreement: Agreement, call: UpstreamCall, id_: int) -> HttpRequest:
+    def _call_request(self, agreement: Agreement, call: UpstreamCall, id_: int) -> HttpRequest:
         modern = agreement.modern
         meta = call.meta(id_, modern=modern)
         if call.method == wire.TOOLS_CALL:
@@ -483,28 +509,28 @@ class HttpServer:
             body = wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
         else:
             head = agreement.head(call.method, call.name)
-            body = wire.asking(id_, call.method, call.arguments, meta, more=call.more)
-        order = self._order(id_, body, head, call.limits)
-        order.resume = None if agreement.modern else agreement.resuming
-        order.hear = partial(self._hear, agreement, call, order)
-        return order
+            body = wire.call_request(id_, call.method, call.arguments, meta, more=call.more)
+        request = self._request(id_, body, head, call.limits)
+        request.resume = None if agreement.modern else agreement.resuming
+        request.hear = partial(self._hear, agreement, call, request)
+        return request
 
-    def _order(self, id_: int, body: bytes, head: bytes, limits: Limits) -> HttpRequest:
-        return HttpRequest(id=id_, place=self._place, head=head, body=body, limits=limits)
+    def _request(self, id_: int, body: bytes, head: bytes, limits: Limits) -> HttpRequest:
+        return HttpRequest(id=id_, origin=self._origin, head=head, body=body, limits=limits)
 
     def _hear(
-        self, agreement: Agreement, call: UpstreamCall, order: HttpRequest, message: WireMessage
+        self, agreement: Agreement, call: UpstreamCall, request: HttpRequest, message: WireMessage
     ) -> None:
         if message.method in BESIDE_CALLS:
             self.beside(message)
         elif message.id is None:
             call.hear(message)
         elif not agreement.modern and input_requests.may_be_asked(call, message):
-            errand = self._links.spawn(self._answer(agreement, call, order, message))
-            order.errands.append(errand)
+            errand = self._pool.spawn(self._answer(agreement, call, request, message))
+            request.errands.append(errand)
         elif not agreement.modern:
-            answer = self._order(0, wire.answer_to(message), agreement.head(), _ERRAND)
-            self._links.spawn(self._tell(answer))
+            answer = self._request(0, wire.answer_to(message), agreement.head(), _ERRAND)
+            self._pool.spawn(self._tell(answer))
 
     def _hear_beside(self, message: WireMessage) -> None:
         """Only with one call out it can be about none but that: over this session nobody is asked
@@ -515,23 +541,23 @@ class HttpServer:
             self._hear(*next(iter(self._out.values())), message)
         elif self._agreement is not None and message.id is not None:
             body = wire.answer_to(message, of_no_call=bool(self._words))
-            answer = self._order(0, body, self._agreement.head(), _ERRAND)
-            self._links.spawn(self._tell(answer))
+            answer = self._request(0, body, self._agreement.head(), _ERRAND)
+            self._pool.spawn(self._tell(answer))
 
     async def _answer(
-        self, agreement: Agreement, call: UpstreamCall, order: HttpRequest, question: WireMessage
+        self, agreement: Agreement, call: UpstreamCall, request: HttpRequest, question: WireMessage
     ) -> None:
-        with order.clock.stopped():
+        with request.clock.stopped():
             body = await input_requests.reply_to(call, question)
-        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
+        await self._tell(self._request(0, body, agreement.head(), _ERRAND))
 
     async def _stop(self, agreement: Agreement, id_: int) -> None:
         body = wire.cancelled(id_, "The caller withdrew the call.")
-        await self._tell(self._order(0, body, agreement.head(), _ERRAND))
+        await self._tell(self._request(0, body, agreement.head(), _ERRAND))
 
-    async def _tell(self, order: HttpRequest) -> None:
+    async def _tell(self, request: HttpRequest) -> None:
         try:
-            await deliver(self._links, order)
+            await deliver(self._pool, request)
         except UpstreamError as error:
             log.info("%s was not told: %s", self._url.host, error)
 

@@ -52,7 +52,7 @@ _ID = re.compile(rb'"id":(\d{1,15})')
 
 
 class _Events(EventStream):
-    """With the address that the server names, and the limit for each event instead of for all."""
+    """An event stream that reads the endpoint's address, with a limit for each event."""
 
     endpoint = ""
 
@@ -65,15 +65,15 @@ class _Events(EventStream):
 
 class Stream(ServerProcess):
     def __init__(
-        self, links: ConnectionPool, url: URL, headers: Mapping[str, str], stderr: Tail
+        self, pool: ConnectionPool, url: URL, headers: Mapping[str, str], stderr: Tail
     ) -> None:
         super().__init__(stderr)
-        self._links = links
+        self._pool = pool
         self._url = url
         self._headers = headers
         self._events = _Events(self._lines.limit)
         self._endpoint: asyncio.Future[URL] = self._loop.create_future()
-        self._place: HttpOrigin | None = None
+        self._origin: HttpOrigin | None = None
         self._reader: asyncio.Task[None] | None = None
         self._posts: set[asyncio.Task[None]] = set()
         self._used_at = self._loop.time()
@@ -81,11 +81,11 @@ class Stream(ServerProcess):
 
     @classmethod
     async def open(
-        cls, links: ConnectionPool, url: URL, headers: Mapping[str, str], stderr: Tail
+        cls, pool: ConnectionPool, url: URL, headers: Mapping[str, str], stderr: Tail
     ) -> "Stream":
         """Raises NotGreeted, with the status, where there is no such stream; NotSent where nobody
         could be asked."""
-        stream = cls(links, url, headers, stderr)
+        stream = cls(pool, url, headers, stderr)
         try:
             async with asyncio.timeout(_OPEN.total_s):
                 arrived = await stream._get()
@@ -96,7 +96,7 @@ class Stream(ServerProcess):
             if isinstance(error, _FAILURES):
                 raise NotSent(f"{url.host} opened no stream of events: {_why(error)}.") from error
             raise
-        stream._place = links.place(endpoint)
+        stream._origin = pool.origin_of(endpoint)
         stream._url = endpoint
         stream._watch()
         return stream
@@ -115,7 +115,7 @@ class Stream(ServerProcess):
 
     async def _arrived(self, request: bytes) -> Arrived:
         for _ in range(_STALE_TIMES):
-            road = Transmission(await self._links.connect(self._links.place(self._url), _OPEN))
+            road = Transmission(await self._pool.connect(self._pool.origin_of(self._url), _OPEN))
             try:
                 return await road.send(request, _SILENT_S)
             except StaleConnection:
@@ -128,7 +128,7 @@ class Stream(ServerProcess):
     # What is sent
 
     def write(self, line: bytes) -> None:
-        if self.ended or self._place is None:
+        if self.ended or self._origin is None:
             raise NotSent("The server's stream has ended.")
         self._used_at = self._loop.time()
         post = self._loop.create_task(self._post(line), name="post to a stream")
@@ -137,7 +137,7 @@ class Stream(ServerProcess):
 
     async def _post(self, line: bytes) -> None:
         try:
-            status = await deliver(self._links, self._order(line))
+            status = await deliver(self._pool, self._request(line))
             if status < 300:
                 return
             error = refusal(BadStatus(status), 0)
@@ -150,10 +150,10 @@ class Stream(ServerProcess):
             self.ended = True
         self._fail(line, error)
 
-    def _order(self, line: bytes) -> HttpRequest:
-        assert self._place is not None
+    def _request(self, line: bytes) -> HttpRequest:
+        assert self._origin is not None
         lines = head("POST", self._url, self._headers)
-        return HttpRequest(id=0, place=self._place, head=lines, body=line, limits=_POST)
+        return HttpRequest(id=0, origin=self._origin, head=lines, body=line, limits=_POST)
 
     def _fail(self, line: bytes, error: UpstreamError) -> None:
         named = _ID.search(line[:64])
@@ -162,7 +162,7 @@ class Stream(ServerProcess):
             waiting.reply.set_exception(error)
 
     async def posted(self) -> None:
-        """Until all that was written has been taken, for what must come in order."""
+        """Waits until everything written has been taken, for what must come in order."""
         if self._posts:
             await asyncio.wait(list(self._posts))
 
@@ -197,7 +197,7 @@ class Stream(ServerProcess):
         """Source: MCP 2024-11-05: the address for posting; anywhere else, our credential would
         be a stranger's."""
         try:
-            endpoint = self._links.guard.check_url(str(self._url.join(URL(said))))
+            endpoint = self._pool.guard.check_url(str(self._url.join(URL(said))))
         except (AddressRefused, ValueError) as error:
             self._endpoint.set_exception(
                 NotSent(f"The server names no address to post to: {error}")
@@ -234,7 +234,7 @@ class Stream(ServerProcess):
         self._fail_all(Lost("The server ended its stream before the reply."))
 
     def _watch(self) -> None:
-        """Nobody's stream is kept open for long."""
+        """Closes a stream that nothing uses after a while."""
         wanted = self.attended or self._waiting
         unused = not wanted and self._loop.time() - self._used_at > _UNUSED_S
         if unused and self._reader:

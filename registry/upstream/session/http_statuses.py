@@ -1,4 +1,4 @@
-"""What an HTTP status other than 200 says about the request that got it.
+"""The meaning of an HTTP status other than 200 for the request that got it.
 
 The request was written before the status came, so by itself no status says that the server took
 nothing: it may have acted first.
@@ -34,7 +34,7 @@ _SAID_LENGTH = 200
 
 
 class SessionInvalid(Exception):
-    """By the words of its revision the server took nothing, and has to be greeted anew."""
+    """By the words of its revision the server took nothing, and must be initialized again."""
 
     def __init__(self, reason: str, status: int, supported: Any = None) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class SessionInvalid(Exception):
 def meaning(
     bad: BadStatus, id_: int, *, revision: str, session: str
 ) -> UpstreamError | SessionInvalid:
-    """What a status says about a request of this revision, sent with this session if any."""
+    """The error that a status means for a request of this revision, in this session if any."""
     if revision == wire.MODERN and (supported := _supported(bad, id_)) is not None:
         said = f"HTTP {bad.status}, error {wire.UNSUPPORTED_REVISION}"
         reason = f"The server does not speak MCP {revision} ({said})."
@@ -81,7 +81,7 @@ def _is_answer(bad: BadStatus, id_: int) -> bool:
 
 def refusal(bad: BadStatus, id_: int) -> UpstreamError:
     """The error to raise, if nothing more is to be tried."""
-    said = _said(bad)
+    said = _message(bad)
     if bad.status in REFUSALS:
         why = f"it says “{said}”" if said else REFUSALS[bad.status]
         return RefusedByServer(f"Refused by the server (HTTP {bad.status}): {why}.", bad.status)
@@ -100,7 +100,7 @@ def not_greeted(error: UpstreamError) -> NotSent:
     return NotSent(sentence)
 
 
-def _said(bad: BadStatus) -> str:
+def _message(bad: BadStatus) -> str:
     error = bad.message.error if bad.message else None
     return str(error["message"])[:_SAID_LENGTH].rstrip(". ") if error else ""
 

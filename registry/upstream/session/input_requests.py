@@ -1,4 +1,4 @@
-"""What a server asks in the middle of a call, and how it is told the answers.
+"""Input requests of a server in the middle of a call, and the replies to them.
 
 Sources: MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, client/{elicitation,sampling,roots}.
 """
@@ -50,7 +50,7 @@ async def answered(server: AnsweringServer, call: UpstreamCall, reply: CallReply
     """Ask for the call again with the answers, as long as its server replies with questions."""
     later = 0
     while reply.kind == INPUT_REQUIRED:
-        requests, state = _asked(reply)
+        requests, state = _requests_of(reply)
         later = 0 if requests else later + 1
         if requests:
             more = await _answers(call, requests, state)
@@ -89,8 +89,8 @@ async def called(
 async def _called_with_pages(
     server: AnsweringServer, call: UpstreamCall, refused: RpcErrorReply | None
 ) -> CallReply:
-    """Where the agent knows no such error: it is asked to open the page, and the call sent again
-    until the server has seen that it was done."""
+    """For agents without the error that names pages to open: asks them to open the page, and sends
+    the call again until the server has seen it done."""
     opened: set[str] = set()
     later = 0
     while True:
@@ -117,7 +117,7 @@ async def _called_with_pages(
 
 
 def _pages(error: RpcErrorReply) -> dict[str, Any]:
-    """What has to be opened first, as questions; none where the error says something else."""
+    """The pages that must be opened first, as input requests; none if the error is another one."""
     data = error.data if isinstance(error.data, dict) else {}
     listed = data.get("elicitations") if error.code == URL_REQUIRED else None
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
@@ -140,12 +140,12 @@ async def _open(call: UpstreamCall, pages: dict[str, Any]) -> None:
     given = await _waited(call, pages)
     if call.cancel is not None and call.cancel.is_set():
         raise _stopped()
-    answers = told(pages, given)
+    answers = input_responses(pages, given)
     if answers is None or any(one.get("action") != "accept" for one in answers.values()):
         raise Unanswered(words(pages))
 
 
-def _asked(reply: CallReply) -> tuple[dict[str, Any], str | None]:
+def _requests_of(reply: CallReply) -> tuple[dict[str, Any], str | None]:
     value = orjson.loads(reply.result)
     requests, state = value.get("inputRequests"), value.get("requestState")
     if requests is not None and not isinstance(requests, dict):
@@ -185,7 +185,7 @@ async def _answers(call: UpstreamCall, requests: dict[str, Any], state: str | No
     given = await _waited(call, requests, PausedCall(next(call.rounds), asked))
     if call.cancel is not None and call.cancel.is_set():
         raise _stopped()
-    answers = told(requests, given)
+    answers = input_responses(requests, given)
     if answers is None:
         raise Unanswered(words(requests))
     return wire.responses(orjson.dumps(answers))
@@ -194,7 +194,7 @@ async def _answers(call: UpstreamCall, requests: dict[str, Any], state: str | No
 async def _waited(
     call: UpstreamCall, requests: Mapping[str, Any], pause: PausedCall | None = None
 ) -> dict[str, InputAnswer] | None:
-    """Until everything is answered, or the call is cancelled."""
+    """Waits until everything is answered, or the call is cancelled."""
     if call.asking is None:
         return None
     round_ = pause.round if pause else next(call.rounds)
@@ -208,10 +208,10 @@ async def _waited(
         stop.cancel()
 
 
-def told(
+def input_responses(
     requests: Mapping[str, Any], given: Mapping[str, InputAnswer] | None
 ) -> dict[str, dict[str, Any]] | None:
-    """As inputResponses; None where something cannot be answered."""
+    """The answers as `inputResponses`; None if one is missing."""
     answers = {}
     for key, one in (given or {}).items():
         value = abilities.result(requests[key], one)
@@ -228,7 +228,7 @@ def _stopped() -> CancelledUpstream:
 
 
 def words(requests: Mapping[str, Any]) -> str:
-    """What is asked, in the server's own words, as far as it has any."""
+    """The server's message in the first request that has one; "" if none has."""
     for one in requests.values():
         params = one.get("params") if isinstance(one, dict) else None
         said = params.get("message") if isinstance(params, dict) else None
@@ -244,7 +244,7 @@ def may_be_asked(call: UpstreamCall, question: WireMessage) -> bool:
 
 
 async def reply_to(call: UpstreamCall, question: WireMessage) -> bytes:
-    """What the server of an earlier revision is answered."""
+    """The reply to an input request of an earlier revision."""
     assert call.asking is not None
     request: dict[str, Any] = {"method": question.method}
     if question.params is not None:

@@ -1,4 +1,4 @@
-"""What a server lists beside its tools: resources, resource templates and prompts."""
+"""Lists of a server beside its tools: resources, resource templates and prompts."""
 
 import re
 from collections.abc import Callable

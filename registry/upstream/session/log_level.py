@@ -35,7 +35,7 @@ class Loudness:
 
     @contextlib.asynccontextmanager
     async def enough(self, level: str, tell: Tell) -> AsyncIterator[None]:
-        """While entered, the session logs at least from this level on; "" keeps the server's
+        """Keeps the session's log level at least this low while entered; "" keeps the server's
         default."""
         self._out[level] += 1
         try:

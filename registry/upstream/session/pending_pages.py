@@ -12,7 +12,7 @@ _MOST, _NAME_MAX = 1000, 500
 
 
 class PendingPages:
-    """By the names that their servers gave them."""
+    """Pages that were to be opened, by the server's names for them."""
 
     def __init__(self) -> None:
         self._wanted: dict[tuple[str, str], OnPage] = {}

@@ -22,8 +22,8 @@ Hear = Callable[[WireMessage], None]
 
 
 class SideStream:
-    def __init__(self, links: ConnectionPool, place: HttpOrigin, hear: Hear) -> None:
-        self._links, self._place, self._hear = links, place, hear
+    def __init__(self, pool: ConnectionPool, origin: HttpOrigin, hear: Hear) -> None:
+        self._pool, self._origin, self._hear = pool, origin, hear
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, agreement: Agreement) -> None:
@@ -43,10 +43,12 @@ class SideStream:
 
     async def _run(self, agreement: Agreement, opened: asyncio.Event) -> None:
         for _ in range(_TIMES):
-            order = HttpRequest(0, self._place, agreement.listening(), b"", _LASTS, hear=self._hear)
-            order.opened = opened
+            request = HttpRequest(
+                0, self._origin, agreement.listening(), b"", _LASTS, hear=self._hear
+            )
+            request.opened = opened
             try:
-                await exchange(self._links, order)
+                await exchange(self._pool, request)
             except (BadStatus, ProtocolError):
                 # Most have none, and say so.
                 return

@@ -71,7 +71,7 @@ class StdioServer:
         self._closed = False
 
     async def call(self, call: UpstreamCall) -> CallReply:
-        child = self._running() or await self._prepare()
+        child = self._live_process() or await self._prepare()
         if self._revision == MODERN or not call.on_log or not logs(self._opening):
             return await self._sent(child, call)
         async with child.loudness.enough(call.log_level, partial(self._set_level, child)):
@@ -105,16 +105,23 @@ class StdioServer:
             raise CancelledUpstream(acknowledged=True)
         return wire.reply(message)
 
-    async def able(self, call: UpstreamCall, limits: Limits) -> "StdioServer":
+    async def session_for(self, call: UpstreamCall, limits: Limits) -> "StdioServer":
         """The same server for what this call's agent can be asked: of an earlier revision, a
         process of its own."""
         if self.target.revision not in LEGACY:
-            if self._running() is None:
+            if self._live_process() is None:
                 await self._prepare()
             if self._revision == MODERN:
                 return self
         key = call.abilities, call.asker
         return await self._asking.find(key, partial(self._same_for, call.abilities))
+
+    async def for_task(self, session: str) -> "StdioServer":
+        """This one: its tasks are of its process."""
+        return self
+
+    def keep(self, session: str) -> None:
+        """There are no sessions here."""
 
     def _same_for(self, words: tuple[str, ...]) -> "StdioServer":
         target = replace(self.target, revision=self._revision)
@@ -124,24 +131,24 @@ class StdioServer:
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         """A request that changes nothing."""
-        child = self._running() or await self._prepare()
+        child = self._live_process() or await self._prepare()
         return await self._ask(child, method, params, limits, modern=self._revision == MODERN)
 
     async def about_task(self, errand: TaskErrand, limits: Limits) -> WireMessage:
-        child = self._running() or await self._prepare()
+        child = self._live_process() or await self._prepare()
         id_ = next(self._ids)
         line = errand.request(id_, modern=self._revision == MODERN)
         return await child.ask(id_, line, limits, _of_errand(errand))
 
     async def listen_to_task(self, task: str, hear: Callable[[WireMessage], None]) -> None:
-        """As long as the process says how this task goes on."""
-        child = self._running() or await self._prepare()
+        """Runs while the process sends updates of this task."""
+        child = self._live_process() or await self._prepare()
         if self._revision == MODERN:
             await self._listen(child, {"taskIds": [task]}, WATCHED, hear)
 
     async def watch(self, uris: Sequence[str], hear: Callable[[WireMessage], None]) -> None:
-        """As long as the process lives that tells of these resources: one that has no calls."""
-        child = self._running() or await self._prepare()
+        """Runs while the process lives that sends updates of these resources: one without calls."""
+        child = self._live_process() or await self._prepare()
         child.ear, child.attended = hear, True
         if self._revision == MODERN:
             await self._listen(child, {"resourceSubscriptions": list(uris)}, WATCHED)
@@ -152,8 +159,8 @@ class StdioServer:
         await child.over()
 
     async def attend(self, opened: asyncio.Event) -> None:
-        """As long as the process lives, which says by itself when its lists change."""
-        child = self._running() or await self._prepare()
+        """Runs while the process lives, which announces list changes by itself."""
+        child = self._live_process() or await self._prepare()
         child.attended = True
         opened.set()
         if self._revision == MODERN:
@@ -180,7 +187,7 @@ class StdioServer:
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
-        if self._running() is None:
+        if self._live_process() is None:
             await self._prepare()
         return self._revision, self._opening
 
@@ -197,12 +204,12 @@ class StdioServer:
             if self._child:
                 await self._child.stop()
 
-    def _running(self) -> ServerProcess | None:
+    def _live_process(self) -> ServerProcess | None:
         return self._ready if self._ready and not self._ready.ended else None
 
     async def _prepare(self) -> ServerProcess:
         async with self._starting:
-            if running := self._running():
+            if running := self._live_process():
                 return running
             try:
                 ready = await self._start()
@@ -310,7 +317,7 @@ class StdioServer:
         if call.method == wire.TOOLS_CALL:
             name, as_task = orjson.dumps(call.name), call.as_task and not modern
             return wire.call(id_, name, call.arguments, meta, more=call.more, as_task=as_task)
-        return wire.asking(id_, call.method, call.arguments, meta, more=call.more)
+        return wire.call_request(id_, call.method, call.arguments, meta, more=call.more)
 
     async def _stop(self, child: ServerProcess, id_: int) -> None:
         child.tell(wire.cancelled(id_, "The caller withdrew the call."))

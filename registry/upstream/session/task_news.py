@@ -1,4 +1,4 @@
-"""What a server says of its task by itself, on a stream beside those on which it is asked."""
+"""Task updates that a server sends by itself, on a stream of their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TaskServer(Protocol):
 
 
 class TaskNews:
-    """While it is entered, `wait` ends early when the server says that there is something new.
+    """While entered, `wait` ends early when the server announces an update.
 
     A server of 2025-11-25 is asked for the result at once: it answers when there is one, and until
     then says and asks what it has to on that stream.
@@ -68,14 +68,14 @@ class TaskNews:
         """Also anew, once it has ended."""
         if self._task is None or self._task.done():
             self.result = None
-            job = self._listened() if self._ref.modern else self._held()
+            job = self._listened() if self._ref.modern else self._wait_for_result()
             self._task = asyncio.create_task(job, name="listen to a task")
 
     def note_change(self) -> None:
         self._since = asyncio.get_running_loop().time()
 
     async def wait(self, wished_s: float) -> bool:
-        """Until it is time to look again; whether the call was cancelled meanwhile."""
+        """Waits until the next poll is due; returns whether the call was cancelled."""
         pause = min(max(wished_s, LEAST_S), MOST_S)
         if not self._speaks:
             since_s = asyncio.get_running_loop().time() - self._since
@@ -103,7 +103,7 @@ class TaskNews:
         elif message.method == TASK_CHANGED and params.get("taskId") == self._ref.id:
             self._ring.set()
 
-    async def _held(self) -> None:
+    async def _wait_for_result(self) -> None:
         total_s = self._call.limits.total_s
         limits = replace(self._call.limits, idle_s=total_s, total_s=total_s)
         errand = TaskErrand("tasks/result", self._ref.id, call=self._call)

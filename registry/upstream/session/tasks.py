@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.calling import TaskErrand, UpstreamCall
 from registry.upstream.session.task_news import LEAST_S, MOST_S, TaskNews, TaskServer
+from registry.upstream.session.task_stopwatch import TaskStopwatch
 from registry.upstream.values import (
     CallReply,
     CancelledUpstream,
@@ -45,7 +47,7 @@ _ID_MAX = 1000
 _ROUND = 0
 
 
-def made(reply: CallReply, call: UpstreamCall) -> TaskRef | None:
+def task_of(reply: CallReply, call: UpstreamCall) -> TaskRef | None:
     """The task that a tools/call was answered with; None for a result."""
     if reply.kind == "task":
         return _ref(orjson.loads(reply.result), call, modern=True)
@@ -59,7 +61,7 @@ def _ref(task: dict[str, Any], call: UpstreamCall, *, modern: bool) -> TaskRef:
     name = task.get("taskId")
     if not isinstance(name, str) or not 0 < len(name) <= _ID_MAX:
         raise ProtocolError("The server answered with a task that has no usable id.")
-    return TaskRef(name, modern, _wished(task), call.token)
+    return TaskRef(name, modern, _wished(task), call.token, session=call.session)
 
 
 def _wished(task: dict[str, Any]) -> float:
@@ -70,20 +72,29 @@ def _wished(task: dict[str, Any]) -> float:
     return min(max(said / 1000, LEAST_S), MOST_S)
 
 
-async def follow(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> CallReply:
-    """Until the task has ended; raises as a call does. It was sent: nothing here is NotSent."""
+async def follow(
+    server: TaskServer, ref: TaskRef, call: UpstreamCall, *, is_new: bool = False
+) -> CallReply:
+    """Polls until the task ends; raises as a call does. It was sent: nothing here is NotSent.
+    `is_new`: its server has just made it."""
     call.token = ref.token
     try:
         async with asyncio.timeout(call.limits.total_s) as clock:
             with TaskNews(server, ref, call) as news:
-                return await _followed(server, ref, call, news, clock)
+                stopwatch = TaskStopwatch() if is_new else None
+                return await _followed(server, ref, call, news, clock, stopwatch)
     except TimeoutError:
         await _tell(server, ref)
         raise TimedOut("The server's task did not end in time.", "total") from None
 
 
 async def _followed(
-    server: TaskServer, ref: TaskRef, call: UpstreamCall, news: TaskNews, clock: asyncio.Timeout
+    server: TaskServer,
+    ref: TaskRef,
+    call: UpstreamCall,
+    news: TaskNews,
+    clock: asyncio.Timeout,
+    stopwatch: TaskStopwatch | None,
 ) -> CallReply:
     wished_s = ref.poll_s
     given: set[str] = set()
@@ -94,12 +105,19 @@ async def _followed(
             return await _stopped(server, ref, call, partial(CancelledUpstream))
         if news.result is not None and news.result.error is None:
             return wire.reply(news.result)
+        if stopwatch:
+            stopwatch.note_look()
         task = await _looked(server, ref)
         if task is None:
             continue
         value, message = task
         if value.get("status") in _ENDED:
+            took_s = stopwatch.took(value) if stopwatch else None
+            if took_s is not None and call.on_task_end is not None:
+                await call.on_task_end(replace(ref, took_s=took_s, session=""))
             return await _end(server, ref, value, message)
+        if stopwatch:
+            stopwatch.note_running()
         asked_at = _pause(clock, asked_at, is_asked=value.get("status") == "input_required")
         _relay(call, value)
         if value.get("status") == "input_required" and not await _helped(
@@ -138,7 +156,7 @@ async def _helped(
         return True
     if not isinstance(requests, dict) or not requests:
         return False
-    answers = input_requests.told(requests, await call.asking.look(requests, _ROUND))
+    answers = input_requests.input_responses(requests, await call.asking.look(requests, _ROUND))
     if answers is None:
         return False
     # It may list what it was just told for a moment longer.
@@ -209,7 +227,7 @@ async def _fetched(server: TaskServer, ref: TaskRef) -> WireMessage:
 
 
 def _cut_out(message: WireMessage, result: dict[str, Any]) -> bytes:
-    """As the server wrote it, where it can be found."""
+    """The bytes as the server wrote them, where they can be found."""
     text = message.result.decode()
     try:
         begin, end = strict_json.spans(text)["result"]
@@ -225,7 +243,7 @@ def _relay(call: UpstreamCall, value: dict[str, Any]) -> None:
 
 
 def _wanted(value: dict[str, Any]) -> str:
-    """What it asks for, in its own words, as far as it has any."""
+    """The server's message in the task's input request."""
     requests = value.get("inputRequests")
     asked = requests.values() if isinstance(requests, dict) else ()
     said = [_member(_member(one, "params"), "message") for one in asked]

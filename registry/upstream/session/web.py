@@ -61,8 +61,8 @@ class EventServer(StdioServer):
 
 
 class WebServer(HttpServer):
-    def __init__(self, target: Target, links: ConnectionPool, ids: Iterator[int]) -> None:
-        super().__init__(target, links, ids)
+    def __init__(self, target: Target, pool: ConnectionPool, ids: Iterator[int]) -> None:
+        super().__init__(target, pool, ids)
         self._older = EventServer(self, ids) if target.by_events else None
         self._looking = asyncio.Lock()
 
@@ -71,7 +71,7 @@ class WebServer(HttpServer):
         return self._older is not None
 
     async def stream(self, stderr: Any) -> Stream:
-        return await Stream.open(self._links, self._url, self._base, stderr)
+        return await Stream.open(self._pool, self._url, self._base, stderr)
 
     async def call(self, call: UpstreamCall) -> CallReply:
         if self._older is None:
@@ -86,14 +86,14 @@ class WebServer(HttpServer):
             await self._look_ahead(error)
         return await super().call(call)
 
-    async def able(self, call: UpstreamCall, limits: Limits) -> HttpServer | StdioServer:
+    async def session_for(self, call: UpstreamCall, limits: Limits) -> HttpServer | StdioServer:
         if self._older is not None:
-            return await self._older.able(call, limits)
+            return await self._older.session_for(call, limits)
         try:
-            return await super().able(call, limits)
+            return await super().session_for(call, limits)
         except NotGreeted as error:
             older = await self._look_back(error, limits)
-        return await older.able(call, limits)
+        return await older.session_for(call, limits)
 
     async def ask(self, method: str, params: bytes, limits: Limits) -> dict[str, Any]:
         if self._older is None:

@@ -18,7 +18,7 @@ _NO_BODY = (204, 304)
 
 
 class BadHttp(ConnectionError):
-    """What came is not HTTP that can be read."""
+    """The server's bytes are no valid HTTP."""
 
 
 class ConnectionCut(ConnectionError):
@@ -30,7 +30,7 @@ class ReadTimeout(TimeoutError):
 
 
 class Fields:
-    """Of a response's head; of several with one name, the first."""
+    """Fields of a response's head; of several with one name, the first."""
 
     __slots__ = ("values",)
 
@@ -91,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Nobody has hung up, as far as anybody here can know."""
+        """Whether the peer has not hung up, as far as is known here."""
         if self._parser is None or self._beyond or self._transport.is_closing():
             return False
         # The server's end may have come while this loop was busy, and not been looked at yet. Found
@@ -110,7 +110,7 @@ class HttpConnection(asyncio.Protocol):
         return self
 
     async def readany(self) -> bytes:
-        """What has come of the body since; nothing at its end."""
+        """The bytes of the body that arrived since the last read; b"" at its end."""
         while not self._pieces and not self._ended:
             await self._more()
         piece = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -125,7 +125,7 @@ class HttpConnection(asyncio.Protocol):
         return self._ended and not self._pieces
 
     def allow_silence(self, seconds: float | None) -> None:
-        """From now on, for so long; None: for ever."""
+        """Sets the idle timeout from now on, in seconds; None: no timeout."""
         self._idle_s = float("inf") if seconds is None else seconds
         self._alive()
         if self._waiter is not None:
@@ -152,7 +152,7 @@ class HttpConnection(asyncio.Protocol):
     # Waiting.
 
     def _more(self) -> asyncio.Future[None]:
-        """Until something comes. Only one waits at a time."""
+        """Waits for more bytes. Only one caller waits at a time."""
         if self._error is not None:
             raise self._error
         self._waiter = self._loop.create_future()

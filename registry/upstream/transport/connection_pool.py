@@ -26,7 +26,7 @@ _NEXT_ADDRESS_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class HttpOrigin:
-    """Where to connect to: connections to one place serve whoever goes there."""
+    """An origin: connections to it serve whoever goes there."""
 
     host: str
     port: int
@@ -86,37 +86,37 @@ class IdleConnections:
 class ConnectionPool:
     def __init__(self, guard: Guard) -> None:
         self.guard = guard
-        self._shelves: dict[HttpOrigin, IdleConnections] = {}
+        self._idle: dict[HttpOrigin, IdleConnections] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._errands: set[asyncio.Task[None]] = set()
 
-    def place(self, url: URL) -> HttpOrigin:
+    def origin_of(self, url: URL) -> HttpOrigin:
         return HttpOrigin(url.raw_host or "", url.port or 0, url.scheme == "https")
 
-    def has_kept(self, place: HttpOrigin) -> bool:
+    def has_kept(self, origin: HttpOrigin) -> bool:
         """A connection that was kept and that nobody has hung up."""
-        shelf = self._shelves.get(place)
-        return shelf is not None and any(kept.is_usable for kept in shelf.free)
+        idle = self._idle.get(origin)
+        return idle is not None and any(kept.is_usable for kept in idle.free)
 
-    async def connect(self, place: HttpOrigin, limits: Limits) -> HttpConnection:
+    async def connect(self, origin: HttpOrigin, limits: Limits) -> HttpConnection:
         """One that was kept, or a new one."""
-        shelf = self._shelves.get(place)
-        if shelf is None:
-            shelf = self._shelves[place] = IdleConnections()
+        idle = self._idle.get(origin)
+        if idle is None:
+            idle = self._idle[origin] = IdleConnections()
         oldest = asyncio.get_running_loop().time() - _KEEPALIVE_S
-        while shelf.free:
-            kept = shelf.free.pop()
+        while idle.free:
+            kept = idle.free.pop()
             if kept.free_since > oldest:
                 return kept
             kept.close()
         if self._sweeper is None:
             self._sweep()
         async with asyncio.timeout(limits.connect_s):
-            return await self._connected(place, shelf)
+            return await self._connected(origin, idle)
 
-    async def _connected(self, place: HttpOrigin, shelf: IdleConnections) -> HttpConnection:
+    async def _connected(self, origin: HttpOrigin, idle: IdleConnections) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        found = await self.guard.resolve(place.host, place.port)
+        found = await self.guard.resolve(origin.host, origin.port)
         made = await aiohappyeyeballs.start_connection(
             found,
             loop=loop,
@@ -125,10 +125,10 @@ class ConnectionPool:
         )
         try:
             _transport, connection = await loop.create_connection(
-                lambda: HttpConnection(loop, shelf),
+                lambda: HttpConnection(loop, idle),
                 sock=made,
-                ssl=_tls() if place.tls else None,
-                server_hostname=place.host.rstrip(".") if place.tls else None,
+                ssl=_tls() if origin.tls else None,
+                server_hostname=origin.host.rstrip(".") if origin.tls else None,
             )
         except BaseException:
             made.close()
@@ -138,8 +138,8 @@ class ConnectionPool:
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         self._sweeper = loop.call_later(_KEEPALIVE_S / 2, self._sweep)
-        for shelf in self._shelves.values():
-            shelf.close(unused_since=loop.time() - _KEEPALIVE_S)
+        for idle in self._idle.values():
+            idle.close(unused_since=loop.time() - _KEEPALIVE_S)
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(errand)
@@ -155,8 +155,8 @@ class ConnectionPool:
         await asyncio.gather(*self._errands, return_exceptions=True)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for shelf in self._shelves.values():
-            shelf.abort()
+        for idle in self._idle.values():
+            idle.abort()
         # Transports close in the loop's next turn.
         await asyncio.sleep(0)
 

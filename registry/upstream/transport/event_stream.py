@@ -36,7 +36,7 @@ class EventStream:
         return self._take(_LINE_END.split(chunk))
 
     def thinned(self, messages: list[bytes]) -> list[bytes]:
-        """What was left out is no part of the reply."""
+        """Drops superfluous notifications, which do not count towards the limit."""
         kept = thinned(messages)
         self._taken -= sum(map(len, messages)) - sum(map(len, kept))
         return kept

@@ -62,7 +62,7 @@ class HttpRequest:
     """One request. `left` says afterwards whether any of it can have reached the server."""
 
     id: int
-    place: HttpOrigin
+    origin: HttpOrigin
     # Without the length of the body, and without the empty line.
     head: bytes
     body: bytes
@@ -96,66 +96,66 @@ def fields(headers: Mapping[str, str]) -> bytes:
     return "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode()
 
 
-async def exchange(links: ConnectionPool, order: HttpRequest) -> WireMessage:
-    """The reply to this order. Raises BadStatus, or the error that says whether it was sent."""
+async def exchange(pool: ConnectionPool, request: HttpRequest) -> WireMessage:
+    """The reply to this request. Raises BadStatus, or the error that says whether it was sent."""
     try:
-        async with asyncio.timeout(order.limits.total_s) as order.clock.timeout:
-            arrived = await _send(links, order)
-            order.clock.on(arrived.allow_silence)
-            if order.opened is not None and arrived.status == 200:
-                order.opened.set()
+        async with asyncio.timeout(request.limits.total_s) as request.clock.timeout:
+            arrived = await _send(pool, request)
+            request.clock.on(arrived.allow_silence)
+            if request.opened is not None and arrived.status == 200:
+                request.opened.set()
             try:
-                return await _reply(links, arrived, order)
+                return await _reply(pool, arrived, request)
             except BaseException:
                 # Closing the stream is also how 2026-07-28 cancels a call.
                 arrived.close()
                 raise
             finally:
-                order.clock.over()
+                request.clock.over()
     except _FAILURES as error:
-        raise _failure(error, order) from error
+        raise _failure(error, request) from error
 
 
-async def overhear(links: ConnectionPool, order: HttpRequest) -> None:
+async def overhear(pool: ConnectionPool, request: HttpRequest) -> None:
     """A stream that brings no reply, until it ends."""
-    assert order.hear is not None
+    assert request.hear is not None
     try:
-        async with asyncio.timeout(order.limits.total_s):
-            arrived = await _send(links, order)
+        async with asyncio.timeout(request.limits.total_s):
+            arrived = await _send(pool, request)
             try:
                 if arrived.status != 200 or _kind(arrived) != "text/event-stream":
                     raise BadStatus(arrived.status)
-                if order.opened is not None:
-                    order.opened.set()
-                await _reply_in(arrived, EventStream(order.limits.max_bytes), order)
+                if request.opened is not None:
+                    request.opened.set()
+                await _reply_in(arrived, EventStream(request.limits.max_bytes), request)
             finally:
                 arrived.close()
     except _FAILURES as error:
-        raise _failure(error, order) from error
+        raise _failure(error, request) from error
 
 
-async def deliver(links: ConnectionPool, order: HttpRequest) -> int:
+async def deliver(pool: ConnectionPool, request: HttpRequest) -> int:
     """Send what has no reply (a notification, an answer); the status is all that comes back."""
     try:
-        async with asyncio.timeout(order.limits.total_s):
-            arrived = await _send(links, order)
+        async with asyncio.timeout(request.limits.total_s):
+            arrived = await _send(pool, request)
             await _finish(arrived)
             return arrived.status
     except _FAILURES as error:
-        raise _failure(error, order) from error
+        raise _failure(error, request) from error
 
 
-async def _send(links: ConnectionPool, order: HttpRequest) -> Arrived:
-    data = order.head + b"\r\nContent-Length: %d\r\n\r\n" % len(order.body) + order.body
+async def _send(pool: ConnectionPool, request: HttpRequest) -> Arrived:
+    data = request.head + b"\r\nContent-Length: %d\r\n\r\n" % len(request.body) + request.body
     for _ in range(_STALE_TIMES):
-        connection = await links.connect(order.place, order.limits)
+        connection = await pool.connect(request.origin, request.limits)
         if not connection.is_usable:
             # Closed while it was kept. There may be others like it in the pool, and then a new one.
             connection.close()
             continue
-        order.left = True
+        request.left = True
         try:
-            await connection.ask(data, order.limits.idle_s)
+            await connection.ask(data, request.limits.idle_s)
         except BaseException:
             connection.close()
             raise
@@ -174,8 +174,8 @@ async def _finish(arrived: Arrived) -> None:
         arrived.release()
 
 
-async def _reply(links: ConnectionPool, arrived: Arrived, order: HttpRequest) -> WireMessage:
-    order.session = arrived.headers.get(b"mcp-session-id", "")
+async def _reply(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) -> WireMessage:
+    request.session = arrived.headers.get(b"mcp-session-id", "")
     if arrived.status != 200:
         message = None
         # The status says enough, whatever became of the explanation.
@@ -184,11 +184,11 @@ async def _reply(links: ConnectionPool, arrived: Arrived, order: HttpRequest) ->
         raise BadStatus(arrived.status, message)
     kind = _kind(arrived)
     if kind == "application/json":
-        message = wire.read(await _content(arrived, order.limits.max_bytes))
+        message = wire.read(await _content(arrived, request.limits.max_bytes))
         arrived.release()
-        return _for(order, message)
+        return _for(request, message)
     if kind == "text/event-stream":
-        return await _follow(links, arrived, order)
+        return await _follow(pool, arrived, request)
     raise ProtocolError(
         f"The server answered with “{kind[:60]}” instead of JSON or an event stream."
     )
@@ -228,45 +228,47 @@ async def _pieces(arrived: Arrived, chunk: bytes, limit: int) -> list[bytes]:
     return pieces
 
 
-def _for(order: HttpRequest, message: WireMessage) -> WireMessage:
-    """The message, if it is the reply to this very order. An error may be about no id at all."""
+def _for(request: HttpRequest, message: WireMessage) -> WireMessage:
+    """The message, if it is the reply to this very request. An error may be about no id at all."""
     if not message.is_response:
         raise ProtocolError(f"The server answered with a {message.method[:60]} of its own.")
-    if message.id != order.id and not (message.id is None and message.error):
+    if message.id != request.id and not (message.id is None and message.error):
         raise ProtocolError(
             f"The server answered another call than was asked (id {message.id!r:.60})."
         )
     return message
 
 
-async def _follow(links: ConnectionPool, arrived: Arrived, order: HttpRequest) -> WireMessage:
+async def _follow(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) -> WireMessage:
     """The reply from an event stream; what comes before it is heard."""
-    events = EventStream(order.limits.max_bytes)
-    if message := await _reply_in(arrived, events, order):
+    events = EventStream(request.limits.max_bytes)
+    if message := await _reply_in(arrived, events, request):
         if arrived.content.at_eof():
             arrived.release()
         else:
-            links.spawn(_finish(arrived))
+            pool.spawn(_finish(arrived))
         return message
     arrived.close()
-    if order.resume is not None and events.last_id:
-        return await _resume(links, events, order)
+    if request.resume is not None and events.last_id:
+        return await _resume(pool, events, request)
     raise Lost("The server ended its stream before the reply.")
 
 
-async def _resume(links: ConnectionPool, events: EventStream, order: HttpRequest) -> WireMessage:
+async def _resume(pool: ConnectionPool, events: EventStream, request: HttpRequest) -> WireMessage:
     """Source: MCP 2025-11-25, basic/transports: a server may close a stream and be polled."""
-    assert order.resume is not None
+    assert request.resume is not None
     for _ in range(_RESUME_TIMES):
         await asyncio.sleep(min(events.retry_ms / 1000, _RESUME_WAIT_S))
-        again = HttpRequest(order.id, order.place, order.resume(events.last_id), b"", order.limits)
-        arrived = await _send(links, again)
-        order.clock.on(arrived.allow_silence)
+        again = HttpRequest(
+            request.id, request.origin, request.resume(events.last_id), b"", request.limits
+        )
+        arrived = await _send(pool, again)
+        request.clock.on(arrived.allow_silence)
         try:
             if arrived.status != 200 or _kind(arrived) != "text/event-stream":
                 break
             events.begin_again()
-            if message := await _reply_in(arrived, events, order):
+            if message := await _reply_in(arrived, events, request):
                 return message
         finally:
             arrived.close()
@@ -274,7 +276,7 @@ async def _resume(links: ConnectionPool, events: EventStream, order: HttpRequest
 
 
 async def _reply_in(
-    arrived: Arrived, events: EventStream, order: HttpRequest
+    arrived: Arrived, events: EventStream, request: HttpRequest
 ) -> WireMessage | None:
     """The reply, or nothing where the stream ends but could be taken up again."""
     try:
@@ -288,30 +290,30 @@ async def _reply_in(
                 for data in came:
                     message = wire.read(data)
                     if message.is_response:
-                        return _for(order, message)
-                    if order.hear:
-                        order.hear(message)
+                        return _for(request, message)
+                    if request.hear:
+                        request.hear(message)
     except ConnectionCut:
-        if order.resume is None or not events.last_id:
+        if request.resume is None or not events.last_id:
             raise
     return None
 
 
-def _failure(error: Exception, order: HttpRequest) -> UpstreamError:
-    if not order.left:
-        return NotSent(_not_reached(error, order))
+def _failure(error: Exception, request: HttpRequest) -> UpstreamError:
+    if not request.left:
+        return NotSent(_not_reached(error, request))
     if isinstance(error, ReadTimeout):
-        return TimedOut(f"The server was silent for {order.limits.idle_s:g} seconds.", "idle")
+        return TimedOut(f"The server was silent for {request.limits.idle_s:g} seconds.", "idle")
     # With a number it is the network's, of a connection that broke.
     if isinstance(error, TimeoutError) and error.errno is None:
-        return TimedOut(f"The call took longer than {order.limits.total_s:g} seconds.", "total")
+        return TimedOut(f"The call took longer than {request.limits.total_s:g} seconds.", "total")
     if isinstance(error, BadHttp):
         return ProtocolError("The server's answer is not HTTP that can be read.")
     return Lost("The connection broke before the reply.")
 
 
-def _not_reached(error: Exception, order: HttpRequest) -> str:
-    where = order.place.host
+def _not_reached(error: Exception, request: HttpRequest) -> str:
+    where = request.origin.host
     match error:
         case AddressRefused():
             return str(error)
@@ -320,7 +322,9 @@ def _not_reached(error: Exception, order: HttpRequest) -> str:
         case ssl.SSLCertVerificationError():
             return f"The certificate of {where} is not valid: {error}."
         case TimeoutError():
-            return f"{where} did not take the connection within {order.limits.connect_s:g} seconds."
+            return (
+                f"{where} did not take the connection within {request.limits.connect_s:g} seconds."
+            )
         case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
             # The system's word: what asyncio says of it names a tuple.
             return f"{where} could not be reached: {os.strerror(number)}."

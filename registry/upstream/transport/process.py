@@ -144,7 +144,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             del self._waiting[id_]
 
     async def over(self) -> None:
-        """Until it can say no more."""
+        """Waits for the end of its output."""
         await self._silent.wait()
 
     def write(self, line: bytes) -> None:
@@ -162,7 +162,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         pipe.write(line + b"\n")
 
     def tell(self, line: bytes) -> None:
-        """As write, for what does not matter once the process is gone."""
+        """Like write, for messages that do not matter once the process is gone."""
         with contextlib.suppress(NotSent):
             self.write(line)
 
@@ -186,7 +186,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             lines = thinned(lines)
         for line in lines:
             if isinstance(line, Overlong):
-                self._cut(line)
+                self._fail_overlong(line)
             else:
                 self._take(line)
 
@@ -199,11 +199,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         # Whatever it started itself must not go on without it.
         self._signal(signal.SIGKILL)
         # What it wrote last may still be in the pipe, and somebody else may hold the pipe open.
-        self._leaving(_how(self._transport.get_returncode()), _PATIENCE_S)
+        self._leaving(_exit_sentence(self._transport.get_returncode()), _PATIENCE_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         assert self._transport is not None
-        self._over(_how(self._transport.get_returncode()))
+        self._over(_exit_sentence(self._transport.get_returncode()))
         self._transport.close()
         if not self._gone.done():
             self._gone.set_result(None)
@@ -301,7 +301,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 return
         self._stderr.add(b"[stdout] " + line[:1000] + b"\n")
 
-    def _cut(self, line: Overlong) -> None:
+    def _fail_overlong(self, line: Overlong) -> None:
         named = [self._waiting[int(i)] for i in _ID.findall(line.ends) if int(i) in self._waiting]
         # A reply without a readable id may be anybody's: none of them will get a better one.
         for waiting in named[:1] or list(self._waiting.values()):
@@ -365,7 +365,7 @@ def _program(target: Target, env: dict[str, str]) -> str:
 
 
 def _member(params: dict[str, Any], name: str) -> Any:
-    """Of its `_meta`."""
+    """The value of a member of its `_meta`."""
     meta = params.get("_meta")
     return meta.get(name) if isinstance(meta, dict) else None
 
@@ -388,7 +388,7 @@ def _too_large(waiting: PendingRequest) -> ResultTooLarge:
     return ResultTooLarge(f"The server's reply is larger than {waiting.limits.max_bytes} bytes.")
 
 
-def _how(code: int | None) -> str:
+def _exit_sentence(code: int | None) -> str:
     if code is None:
         return "ended"
     if code < 0:

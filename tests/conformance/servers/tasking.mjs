@@ -66,7 +66,10 @@ class Task {
   state() {
     if (this.cancelled) return { status: 'cancelled' };
     if (Object.keys(this.wanted).length) return { status: 'input_required', inputRequests: this.wanted };
-    if (Date.now() - this.began < this.seconds * 1000) return { status: 'working' };
+    const past = (Date.now() - this.began) / 1000;
+    if (past < this.seconds) {
+      return { status: 'working', statusMessage: `Step ${Math.floor((4 * past) / this.seconds) + 1}` };
+    }
     if (this.name === 'protocol_error_job') {
       return { status: 'failed', error: { code: -32603, message: 'It broke.' } };
     }

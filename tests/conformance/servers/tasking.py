@@ -71,8 +71,11 @@ class Task:
             return {"status": "cancelled"}
         if self.wanted:
             return {"status": "input_required", "inputRequests": self.wanted}
-        if time.monotonic() - self.began < self.seconds:
-            return {"status": "working"}
+        if (past := time.monotonic() - self.began) < self.seconds:
+            return {
+                "status": "working",
+                "statusMessage": f"Step {int(4 * past / self.seconds) + 1}",
+            }
         if self.name == "protocol_error_job":
             error = {"code": INTERNAL_ERROR, "message": "It broke."}
             return {"status": "failed", "error": error}

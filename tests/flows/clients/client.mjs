@@ -1,13 +1,14 @@
-// @modelcontextprotocol/client: node client.mjs URL TOKEN auto|legacy|opens
+// @modelcontextprotocol/client: node client.mjs URL TOKEN auto|default|legacy|opens
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { NAME, say, serve } from './serve.mjs';
 
 const [url, token, mode] = process.argv.slice(2);
 const opens = mode === 'opens';
-const client = new Client(NAME, {
+const options = {
   versionNegotiation: { mode: mode === 'legacy' ? 'legacy' : 'auto' },
   capabilities: opens ? { elicitation: { url: {} } } : {},
-});
+};
+const client = mode === 'default' ? new Client(NAME) : new Client(NAME, options);
 if (opens) {
   client.setRequestHandler('elicitation/create', async ({ params }) => {
     say({ asked: params });

@@ -1,0 +1,186 @@
+"""Treats what a tool's server says as its operator chose, before anybody gets it.
+
+The one place that all results pass: of calls and tasks, resources and prompts, whoever asked. The
+record has the digest of what came and of what is passed on; of what was masked only how often.
+What a server says while it runs a call passes here too: progress, logs, and questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from calls.record.states import Executed, State
+from calls.record.transitions import Outcome
+from core.english import gettext as _
+from core.levels import LEVELS
+from inspection.results import ResultRules, ResultTooLong, SchemaCheck, clean
+from registry.publishing.published_catalogue import CALL, PublishedTool
+
+log = logging.getLogger(__name__)
+
+# Larger ones are looked at beside the loop, on which other calls run.
+BESIDE_LOOP = 32 * 1024
+# Of a progress message or a status no more is looked at or passed on.
+MOST_WORDS = 8 * 1024
+# Of how a result does not fit, and as long.
+MOST_SAID, SAID_LENGTH = 5, 200
+# In an entry's details.
+KEY = "result"
+
+
+class ServerWords:
+    """Cleans what the server of a tool says while it runs a call."""
+
+    def __init__(self, rules: ResultRules, tool: PublishedTool) -> None:
+        self._rules, self._tool = rules._replace(max_bytes=None), tool
+
+    def text(self, text: str) -> str:
+        """Cleans a progress message or a status."""
+        said = self._cleaned(text[:MOST_WORDS])
+        return said if isinstance(said, str) else _("[what its server said was left out]")
+
+    def log_line(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Cleans the params of `notifications/message`."""
+        said = self._cleaned(line, most=BESIDE_LOOP)
+        if isinstance(said, dict):
+            return said
+        level = {"level": line["level"]} if line.get("level") in LEVELS else {}
+        return level | {"data": _("[a line of its server's log was left out]")}
+
+    def question(self, key: str, request: Any) -> Any:
+        """Cleans an input request; None where that cannot be done. Its address is opened by the
+        agent's user, and ids come back: these stay."""
+        said = self._cleaned([key, request])
+        if said is None or said[0] != key or not isinstance(said[1], dict):
+            return None
+        cleaned, params = said[1], request.get("params")
+        cleaned["method"] = request["method"]
+        if isinstance(params, dict) and isinstance(cleaned.get("params"), dict):
+            kept = {name: params[name] for name in ("url", "elicitationId") if name in params}
+            cleaned["params"] |= kept
+        return cleaned
+
+    def _cleaned(self, value: Any, *, most: int | None = None) -> Any:
+        """Returns None for what cannot be looked at, or is longer."""
+        try:
+            body = _encode(value)
+            if most is not None and len(body) > most:
+                return None
+            return _parsed(clean(body, self._rules).body)
+        except Exception:
+            log.exception(
+                "what the server of %s said could not be cleaned", self._tool.exposed_name
+            )
+            return None
+
+
+def words_of(tool: PublishedTool) -> ServerWords | None:
+    """Returns None for a tool whose server's words pass as they are."""
+    rules = tool.result_rules
+    return ServerWords(rules, tool) if rules is not None and rules.cleans else None
+
+
+async def cleaned(outcome: Outcome, tool: PublishedTool) -> Outcome:
+    """The outcome as it is written down and passed on. Once this has begun it is done, also for a
+    process that stops: what came is not lost."""
+    if outcome.result is None or len(outcome.result) <= BESIDE_LOOP:
+        return clean_outcome(outcome, tool)
+    work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, tool))
+    return await asyncio.shield(work)
+
+
+def clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
+    rules = tool.result_rules
+    if rules is None:
+        return outcome
+    if outcome.result is None:
+        return _clean_words(outcome, rules, tool)
+    try:
+        return _clean(outcome, outcome.result, rules, tool)
+    except ResultTooLong:
+        said = _("Its result has %(size)s bytes, %(most)s are allowed, and it cannot be cut.")
+        sentence = said % {"size": f"{len(outcome.result):,}", "most": f"{rules.max_bytes:,}"}
+        return _blocked(outcome, sentence, {"too_long": len(outcome.result)})
+    except Exception:
+        # A mistake of ours: then nobody gets what nobody looked at.
+        log.exception("a result of %s could not be cleaned", tool.exposed_name)
+        return _blocked(outcome, _("Its result could not be looked at."), {"failed": True})
+
+
+def _clean_words(outcome: Outcome, rules: ResultRules, tool: PublishedTool) -> Outcome:
+    """Without a result a server's words stand in the sentence alone, beside a status."""
+    try:
+        return replace(outcome, sentence=_cleaned_sentence(outcome.sentence, rules, is_error=True))
+    except Exception:
+        log.exception("an error of %s could not be cleaned", tool.exposed_name)
+        return replace(outcome, sentence=_("What its server said could not be looked at."))
+
+
+def _clean(outcome: Outcome, body: bytes, rules: ResultRules, tool: PublishedTool) -> Outcome:
+    is_error = outcome.state == State.TOOL_ERROR or outcome.kind == "error"
+    checks = rules.schema and tool.method == CALL and outcome.state == State.SUCCEEDED
+    wrong = _violations(body, tool) if checks else []
+    about: dict[str, Any] = {"schema": wrong} if wrong else {}
+    if wrong and rules.schema == SchemaCheck.BLOCK:
+        said = _("Its result does not fit the tool's output schema: %s")
+        return _blocked(outcome, said % "; ".join(wrong), about)
+    found = clean(body, rules, is_error=is_error)
+    if found.found:
+        about |= {"found": dict(sorted(found.found.items())), **_came(body)}
+    if not about:
+        return outcome
+    sentence = outcome.sentence
+    if found.found:
+        # An error's own words stand in it.
+        sentence = _cleaned_sentence(sentence, rules, is_error=is_error)
+    return replace(outcome, result=found.body, sentence=sentence, details={KEY: about})
+
+
+def _cleaned_sentence(sentence: str, rules: ResultRules, *, is_error: bool) -> str:
+    if not (sentence and rules.cleans):
+        return sentence
+    only_words = rules._replace(max_bytes=None)
+    body = clean(orjson.dumps([sentence]), only_words, is_error=is_error).body
+    (said,) = orjson.loads(body)
+    return str(said)
+
+
+def _violations(body: bytes, tool: PublishedTool) -> list[str]:
+    wrong = tool.result_violations(_parsed(body))
+    return [str(one)[:SAID_LENGTH] for one in wrong[:MOST_SAID]]
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # A lone surrogate.
+        return json.loads(body)
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        # A lone surrogate, or a number beyond 64 bits.
+        return json.dumps(value).encode()
+
+
+def _blocked(outcome: Outcome, sentence: str, about: dict[str, Any]) -> Outcome:
+    """It was executed, and its agent gets a sentence instead of what came."""
+    assert outcome.result is not None
+    sentence = _("The call was executed. %s") % sentence
+    about = {"blocked": True, **about, **_came(outcome.result)}
+    executed = Executed.YES if outcome.kind == "result" else outcome.executed
+    return Outcome(State.FAILED, sentence, executed, details={KEY: about})
+
+
+def _came(body: bytes) -> dict[str, Any]:
+    return {"came": hashlib.sha256(body).hexdigest(), "came_size": len(body)}

@@ -1,0 +1,212 @@
+"""Characters that a model reads and a person does not see, and commands to a terminal.
+
+What languages and emoji need is left alone: joiners within Persian or Indic words and within
+emoji, one selector after what it selects, marks of direction amid right-to-left text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from core.text import kind_of, of_kinds
+
+# Escape sequences of ECMA-48: CSI, OSC and its like, and the short ones. Each part of one is of
+# characters that end the part before, so that nothing is looked at twice.
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
+)
+_KINDS = ("control", "bidi", "selector", "tag", "unseen", "surrogate")
+_RUN = re.compile(f"[{of_kinds(*_KINDS)}]+")
+_ASCII_RUN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
+# A run of more is no spelling of any language: it is taken as a whole.
+LONG_RUN = 8
+# Signs that are seen, though Unicode calls them formats; and what stands for an object.
+_SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\ufffc")
+
+
+class Span(NamedTuple):
+    """A stretch of text that somebody could miss. `kind`: ansi, or a kind of core.text."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def spans(text: str) -> list[Span]:
+    """In order, none within another."""
+    run = _ASCII_RUN if text.isascii() else _RUN
+    if not run.search(text):
+        return []
+    found: list[Span] = []
+    at = 0
+    # Once for the text: looked for between any two commands it would be looked for in all of it.
+    rtl = _RTL.search(text) is not None
+    for ansi in _ANSI.finditer(text) if "\x1b" in text or "\x9b" in text else ():
+        found += _characters(run, text, at, ansi.start(), rtl=rtl)
+        found.append(Span(ansi.start(), ansi.end(), "ansi"))
+        at = ansi.end()
+    return [*found, *_characters(run, text, at, len(text), rtl=rtl)]
+
+
+# None of them is seen, wherever it stands; the ends of lines are no part of it.
+_UNSEEN = (
+    f"(?![{''.join(sorted(_SEEN))}\u2028\u2029])"
+    f"[{of_kinds('bidi', 'selector', 'tag', 'unseen')}\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
+_COULD_DISGUISE = re.compile(_UNSEEN)
+_DISGUISE = re.compile(f"{_ANSI.pattern}|(?:{_UNSEEN})+")
+_ASCII_DISGUISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def could_disguise(text: str) -> bool:
+    return (_ASCII_DISGUISE if text.isascii() else _COULD_DISGUISE).search(text) is not None
+
+
+class Undisguised:
+    """A text without any character that is not seen, whether it belongs there or not."""
+
+    def __init__(self, text: str) -> None:
+        parts, self._begins, self._ahead = [], [0], [0]
+        at = length = 0
+        for hidden in _DISGUISE.finditer(text):
+            parts.append(text[at : hidden.start()])
+            length += hidden.start() - at
+            at = hidden.end()
+            self._begins.append(length)
+            self._ahead.append(at - length)
+        self.text = "".join([*parts, text[at:]])
+
+    def stretch(self, start: int, end: int) -> tuple[int, int]:
+        """Where the original has it."""
+        return self._place(start), self._place(end - 1) + 1
+
+    def _place(self, at: int) -> int:
+        return at + self._ahead[bisect_right(self._begins, at) - 1]
+
+
+def undisguised(text: str) -> Undisguised | None:
+    """Returns None where nothing in the text is unseen."""
+    return Undisguised(text) if could_disguise(text) else None
+
+
+def counts(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for one in spans(text):
+        found[one.kind] += 1 if one.kind == "ansi" else one.end - one.start
+    return found
+
+
+def without(text: str, found: list[Span], *, show: bool = False) -> str:
+    """Without them, or with each written out in ⟦ ⟧."""
+    parts, at = [], 0
+    for one in found:
+        parts.append(text[at : one.start])
+        if show:
+            parts.append("".join(f"⟦U+{ord(c):04X}⟧" for c in text[one.start : one.end]))
+        at = one.end
+    return "".join([*parts, text[at:]])
+
+
+def _characters(
+    run: re.Pattern[str], text: str, start: int, end: int, *, rtl: bool
+) -> Iterator[Span]:
+    for match in run.finditer(text, start, end):
+        if match.end() - match.start() > LONG_RUN and not match.group().isspace():
+            yield Span(match.start(), match.end(), kind_of(match.group()[0]))
+            continue
+        for at in range(match.start(), match.end()):
+            kind = kind_of(text[at])
+            if not _belongs(text, at, kind, rtl=rtl):
+                yield Span(at, at + 1, kind)
+
+
+def _belongs(text: str, at: int, kind: str, *, rtl: bool) -> bool:
+    allowed = _ALLOWED.get(kind)
+    return (kind == "bidi" and rtl and text[at] in "\u200e\u200f\u061c") or (
+        allowed is not None and allowed(text, at)
+    )
+
+
+def _control(text: str, at: int) -> bool:
+    """The end of a line, or of a page."""
+    following = text[at + 1 : at + 2]
+    return text[at] in "\u2028\u2029\x0c" or (text[at] == "\r" and following == "\n")
+
+
+def _unseen(text: str, at: int) -> bool:
+    before, one, after = text[at - 1 : at] if at else "", text[at], text[at + 1 : at + 2]
+    if one in _SEEN:
+        return True
+    if one == "\ufeff":
+        return at == 0
+    if one == "\xad":
+        return before.isalpha() and after.isalpha()
+    if one == "\u2800":
+        return "\u2801" <= before <= "\u28ff" or "\u2801" <= after <= "\u28ff" or before == one
+    if one in "\u200c\u200d":
+        return _joins(before, after)
+    if one in "\u115f\u1160\u3164\uffa0":
+        return _is_hangul(before) or _is_hangul(after)
+    return False
+
+
+def _joins(before: str, after: str) -> bool:
+    if not before or not after:
+        return False
+    emoji = _is_pictogram(before) and _is_pictogram(after)
+    script = before > "\u0590" and after > "\u0590" and _is_letter(before) and _is_letter(after)
+    # A word of Persian ends in one before a space or a stop.
+    trailing = before > "\u0590" and _is_letter(before) and not after.isalpha()
+    return emoji or script or trailing
+
+
+def _is_letter(one: str) -> bool:
+    # Vowel signs of Indic scripts and their virama are marks.
+    return one.isalpha() or "\u0900" <= one <= "\u0dff" or "\u064b" <= one <= "\u0670"
+
+
+def _is_pictogram(one: str) -> bool:
+    return "\u2190" <= one <= "\u2bff" or one == "\ufe0f" or "\U0001f000" <= one <= "\U0001faff"
+
+
+def _is_hangul(one: str) -> bool:
+    return "\u1100" <= one <= "\u11ff" or "\u3130" <= one <= "\u318f" or "\uac00" <= one <= "\ud7ff"
+
+
+def _selector(text: str, at: int) -> bool:
+    before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    if not before or _is_selector(before) or (after and _is_selector(after)):
+        return False
+    if text[at] >= "\U000e0100":
+        return "\u3400" <= before <= "\u9fff" or "\uf900" <= before <= "\ufaff"
+    if text[at] <= "\u180f":
+        return "\u1800" <= before <= "\u18af"
+    return not before.isascii() or before in "0123456789#*"
+
+
+def _is_selector(one: str) -> bool:
+    return "\ufe00" <= one <= "\ufe0f" or "\U000e0100" <= one <= "\U000e01ef"
+
+
+_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f")
+
+
+def _tag(text: str, at: int) -> bool:
+    """Part of a flag: of Scotland, say."""
+    flag = _FLAG.search(text, max(0, at - 7), at + 8)
+    return flag is not None and flag.start() < at < flag.end()
+
+
+_ALLOWED: dict[str, Callable[[str, int], bool]] = {
+    "control": _control,
+    "unseen": _unseen,
+    "selector": _selector,
+    "tag": _tag,
+}

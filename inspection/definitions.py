@@ -1,0 +1,386 @@
+"""Findings in a tool's definition, or in other texts of a server for models, and their score.
+
+Findings are reasons to look closer; a definition without any may still lie. Advice (lint) is for
+whoever writes the server, and changes no score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from core import homoglyphs
+from inspection import characters, instructions, lint, secrets
+from inspection.json_text import texts
+
+# Raised with each change of what is found, so that what was kept before is not taken for it.
+VERSION = 1
+QUOTED = 160
+# Of one rule in one definition.
+MOST = 5
+# Longer texts are cut before patterns look at them.
+LOOKED_AT = 64 * 1024
+RED = 50
+
+
+class Level(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    ADVICE = "advice"
+
+
+WEIGHTS = {Level.HIGH: RED, Level.MEDIUM: 20, Level.LOW: 5, Level.ADVICE: 0}
+
+
+class FindingRule(NamedTuple):
+    """`family`: the class of findings that figures are given for."""
+
+    family: str
+    level: Level
+    said: str | Promise
+
+
+RULES: dict[str, FindingRule] = {
+    "hidden-text": FindingRule(
+        "hidden", Level.HIGH, _("Text that a model reads and a person does not see")
+    ),
+    "terminal-command": FindingRule("hidden", Level.HIGH, _("Commands to a terminal")),
+    "odd-character": FindingRule("hidden", Level.LOW, _("A character that is not seen")),
+    "override": FindingRule(
+        "instruction", Level.HIGH, _("Tells the model to disregard others or to act in secret")
+    ),
+    "pose": FindingRule(
+        "instruction",
+        Level.HIGH,
+        _("Poses as a system message, or as an instruction from elsewhere"),
+    ),
+    "order": FindingRule(
+        "instruction", Level.MEDIUM, _("Tells the model what to do beside the call")
+    ),
+    "other-tool": FindingRule("reference", Level.MEDIUM, _("Speaks of how other tools are used")),
+    "known-tool": FindingRule(
+        "reference", Level.HIGH, _("Gives orders about another server's tool")
+    ),
+    "private-file": FindingRule("reference", Level.HIGH, _("Names a file that holds secrets")),
+    "exfiltration": FindingRule(
+        "exfiltration", Level.HIGH, _("Asks for what is none of its business to be passed on")
+    ),
+    "side-argument": FindingRule(
+        "exfiltration", Level.MEDIUM, _("An argument for what the model knows besides")
+    ),
+    "outside-address": FindingRule(
+        "exfiltration", Level.MEDIUM, _("An address to which things are to be sent")
+    ),
+    "look-alike": FindingRule("lookalike", Level.HIGH, _("Letters that pass for others")),
+    "like-another": FindingRule(
+        "lookalike", Level.MEDIUM, _("Its name could pass for another server's tool")
+    ),
+    "not-read-only": FindingRule(
+        "contradiction",
+        Level.HIGH,
+        _("Says that it is read-only, and what it is called says otherwise"),
+    ),
+    "not-harmless": FindingRule(
+        "contradiction",
+        Level.MEDIUM,
+        _("Says that it is not destructive, and what it is called says otherwise"),
+    ),
+    "not-closed": FindingRule(
+        "contradiction",
+        Level.MEDIUM,
+        _("Says that it reaches nothing outside, and takes an address"),
+    ),
+    "secret": FindingRule("secret", Level.HIGH, _("Contains a secret")),
+    "runs-code": FindingRule(
+        "schema", Level.MEDIUM, _("Takes a command or a program as free text")
+    ),
+    "open-schema": FindingRule(
+        "schema", Level.LOW, _("Takes arguments that its schema does not name")
+    ),
+    "missing-argument": FindingRule(
+        "schema", Level.LOW, _("Requires an argument that it does not describe")
+    ),
+    "long-text": FindingRule("schema", Level.LOW, _("So long a text that nobody reads it")),
+    "encoded-text": FindingRule(
+        "schema", Level.MEDIUM, _("A long stretch that only a program reads")
+    ),
+    **{name: FindingRule("lint", Level.ADVICE, said) for name, said in lint.RULES.items()},
+}
+
+
+class Finding(NamedTuple):
+    """`where`: the path of a member; `quote`: the server's own words."""
+
+    rule: str
+    where: str = ""
+    quote: str = ""
+
+    @property
+    def level(self) -> Level:
+        return RULES[self.rule].level
+
+    @property
+    def family(self) -> str:
+        return RULES[self.rule].family
+
+    @property
+    def said(self) -> str:
+        return str(RULES[self.rule].said)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Findings in one definition, the worst first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def score(self) -> int:
+        """0 to 100: the weight of each rule once, the highest whole and the others by half."""
+        weights = sorted((WEIGHTS[RULES[rule].level] for rule in self._rules), reverse=True)
+        return min(100, sum(weights[:1]) + sum(weights[1:]) // 2)
+
+    @property
+    def is_red(self) -> bool:
+        return self.score >= RED
+
+    @property
+    def risks(self) -> list[Finding]:
+        return [one for one in self.findings if one.level != Level.ADVICE]
+
+    @property
+    def advice(self) -> list[Finding]:
+        return [one for one in self.findings if one.level == Level.ADVICE]
+
+    @property
+    def _rules(self) -> set[str]:
+        return {one.rule for one in self.findings}
+
+    def kept(self) -> dict[str, Any]:
+        # PostgreSQL keeps no NUL in JSON, and a server may have put one anywhere.
+        kept = [[part.replace("\0", "\u2400") for part in one] for one in self.findings]
+        return {"version": VERSION, "findings": kept}
+
+    @classmethod
+    def of_kept(cls, kept: object) -> Scan | None:
+        """None where it was made by rules of another version."""
+        match kept:
+            case {"version": int(version), "findings": list(found)} if version == VERSION:
+                return cls(tuple(Finding(*one) for one in found))
+        return None
+
+
+def scan(content: Mapping[str, Any], *, others: Collection[str] = (), like: str = "") -> Scan:
+    """`others`: names of other servers' tools; `like`: the one that its name could pass for."""
+    found: dict[Finding, None] = {}
+    amounts: dict[str, int] = {}
+    for one in _found(content, others, like):
+        if amounts.get(one.rule, 0) < MOST and one not in found:
+            amounts[one.rule] = amounts.get(one.rule, 0) + 1
+            found[one] = None
+    order = list(Level)
+    return Scan(tuple(sorted(found, key=lambda one: order.index(one.level))))
+
+
+def _found(content: Mapping[str, Any], others: Collection[str], like: str) -> Iterator[Finding]:
+    known = {name for name in others if len(name) > 5 and ("_" in name or "-" in name)}
+    known.discard(str(content.get("name") or ""))
+    for where, text in texts({n: v for n, v in content.items() if n != "icons"}):
+        if _is_dialect(text):
+            continue
+        yield from _in_text(where, text[:LOOKED_AT], known)
+        if len(text) > LONGEST:
+            yield Finding("long-text", where, _quote(text))
+    yield from _in_names(content, like)
+    yield from _contradictions(content)
+    yield from _in_schema(content)
+    yield from (Finding(rule, where) for rule, where in lint.check(content))
+
+
+LONGEST = 6000
+_is_dialect = re.compile(r"https?://json-schema\.org/[\w/.#\-]{1,60}").fullmatch
+
+
+def _quote(text: str) -> str:
+    text = text.strip()
+    return text[:QUOTED] + ("…" if len(text) > QUOTED else "")
+
+
+def _in_text(where: str, text: str, known: Collection[str]) -> Iterator[Finding]:
+    hidden = characters.counts(text)
+    if hidden:
+        ansi = hidden.pop("ansi", 0)
+        if ansi:
+            yield Finding("terminal-command", where, _quote(text))
+        bad = sum(hidden.values())
+        if bad:
+            loud = hidden["tag"] or hidden["bidi"] or bad > 2 or hidden["control"]
+            yield Finding("hidden-text" if loud else "odd-character", where, _quote(text))
+        # What is said with nothing hidden in between.
+        text = characters.without(text, characters.spans(text))
+    if homoglyphs.suspects(text):
+        yield Finding("look-alike", where, _quote(text))
+    for one in secrets.find(text):
+        yield Finding("secret", where, one.kind)
+    if _ENCODED.search(text):
+        yield Finding("encoded-text", where, _quote(text))
+    if len(text) > 4:
+        yield from _in_sentences(where, text, known)
+
+
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{120,4000}={0,2}(?![A-Za-z0-9+/=])")
+
+_SIDE_ARGUMENT = re.compile(
+    r"(?i)^(?:side_?note|conversation(?:_?(?:history|context|log))?|chat_?(?:history|log)"
+    r"|system_?prompt|chain_?of_?thought|reasoning|thoughts?|full_?context|all_?tools?"
+    r"|tools?_?list|model_?(?:name|id)|previous_?(?:calls|results|messages)|tool_?call_?history"
+    r"|memory_?dump)$"
+)
+
+
+def _in_sentences(where: str, text: str, known: Collection[str]) -> Iterator[Finding]:
+    for sentence in instructions.sentences(text):
+        rules = instructions.rules(sentence)
+        for rule in rules:
+            yield Finding(rule, where, _quote(sentence))
+        if _named(sentence, known) and (rules or _ABOUT.search(sentence)):
+            yield Finding("known-tool", where, _quote(sentence))
+
+
+_ABOUT = re.compile(
+    r"(?i)\b(?:must|always|never|instead|before|whenever|when|every time|redirect|bcc|replace)\b"
+)
+_WORD = re.compile(r"[A-Za-z0-9_\-]{6,128}")
+
+
+def _named(sentence: str, known: Collection[str]) -> bool:
+    return bool(known) and any(word in known for word in _WORD.findall(sentence))
+
+
+def _in_names(content: Mapping[str, Any], like: str) -> Iterator[Finding]:
+    if like:
+        yield Finding("like-another", "name", like)
+    for name in _properties(content):
+        if _SIDE_ARGUMENT.match(name):
+            yield Finding("side-argument", f"inputSchema.properties.{name}", name)
+
+
+def _properties(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema = content.get("inputSchema")
+    found = schema.get("properties") if isinstance(schema, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+# Verbs at the beginning of a name, or a part of it, that change something; and those that destroy.
+_CHANGES = frozenset(
+    (
+        *("append", "apply", "approve", "assign", "cancel", "create", "deploy", "disable"),
+        *("edit", "enable", "execute", "grant", "insert", "install", "invite", "kill"),
+        *("modify", "move", "provision", "publish", "purchase", "refund", "rename", "replace"),
+        *("reset", "restart", "revoke", "rotate", "save", "send", "submit", "terminate"),
+        *("transfer", "unassign", "update", "upload", "write"),
+    )
+)
+_DESTROYS = frozenset(
+    (
+        *("delete", "remove", "destroy", "drop", "erase", "purge", "wipe", "truncate", "kill"),
+        *("terminate", "uninstall", "revoke", "cancel", "overwrite", "nuke"),
+    )
+)
+# What a name ends with that speaks of something: `update_check`, `move_generator`.
+_LOOKS = frozenset(
+    (
+        *("check", "checker", "status", "list", "history", "log", "logs", "generator", "preview"),
+        *("plan", "info", "lookup", "search", "count", "notes", "diff", "schedule", "quote"),
+    )
+)
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_SAYS_IT_DESTROYS = re.compile(
+    r"(?i)^\W*(?:permanently |irreversibly |immediately )?(?:deletes?|removes?|destroys?|erases?"
+    r"|purges?|wipes?|drops?|truncates?|overwrites?)\b"
+)
+_SAYS_IT_CHANGES = re.compile(
+    r"(?i)^\W*(?:sends?|creates?|updates?|writes?|modif(?:y|ies)|inserts?|transfers?|pays?"
+    r"|executes?|deploys?|publish(?:es)?|uploads?|posts?|cancels?|revokes?|buys?|books?|charges?"
+    r"|refunds?|merges?|approves?)\b"
+)
+
+
+def _verbs(content: Mapping[str, Any]) -> list[str]:
+    """The words that its name begins and ends with: `delete_user`, `users_delete`."""
+    parts = [part.lower() for part in _PARTS.findall(str(content.get("name") or ""))]
+    return [parts[0], parts[-1]] if len(parts) > 1 else parts
+
+
+def _contradictions(content: Mapping[str, Any]) -> Iterator[Finding]:
+    annotations = content.get("annotations")
+    hints = annotations if isinstance(annotations, Mapping) else {}
+    name, description = str(content.get("name") or ""), str(content.get("description") or "")
+    verbs = _verbs(content)
+    first = set(verbs[:1])
+    destroys = bool(set(verbs) & _DESTROYS) or bool(_SAYS_IT_DESTROYS.search(description))
+    changes = bool(first & _CHANGES and not set(verbs[1:]) & _LOOKS) or bool(
+        _SAYS_IT_CHANGES.search(description)
+    )
+    if hints.get("readOnlyHint") is True and (destroys or changes):
+        yield Finding("not-read-only", "annotations.readOnlyHint", name)
+    elif hints.get("destructiveHint") is False and destroys:
+        yield Finding("not-harmless", "annotations.destructiveHint", name)
+    if hints.get("openWorldHint") is False:
+        for argument in _properties(content):
+            if _ADDRESS.fullmatch(argument):
+                yield Finding("not-closed", f"inputSchema.properties.{argument}", argument)
+
+
+_ADDRESS = re.compile(
+    r"(?i)(?:.{0,40}[_\-])?(?:url|uri|webhook|webhook_url|recipient|callback|endpoint|email|host)s?"
+)
+_CODE = re.compile(
+    r"(?i)(?:.{0,40}[_\-])?(?:command|cmd|shell|script|code|sql|program|expression|bash|exec)"
+)
+
+
+def _in_schema(content: Mapping[str, Any]) -> Iterator[Finding]:
+    schema = content.get("inputSchema")
+    if not isinstance(schema, Mapping):
+        return
+    properties = _properties(content)
+    for name, one in properties.items():
+        if isinstance(one, Mapping) and _CODE.fullmatch(name) and _is_free(one):
+            yield Finding("runs-code", f"inputSchema.properties.{name}", name)
+    if schema.get("additionalProperties") is True or (
+        not properties
+        and schema.get("type") == "object"
+        and "additionalProperties" in schema
+        and schema["additionalProperties"] is not False
+    ):
+        yield Finding("open-schema", "inputSchema")
+    required = schema.get("required")
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str) and name not in properties:
+            yield Finding("missing-argument", "inputSchema.required", name)
+
+
+def _is_free(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "string" and not schema.keys() & {
+        "enum",
+        "const",
+        "pattern",
+        "format",
+    }
+
+
+def families(findings: Iterable[Finding]) -> set[str]:
+    return {one.family for one in findings}
+
+
+# For docs and figures.
+FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(rule.family for rule in RULES.values()))
+Check = Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]

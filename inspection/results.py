@@ -1,0 +1,233 @@
+"""Cleaning of a tool's result before its agent gets it, as an operator chose for the tool."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from inspection import characters, personal, secrets, tracebacks
+from inspection.json_text import JsonString, encoded, replaced, strings
+from inspection.secrets import Detector, Masked
+
+
+class SchemaCheck(StrEnum):
+    OFF = ""
+    NOTE = "note"
+    BLOCK = "block"
+
+
+class HiddenText(StrEnum):
+    KEEP = ""
+    REMOVE = "remove"
+    SHOW = "show"
+
+
+class ResultRules(NamedTuple):
+    """The settings of one tool. With all of them off, its results pass byte for byte."""
+
+    schema: str = SchemaCheck.OFF
+    hidden: str = HiddenText.KEEP
+    secrets: bool = False
+    personal: bool = False
+    tracebacks: bool = False
+    max_bytes: int | None = None
+
+    @property
+    def cleans(self) -> bool:
+        return bool(self.hidden or self.secrets or self.personal or self.tracebacks)
+
+
+PASS_ALL = ResultRules()
+
+
+class ResultTooLong(Exception):
+    """It cannot be cut to the size that it may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedResult:
+    """`found`: how often what was found, by its kind; empty where nothing was changed."""
+
+    body: bytes
+    found: dict[str, int] = field(default_factory=dict)
+
+
+# In a document without any of these, no text can hold a hidden character.
+_COULD_HIDE = re.compile(rb"[\x7f-\xff]|\\[ubf]")
+# How names of members end that hold a secret.
+_NAME_ENDS = ('password"', 'passwd"', 'pwd"', 'secret"', 'key"', 'token"')
+_LONG_NAME = 500
+# No personal data is written without one of these.
+_COULD_BE_PERSONAL = re.compile(r"@|\d[\d \-.()]{6}")
+
+
+def clean(body: bytes, rules: ResultRules, *, is_error: bool = False) -> CleanedResult:
+    """The result as its agent may have it. What needs no change stays byte for byte. Raises
+    ResultTooLong."""
+    found: Counter[str] = Counter()
+    if rules.cleans:
+        body = _cleaned(body, rules, found, is_error=is_error)
+    if rules.max_bytes is not None and len(body) > rules.max_bytes:
+        body = _cut(body, rules.max_bytes)
+        found["cut"] += 1
+    return CleanedResult(body, dict(found))
+
+
+def _cleaned(body: bytes, rules: ResultRules, found: Counter[str], *, is_error: bool) -> bytes:
+    hides = bool(rules.hidden) and _COULD_HIDE.search(body) is not None
+    # An escape may spell anything, one before a slash hides an address, and characters that nobody
+    # sees hide whatever they stand in: then each text is asked by itself.
+    document = body.decode()
+    is_escaped = "\\u" in document or "\\/" in document or characters.could_disguise(document)
+    detectors: tuple[Detector, ...] = ()
+    if rules.secrets:
+        detectors = secrets.DETECTORS if is_escaped else secrets.wanted(document)
+    names = rules.secrets and (is_escaped or _names_a_secret(document))
+    traces = rules.tracebacks and (is_error or is_escaped or tracebacks.could_be(document))
+    is_personal = rules.personal and (is_escaped or bool(_COULD_BE_PERSONAL.search(document)))
+    if not (hides or detectors or names or traces or is_personal):
+        return body
+    cleaner = _Cleaner(rules, detectors, found, is_error=is_error)
+    changed = replaced(document, cleaner.text)
+    return body if changed is document else changed.encode()
+
+
+def _names_a_secret(document: str) -> bool:
+    folded = document.lower()
+    return any(end in folded for end in _NAME_ENDS)
+
+
+def _is_named(name: str) -> bool:
+    seen = characters.undisguised(name) if len(name) < _LONG_NAME else None
+    return secrets.is_named(name if seen is None else seen.text)
+
+
+class _Cleaner:
+    def __init__(
+        self,
+        rules: ResultRules,
+        detectors: tuple[Detector, ...],
+        found: Counter[str],
+        *,
+        is_error: bool,
+    ) -> None:
+        self._rules, self._detectors, self._found = rules, detectors, found
+        self._is_error = is_error
+        self._names = 0
+
+    def text(self, one: JsonString) -> str:
+        # First what is masked: hidden characters that are written out would stand within it.
+        text = self._masked(one)
+        if self._rules.hidden:
+            text = self._shown(text, is_name=one.is_name)
+        if self._rules.tracebacks and not one.is_name:
+            text = self._untraced(text)
+        return text
+
+    def _masked(self, one: JsonString) -> str:
+        if not (self._rules.secrets or self._rules.personal):
+            return one.text
+        seen = characters.undisguised(one.text)
+        text = one.text if seen is None else seen.text
+        found = [*self._secrets(one, text)]
+        if self._rules.personal:
+            found += personal.find(text)
+        if seen is not None:
+            found = [Masked(*seen.stretch(each.start, each.end), each.kind) for each in found]
+        return self._replaced(one.text, found, is_name=one.is_name) if found else one.text
+
+    def _shown(self, text: str, *, is_name: bool) -> str:
+        spans = characters.spans(text)
+        if not spans:
+            return text
+        for span in spans:
+            self._found[f"hidden.{span.kind}"] += 1
+        # Two members could come to have one name.
+        show = is_name or self._rules.hidden == HiddenText.SHOW
+        return characters.without(text, spans, show=show)
+
+    def _untraced(self, text: str) -> str:
+        parts, at = [], 0
+        for trace in tracebacks.traces(text):
+            self._found["traceback"] += 1
+            said = self._without_paths(trace.said) if trace.said else "an internal error"
+            parts += [text[at : trace.start], f"[traceback left out: {said}]"]
+            at = trace.end
+        rest = text[at:]
+        parts.append(self._without_paths(rest) if self._is_error or parts else rest)
+        return "".join(parts)
+
+    def _without_paths(self, text: str) -> str:
+        parts, at = [], 0
+        for path in tracebacks.paths(text):
+            self._found["path"] += 1
+            parts += [text[at : path.start()], "[internal path]"]
+            at = path.end()
+        return "".join([*parts, text[at:]])
+
+    def _secrets(self, one: JsonString, text: str) -> list[Masked]:
+        if not self._rules.secrets:
+            return []
+        if not one.is_name and _is_named(one.name) and secrets.is_value(text):
+            return [Masked(0, len(text), "password")]
+        return list(secrets.find(text, self._detectors)) if self._detectors else []
+
+    def _replaced(self, text: str, masked: list[Masked], *, is_name: bool) -> str:
+        parts, at = [], 0
+        for one in sorted(masked, key=lambda one: (one.start, -one.end)):
+            if one.start < at:
+                # Within another, or it goes on where that ends.
+                at = max(at, one.end)
+                continue
+            self._found[f"masked.{one.kind}"] += 1
+            number = ""
+            if is_name:
+                self._names += 1
+                number = f" {self._names}"
+            parts += [text[at : one.start], f"[masked: {one.kind.replace('_', ' ')}{number}]"]
+            at = one.end
+        return "".join([*parts, text[at:]])
+
+
+# Shorter texts are not cut: what they say would be lost, and little room won.
+_WORTH_A_CUT = 256
+
+
+def _cut(body: bytes, most: int) -> bytes:
+    """Its longest texts end earlier, as few as will do, and say so."""
+    document = body.decode()
+    left = len(body) - most
+    longest = sorted(
+        (one for one in strings(document) if not one.is_name),
+        key=lambda one: one.start - one.end,
+    )
+    shorter: dict[int, str] = {}
+    for one in longest:
+        size = len(document[one.start : one.end].encode())
+        if left <= 0 or size < _WORTH_A_CUT:
+            break
+        text = _shortened(one.text, max(size - left, _WORTH_A_CUT // 2))
+        shorter[one.start] = text
+        left -= size - len(encoded(text).encode())
+    if left > 0:
+        raise ResultTooLong
+    return replaced(document, lambda one: shorter.get(one.start, one.text)).encode()
+
+
+def _shortened(text: str, most: int) -> str:
+    """At most so many bytes as JSON, with how much is gone at its end."""
+    said = f" [… cut here: {len(text):,} characters in all]"
+    room = most - len(encoded(said).encode())
+    kept = text[: max(room, 0)]
+    # As JSON a character has up to six bytes and more.
+    while kept and len(encoded(kept).encode()) > room:
+        kept = kept[: len(kept) * max(room, 0) // len(encoded(kept).encode())]
+    return kept + said
+
+
+def summary(found: dict[str, int]) -> dict[str, Any]:
+    """For the record: kinds and counts, and nothing of what was there."""
+    return dict(sorted(found.items()))

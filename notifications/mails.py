@@ -1,0 +1,143 @@
+"""Mail on one event to one person: in their language, with no argument of the call in it."""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone, translation
+
+from accounts.models import User
+from core.english import gettext as _
+from notifications import deliveries
+from notifications.events import Event
+from notifications.mail_texts import MailText, compose, compose_digest
+from notifications.models import Delivery, MailRecipient
+from notifications.outcomes import DECIDED, NOT_WANTED, Failed, Impossible, NotNeeded
+
+log = logging.getLogger(__name__)
+
+
+def send(delivery: Delivery) -> None:
+    recipient = _recipient(delivery)
+    companions = []
+    if delivery.event == Event.APPROVAL_NEEDED:
+        companions = deliveries.claim_companions(delivery)
+    if companions:
+        _send_digest(delivery, companions, recipient)
+        return
+    with spoken_to(recipient.person):
+        said = compose(delivery, recipient.person)
+        message = _message(delivery, recipient.address, said)
+    transmit(message)
+
+
+def _send_digest(delivery: Delivery, companions: list[Delivery], recipient: MailRecipient) -> None:
+    """All in one mail, under the id of the first. One that fails takes its companions with it:
+    they are tried again as it is."""
+    with spoken_to(recipient.person):
+        said, needed = compose_digest([delivery, *companions], recipient.person)
+        message = _message(delivery, recipient.address, said) if said else None
+    try:
+        if message is not None:
+            transmit(message)
+    except (Failed, Impossible) as error:
+        for one in companions:
+            deliveries.retry_later(one, str(error), spare_others=False)
+        raise
+    for one in companions:
+        if one.pk in needed:
+            deliveries.mark_sent(one)
+        else:
+            deliveries.drop(one, DECIDED)
+    if delivery.pk not in needed:
+        # Its mail may have been sent all the same, on the others.
+        raise NotNeeded(DECIDED)
+
+
+def transmit(message: EmailMultiAlternatives) -> None:
+    """Raises Failed, or Impossible for an address that its server will never take."""
+    try:
+        message.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        raise _rejected(error) from error
+    except (smtplib.SMTPException, OSError) as error:
+        raise Failed(
+            _("The mail server could not be used: %(why)s") % {"why": _why(error)}
+        ) from error
+    if folder := mail_folder():
+        log.info("a mail was written to %s, since EMAIL_URL is not set", folder)
+
+
+@contextmanager
+def spoken_to(person: User) -> Iterator[None]:
+    """Their language, and their clock."""
+    language, zone = person.language or settings.LANGUAGE_CODE, ZoneInfo(person.time_zone)
+    with translation.override(language), timezone.override(zone):
+        yield
+
+
+def mail_folder() -> str:
+    """Where mail is written instead of being sent; "" where there is a mail server."""
+    return "" if settings.EMAIL_URL else str(settings.EMAIL_FILE_PATH)
+
+
+def mail(
+    address: str, subject: str, context: dict[str, Any], headers: dict[str, str]
+) -> EmailMultiAlternatives:
+    message = EmailMultiAlternatives(
+        subject,
+        render_to_string("notifications/mail/message.txt", context),
+        to=[address],
+        headers={"Auto-Submitted": "auto-generated", **headers},
+    )
+    message.attach_alternative(
+        render_to_string("notifications/mail/message.html", context), "text/html"
+    )
+    return message
+
+
+def _recipient(delivery: Delivery) -> MailRecipient:
+    found = MailRecipient.objects.reachable().select_related("person")
+    recipient = found.filter(person_id=delivery.person_id).first()
+    if recipient is None or delivery.event not in recipient.events:
+        raise NotNeeded(NOT_WANTED)
+    return recipient
+
+
+def _message(delivery: Delivery, address: str, said: MailText) -> EmailMultiAlternatives:
+    context = {"said": said, "profile": settings.PUBLIC_URL + reverse("notifications:profile")}
+    return mail(address, said.subject, context, _thread(delivery, is_digest=bool(said.calls)))
+
+
+def _thread(delivery: Delivery, *, is_digest: bool) -> dict[str, str]:
+    """All mail on one call hangs together. The id is the same at every attempt."""
+    host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
+    headers = {"Message-ID": f"<{delivery.pk}@{host}>"}
+    if delivery.call_id and not is_digest:
+        call = f"<{delivery.call_id}@{host}>"
+        headers |= {"References": call, "In-Reply-To": call}
+    return headers
+
+
+def _rejected(error: smtplib.SMTPRecipientsRefused) -> Failed | Impossible:
+    # By its own words for now (4xx), or for good.
+    codes = [code for code, _said in error.recipients.values()]
+    if codes and min(codes) >= 500:
+        return Impossible(_("The mail server does not take the address."))
+    return Failed(_("The mail server does not take the address now."), is_of_place=False)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, smtplib.SMTPResponseException):
+        return str(error.smtp_code)
+    return type(error).__name__

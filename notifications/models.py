@@ -1,0 +1,192 @@
+"""Receivers of notifications, and the deliveries on their way."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+from audit.models import ClockTime
+from core.ids import uuid7
+from notifications.events import CHOICES, USUAL, Event
+
+
+def usual_events() -> list[str]:
+    return [str(event) for event in USUAL]
+
+
+def event_list(*, default: object = list) -> ArrayField[list[str], list[str]]:
+    return ArrayField(models.CharField(max_length=32), default=default, blank=True)
+
+
+class MailRecipientQuerySet(models.QuerySet["MailRecipient"]):
+    def reachable(self) -> Self:
+        return self.filter(confirmed_at__isnull=False, person__is_active=True)
+
+
+class MailRecipient(models.Model):
+    """A person's e-mail address, and the events for which they want mail; kept without an address
+    when it was removed."""
+
+    person = models.OneToOneField(
+        User, models.CASCADE, primary_key=True, related_name="mail_recipient"
+    )
+    address = models.EmailField(_("e-mail address"), max_length=254)
+    # Empty until its owner has followed the link that was sent there.
+    confirmed_at = models.DateTimeField(null=True, editable=False)
+    # When a link to confirm was sent last, to whatever address.
+    link_sent_at = models.DateTimeField(null=True, editable=False)
+    events = event_list(default=usual_events)
+
+    objects = MailRecipientQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"mail to {self.person_id}"
+
+
+class Webhook(models.Model):
+    """An address of another program that is notified by signed requests."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(_("name"), max_length=60, unique=True)
+    url = models.URLField(_("URL"), max_length=500)
+    # Empty: all of them.
+    events = event_list()
+    enabled = models.BooleanField(_("enabled"), default=True)
+    sealed_secret = models.BinaryField(editable=False)
+    # After a rotation both sign, until then.
+    sealed_previous = models.BinaryField(null=True, editable=False)
+    previous_until = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    created_by = models.ForeignKey(
+        User, models.PROTECT, null=True, editable=False, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def wants(self, event: Event) -> bool:
+        return not self.events or event in self.events
+
+    def wanted_labels(self) -> list[object]:
+        return [label for value, label in CHOICES if value in self.events]
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def pending(self) -> Self:
+        return self.filter(state=Delivery.State.PENDING)
+
+    def dead(self) -> Self:
+        return self.filter(state=Delivery.State.DEAD)
+
+    def for_page(self) -> Self:
+        return self.select_related("person", "webhook").order_by("-id")
+
+
+class Delivery(models.Model):
+    """One message on its way to one person or webhook. Its id is the same at every attempt, for
+    receivers that want each once."""
+
+    class Channel(models.TextChoices):
+        EMAIL = "email", _("E-mail")
+        WEBHOOK = "webhook", _("Webhook")
+
+    class State(models.TextChoices):
+        PENDING = "pending", _("Queued")
+        SENT = "sent", _("Delivered")
+        DROPPED = "dropped", _("Not needed any more")
+        DEAD = "dead", _("Given up")
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # Of the entry that is the event. Of a reminder, the entry that asked.
+    entry_id = models.BigIntegerField()
+    event = models.CharField(max_length=32, choices=Event)
+    call_id = models.UUIDField(null=True)
+    server = models.CharField(max_length=64, blank=True)
+    channel = models.CharField(max_length=7, choices=Channel)
+    person = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    webhook = models.ForeignKey(Webhook, models.CASCADE, null=True, related_name="deliveries")
+    state = models.CharField(max_length=7, choices=State, default=State.PENDING)
+    # Counted before each: a message that ends its sender's process uses them up as well.
+    attempts = models.PositiveSmallIntegerField(default=0)
+    # When it is due; while it is being sent, when another process may try.
+    next_at = models.DateTimeField(db_default=ClockTime())
+    created_at = models.DateTimeField(db_default=ClockTime())
+    ended_at = models.DateTimeField(null=True)
+    # Why the last attempt failed, or why it is not needed; English, without anything secret.
+    error = models.CharField(max_length=500, blank=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                name="notifications_one_receiver",
+                condition=Q(channel="email", person__isnull=False, webhook__isnull=True)
+                | Q(channel="webhook", person__isnull=True, webhook__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="notifications_once_a_person",
+                fields=["entry_id", "event", "person"],
+                condition=Q(person__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="notifications_once_a_webhook",
+                fields=["entry_id", "event", "webhook"],
+                condition=Q(webhook__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                name="notifications_due", fields=["next_at"], condition=Q(state="pending")
+            ),
+            models.Index(name="notifications_dead", fields=["id"], condition=Q(state="dead")),
+            models.Index(
+                name="notifications_call", fields=["call_id"], condition=Q(call_id__isnull=False)
+            ),
+            models.Index(name="notifications_ended", fields=["ended_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.pk}"
+
+    @property
+    def is_first_attempt(self) -> bool:
+        """Its outcome comes in a moment."""
+        return self.state == Delivery.State.PENDING and self.attempts < 2
+
+
+class EntryCursor(models.Model):
+    """The one row that says which entries were turned into deliveries (notifications/cursor.py)."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
+    # Every entry up to here that will ever be there was read.
+    reached = models.BigIntegerField()
+    # Entries beyond it that were read already.
+    seen = ArrayField(models.BigIntegerField(), default=list)
+    # How far `reached` moves next: once whoever may still write an entry up to there has ended.
+    ahead = models.BigIntegerField()
+    ahead_at = models.DateTimeField(db_default=ClockTime())
+    ahead_horizon = models.BigIntegerField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(name="notifications_one_cursor", condition=Q(id=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"up to entry {self.reached}"

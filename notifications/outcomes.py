@@ -1,0 +1,28 @@
+"""Reasons why an attempt to deliver did not deliver, as sentences without anything secret."""
+
+from __future__ import annotations
+
+from core.english import gettext as _
+from core.errors import CountersignError
+
+
+class Failed(CountersignError):
+    """The attempt failed; another may succeed. `is_of_place`: whatever is sent there would fail."""
+
+    def __init__(self, sentence: str, *, is_of_place: bool = True) -> None:
+        super().__init__(sentence)
+        self.is_of_place = is_of_place
+
+
+class Impossible(CountersignError):
+    """No further attempt would succeed."""
+
+
+class NotNeeded(CountersignError):
+    """Meanwhile nobody needs it, or may have it."""
+
+
+NOT_WANTED = _("Its reader does not want it any more.")
+NOT_ALLOWED = _("Its reader may do nothing of it any more.")
+DECIDED = _("It was decided meanwhile, or its reader may not decide on it.")
+REVIEWED = _("The definitions were reviewed meanwhile.")

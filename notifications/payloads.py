@@ -1,0 +1,78 @@
+"""The body of a webhook's request: facts of one entry, never a call's arguments.
+
+It is made of the entry alone, so that every attempt sends the same bytes. docs/notifications.md
+has the schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.urls import reverse
+
+from audit.models import Entry
+from calls.models import Call
+from notifications.events import Event
+from notifications.models import Delivery
+
+# Where people do something of it.
+OF_CALL = {
+    Event.APPROVAL_NEEDED: "approvals:detail",
+    Event.APPROVAL_REMINDER: "approvals:detail",
+    Event.APPROVAL_DECIDED: "approvals:detail",
+    Event.APPROVAL_EXPIRED: "approvals:detail",
+    Event.OUTCOME_UNKNOWN: "calls:detail",
+}
+
+
+def payload(delivery: Delivery) -> bytes:
+    entry = Entry.objects.get(pk=delivery.entry_id)
+    return orjson.dumps(
+        {"type": delivery.event, "timestamp": entry.at, "data": _data(delivery, entry)},
+        option=orjson.OPT_UTC_Z,
+    )
+
+
+def link(delivery: Delivery) -> str:
+    return settings.PUBLIC_URL + _path(delivery)
+
+
+def _path(delivery: Delivery) -> str:
+    event = Event(delivery.event)
+    if delivery.call_id and event in OF_CALL:
+        return reverse(OF_CALL[event], args=[delivery.call_id])
+    if event == Event.DEFINITION_REVIEW:
+        return reverse("registry:review", args=[delivery.server])
+    if delivery.server and event in (Event.SERVER_UNREACHABLE, Event.SERVER_REACHABLE):
+        return reverse("registry:server", args=[delivery.server])
+    if event in (Event.STOP_BEGAN, Event.STOP_ENDED):
+        return reverse("approvals:freezes")
+    return reverse("notifications:webhooks")
+
+
+def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
+    facts = {
+        "entry": entry.pk,
+        "call": str(entry.call_id) if entry.call_id else None,
+        "fingerprint": _fingerprint(entry),
+        "state": entry.to_state,
+        "agent": entry.agent,
+        "user": entry.person,
+        "server": entry.server,
+        "tool": entry.tool,
+        "reason": entry.reason,
+        "actor": {"kind": entry.actor_kind, "name": entry.actor},
+    }
+    return {**{name: value for name, value in facts.items() if value}, "url": link(delivery)}
+
+
+def _fingerprint(entry: Entry) -> str:
+    """The fingerprint of what was to be decided on; an entry that does not say it came after the
+    decision, when nothing is edited any more."""
+    asked = (entry.details or {}).get("call_digest")
+    if asked or not entry.call_id:
+        return str(asked or "")[:8]
+    call = Call.objects.filter(pk=entry.call_id).only("call_digest").first()
+    return call.fingerprint if call else ""

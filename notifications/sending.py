@@ -1,0 +1,81 @@
+"""Sends what is due. At least once: a process that dies between sending and writing that down
+leaves the delivery to another, which sends it again with the same id."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from django.db import close_old_connections
+
+from audit.origins import is_at_home
+from audit.rollback import has_gone_back
+from core.english import gettext as _
+from notifications import deliveries, mails, webhook_requests
+from notifications.models import Delivery
+from notifications.outcomes import Failed, Impossible, NotNeeded
+
+log = logging.getLogger(__name__)
+
+# Messages that one process sends at the same time; who comes beyond that has nothing to do.
+AT_ONCE = threading.BoundedSemaphore(4)
+
+
+def send_due() -> int:
+    """Until nothing is due; how many were tried."""
+    if not AT_ONCE.acquire(blocking=False):
+        return 0
+    try:
+        return _send_due()
+    finally:
+        AT_ONCE.release()
+
+
+def _send_due() -> int:
+    done = 0
+    # A copy of the database tells nobody of what the record's own has told, or will tell.
+    while is_at_home() and not has_gone_back() and (delivery := deliveries.claim()):
+        _attempt(delivery)
+        done += 1
+    return done
+
+
+def send_in_background() -> None:
+    threading.Thread(target=_in_thread, name="notifying", daemon=True).start()
+
+
+def _in_thread() -> None:
+    try:
+        send_due()
+    except Exception:
+        log.exception("Notifications could not be sent; it is tried again.")
+    finally:
+        close_old_connections()
+
+
+def _attempt(delivery: Delivery) -> None:
+    if delivery.attempts > deliveries.ATTEMPTS_MAX:
+        deliveries.give_up(delivery, _("Its sender's process ended at each attempt."))
+        return
+    try:
+        _send(delivery)
+    except NotNeeded as why:
+        deliveries.drop(delivery, str(why))
+    except Impossible as why:
+        log.warning("notification %s is given up: %s", delivery.pk, why)
+        deliveries.give_up(delivery, str(why))
+    except Failed as why:
+        log.warning("notification %s was not delivered: %s", delivery.pk, why)
+        deliveries.retry_later(delivery, str(why), spare_others=why.is_of_place)
+    except Exception:
+        log.exception("notification %s was not delivered", delivery.pk)
+        deliveries.retry_later(delivery, _("An error here: see the log."), spare_others=False)
+    else:
+        deliveries.mark_sent(delivery)
+
+
+def _send(delivery: Delivery) -> None:
+    if delivery.channel == Delivery.Channel.WEBHOOK:
+        webhook_requests.send(delivery)
+    else:
+        mails.send(delivery)

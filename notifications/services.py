@@ -1,0 +1,164 @@
+"""Webhooks, and addresses of people: each change with its entry, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.core import signing
+from django.db import transaction
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from audit.models import ClockTime, Entry
+from audit.services import record
+from core import seal
+from core.errors import CountersignError
+from notifications import deliveries, mails, signatures
+from notifications.mail_texts import MailText
+from notifications.models import Delivery, MailRecipient, Webhook, usual_events
+from notifications.outcomes import Failed, Impossible
+from notifications.ringing import ring_on_commit
+from notifications.webhook_requests import PURPOSE, place
+
+# Receivers have so long to learn the new secret.
+OVERLAP = timedelta(hours=24)
+SALT = "notifications.address"
+CONFIRM_WITHIN = timedelta(hours=24)
+LINK_EVERY = timedelta(minutes=1)
+
+
+class AddressRejected(CountersignError):
+    """The address was not confirmed; says why."""
+
+
+@transaction.atomic
+def add_webhook(webhook: Webhook, *, by: User) -> str:
+    """Returns the secret, which nobody is shown again."""
+    secret = signatures.new_secret()
+    webhook.created_by = by
+    webhook.sealed_secret = _sealed(webhook, secret)
+    webhook.save(force_insert=True)
+    _record("webhook.added", webhook, by)
+    return secret
+
+
+@transaction.atomic
+def change_webhook(webhook: Webhook, *, by: User) -> None:
+    webhook.save()
+    _record("webhook.changed", webhook, by)
+
+
+@transaction.atomic
+def set_webhook_enabled(webhook: Webhook, enabled: bool, *, by: User) -> None:
+    if Webhook.objects.filter(pk=webhook.pk).exclude(enabled=enabled).update(enabled=enabled):
+        _record("webhook.enabled" if enabled else "webhook.disabled", webhook, by)
+
+
+@transaction.atomic
+def rotate_secret(webhook: Webhook, *, by: User) -> str:
+    """The new secret; the old one signs as well for OVERLAP."""
+    secret = signatures.new_secret()
+    webhook.sealed_previous, webhook.sealed_secret = webhook.sealed_secret, _sealed(webhook, secret)
+    webhook.previous_until = timezone.now() + OVERLAP
+    webhook.save(update_fields=["sealed_previous", "sealed_secret", "previous_until"])
+    _record("webhook.secret_rotated", webhook, by)
+    return secret
+
+
+@transaction.atomic
+def remove_webhook(webhook: Webhook, *, by: User) -> None:
+    """With its deliveries: what was recorded stays."""
+    _record("webhook.removed", webhook, by)
+    webhook.delete()
+
+
+@transaction.atomic
+def test_webhook(webhook: Webhook, *, by: User) -> Delivery:
+    delivery = deliveries.create_test(webhook, _record("webhook.tested", webhook, by))
+    ring_on_commit()
+    return delivery
+
+
+@transaction.atomic
+def send_again(delivery: Delivery, *, by: User) -> bool:
+    """False if it was not given up."""
+    if not deliveries.send_again(delivery):
+        return False
+    record("notification.sent_again", actor=by.actor, delivery=str(delivery.pk))
+    ring_on_commit()
+    return True
+
+
+def set_mail(person: User, address: str, events: Sequence[str]) -> MailRecipient:
+    """Stores both; a new address counts once its owner has followed the link sent there."""
+    recipient, _made = MailRecipient.objects.get_or_create(
+        person=person, defaults={"address": address, "events": list(events)}
+    )
+    if recipient.address != address:
+        recipient.address, recipient.confirmed_at = address, None
+    recipient.events = list(events)
+    recipient.save()
+    return recipient
+
+
+def remove_mail(person: User) -> None:
+    # The row stays: whoever removes an address has no link sent any sooner.
+    mine = MailRecipient.objects.filter(person=person)
+    mine.update(address="", confirmed_at=None, events=usual_events())
+
+
+def send_confirmation(recipient: MailRecipient) -> None:
+    """At once, for somebody who waits for it; once a minute, since the address may be anybody's.
+    Raises AddressRejected."""
+    is_early = Q(link_sent_at__gt=ClockTime() - LINK_EVERY)
+    mine = MailRecipient.objects.filter(pk=recipient.pk).exclude(is_early)
+    if not mine.update(link_sent_at=ClockTime()):
+        raise AddressRejected(_("A link was sent a moment ago: save again in a minute."))
+    given = [recipient.person_id, recipient.address]
+    path = reverse("notifications:confirm", args=[signing.dumps(given, salt=SALT)])
+    with mails.spoken_to(recipient.person):
+        said = MailText(
+            _("Confirm your e-mail address"),
+            _("Countersign sends its notifications here once you have confirmed the address."),
+            settings.PUBLIC_URL + path,
+            _("Confirm the address"),
+        )
+        message = mails.mail(recipient.address, said.subject, {"said": said}, {})
+    try:
+        mails.transmit(message)
+    except (Failed, Impossible) as error:
+        raise AddressRejected(str(error)) from error
+
+
+@transaction.atomic
+def confirm_address(person: User, token: str) -> None:
+    """Raises AddressRejected, also of a link that was sent to somebody else or elsewhere."""
+    try:
+        given = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
+    except signing.BadSignature:
+        raise AddressRejected(_("The link is not valid any more. Have another one sent.")) from None
+    mine = MailRecipient.objects.filter(person=person)
+    if given[0] != person.pk or not mine.filter(address=given[1]).update(confirmed_at=ClockTime()):
+        raise AddressRejected(_("The link was sent for another account or another address."))
+    # The address itself is nobody else's business, and an entry is for good.
+    record("person.address_confirmed", actor=person.actor)
+
+
+def _sealed(webhook: Webhook, secret: str) -> bytes:
+    return seal.seal(PURPOSE, secret.encode(), place=place(webhook))
+
+
+def _record(action: str, webhook: Webhook, by: User) -> Entry:
+    return record(
+        action,
+        actor=by.actor,
+        webhook=webhook.name,
+        webhook_id=str(webhook.pk),
+        url=webhook.url,
+        events=webhook.events,
+    )

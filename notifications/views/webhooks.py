@@ -1,0 +1,122 @@
+"""Webhooks, their last deliveries, and whatever could not be delivered."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from accounts.http import ConsoleRequest
+from core.http import page
+from core.paging import paged
+from notifications import services
+from notifications.forms import WebhookForm
+from notifications.mails import mail_folder
+from notifications.models import Delivery, MailRecipient, Webhook
+
+LAST = 50
+
+
+@page("notifications.view_webhook")
+def webhooks(request: HttpRequest) -> HttpResponse:
+    context = {
+        "section": "notifications",
+        "webhooks": Webhook.objects.all(),
+        "dead": paged(Delivery.objects.dead().for_page(), "-id", request.GET, size=LAST),
+        "readers": MailRecipient.objects.reachable().count(),
+        "folder": mail_folder(),
+    }
+    return render(request, "notifications/webhooks.html", context)
+
+
+@page("notifications.view_webhook")
+def webhook(request: HttpRequest, pk: UUID) -> HttpResponse:
+    return _show(request, get_object_or_404(Webhook, pk=pk))
+
+
+@page("notifications.add_webhook", "GET", "HEAD", "POST")
+def add_webhook(request: ConsoleRequest) -> HttpResponse:
+    form = WebhookForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        added = form.save(commit=False)
+        return _show(request, added, secret=services.add_webhook(added, by=request.user))
+    return _form(request, form, None)
+
+
+@page("notifications.change_webhook", "GET", "HEAD", "POST")
+def edit_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    edited = get_object_or_404(Webhook, pk=pk)
+    form = WebhookForm(request.POST or None, instance=edited)
+    if request.method == "POST" and form.is_valid():
+        services.change_webhook(form.save(commit=False), by=request.user)
+        messages.success(request, _("“%s” is saved.") % edited.name)
+        return redirect("notifications:webhook", pk)
+    return _form(request, form, edited)
+
+
+@page("notifications.change_webhook", "POST")
+def set_enabled(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    changed = get_object_or_404(Webhook, pk=pk)
+    enabled = request.POST.get("enabled") == "1"
+    services.set_webhook_enabled(changed, enabled, by=request.user)
+    said = _("“%s” is notified.") if enabled else _("“%s” is not notified any more.")
+    messages.success(request, said % changed.name)
+    return redirect("notifications:webhook", pk)
+
+
+@page("notifications.change_webhook", "POST")
+def test(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    services.test_webhook(get_object_or_404(Webhook, pk=pk), by=request.user)
+    messages.success(request, _("A test message is on its way. Its delivery is listed below."))
+    return redirect("notifications:webhook", pk)
+
+
+@page("notifications.change_webhook", "POST")
+def rotate(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """Draws the page itself, without a redirect: the secret is kept nowhere."""
+    rotated = get_object_or_404(Webhook, pk=pk)
+    return _show(request, rotated, secret=services.rotate_secret(rotated, by=request.user))
+
+
+@page("notifications.delete_webhook", "GET", "HEAD", "POST")
+def remove_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    gone = get_object_or_404(Webhook, pk=pk)
+    if request.method != "POST":
+        context = {"section": "notifications", "webhook": gone}
+        return render(request, "notifications/webhook_remove.html", context)
+    name = gone.name
+    services.remove_webhook(gone, by=request.user)
+    messages.success(request, _("“%s” is removed.") % name)
+    return redirect("notifications:webhooks")
+
+
+@page("notifications.change_webhook", "POST")
+def send_again(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    delivery = get_object_or_404(Delivery, pk=pk)
+    if services.send_again(delivery, by=request.user):
+        messages.success(request, _("It is sent again, under the same id."))
+    else:
+        messages.warning(request, _("It was not given up, so it is not sent again."))
+    if delivery.webhook_id:
+        return redirect("notifications:webhook", delivery.webhook_id)
+    return redirect("notifications:webhooks")
+
+
+def _show(request: HttpRequest, shown: Webhook, *, secret: str = "") -> HttpResponse:
+    last = list(Delivery.objects.filter(webhook=shown).for_page()[:LAST])
+    context = {
+        "section": "notifications",
+        "webhook": shown,
+        "secret": secret,
+        "deliveries": last,
+        "is_moving": any(one.is_first_attempt for one in last),
+    }
+    return render(request, "notifications/webhook.html", context)
+
+
+def _form(request: HttpRequest, form: WebhookForm, edited: Webhook | None) -> HttpResponse:
+    context = {"section": "notifications", "form": form, "webhook": edited}
+    return render(request, "notifications/webhook_form.html", context)

@@ -1,0 +1,60 @@
+"""A pending call is to be sent with other arguments, which may say another cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from policies.limits.compiled import CompiledLimit, compiled
+from policies.limits.costs import cost_of
+from policies.limits.usage import window_start
+from policies.limits.words import measure
+from policies.models import Effect, Limit, LimitCounter, LimitUse
+
+# As calls_use_limits has it: as far as the column goes.
+MOST_SPENT = Decimal(10) ** 20 - 1
+
+
+def reserve_anew(call_id: UUID, arguments: bytes) -> str:
+    """In the caller's transaction: what it reserved becomes what it would cost now. Why it may
+    not, where that is more than a hard budget leaves; empty if all is well."""
+    reserved = LimitUse.objects.filter(call_id=call_id).values_list("counter_id", flat=True)
+    counters = LimitCounter.objects.filter(pk__in=list(reserved)).order_by("limit_id", "key")
+    for counter in counters.select_for_update():
+        row = Limit.objects.in_use().filter(pk=counter.limit_id, kind=Limit.Kind.COST).first()
+        # Of a limit that was removed nothing is counted.
+        if row is None or not row.cost_argument:
+            continue
+        _roll_over(row, counter)
+        # Only now: before the lock another could have settled it.
+        use = LimitUse.objects.filter(counter=counter, call_id=call_id).first()
+        if use is not None and (why := _recount(compiled(row), counter, use, arguments)):
+            return why
+    return ""
+
+
+def _roll_over(row: Limit, counter: LimitCounter) -> None:
+    """Begins the present window, as calls_settle_limit does: what calls reserved in the one before
+    counts no more."""
+    began = window_start(row.period, timezone.now())
+    if counter.since is None or counter.since >= began:
+        return
+    LimitUse.objects.filter(counter=counter).update(amount=0)
+    counter.since, counter.spent = began, Decimal(0)
+    counter.save(update_fields=["since", "spent"])
+
+
+def _recount(limit: CompiledLimit, counter: LimitCounter, use: LimitUse, arguments: bytes) -> str:
+    cost, is_hard = cost_of(limit, arguments), limit.effect == Effect.DENY and not limit.shadow
+    if cost is None:
+        return _("Limit “%(limit)s”: %(why)s") % {"limit": limit.name, "why": limit.lacks_cost}
+    spent = counter.spent - use.amount + cost
+    if is_hard and cost > use.amount and spent > limit.amount:
+        said = {"limit": limit.name, "measure": measure(limit)}
+        return _("Limit “%(limit)s” is reached: %(measure)s.") % said
+    LimitCounter.objects.filter(pk=counter.pk).update(spent=min(spent, MOST_SPENT))
+    LimitUse.objects.filter(pk=use.pk).update(amount=cost)
+    return ""

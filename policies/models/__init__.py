@@ -1,0 +1,14 @@
+"""Rules and limits: which calls run, need approval, or are denied; and how many."""
+
+from policies.models.limits import Limit, LimitCounter, LimitQuerySet, LimitUse
+from policies.models.rules import Effect, Rule, RuleQuerySet
+
+__all__ = [
+    "Effect",
+    "Limit",
+    "LimitCounter",
+    "LimitQuerySet",
+    "LimitUse",
+    "Rule",
+    "RuleQuerySet",
+]

@@ -1,0 +1,26 @@
+// How many approvals are pending, in the title and on the icon: a tab in the background says so too.
+(() => {
+  let plain = document.title;
+  const icon = document.querySelector("link[rel=icon]");
+  const uncounted = icon.getAttribute("href");
+  // From 1 on; the last stands for all above.
+  const counted = icon.dataset.counted.split(",");
+
+  function show() {
+    // The number alone, without what is read aloud beside it.
+    const count = document.getElementById("queue-count")?.firstChild?.nodeValue?.trim();
+    const title = count ? `(${count}) ${plain}` : plain;
+    if (document.title !== title) document.title = title;
+    const href = count ? counted[Math.min(parseInt(count, 10), counted.length) - 1] : uncounted;
+    if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
+  }
+
+  show();
+  const navigation = document.querySelector("nav.tabs");
+  if (navigation) new MutationObserver(show).observe(navigation, { subtree: true, childList: true });
+  // The queue shows another card.
+  document.addEventListener("title:plain", ({ detail }) => {
+    plain = detail;
+    show();
+  });
+})();

@@ -1,0 +1,368 @@
+"""Mail on events: who gets it, in which words, and what becomes of it where the server fails."""
+
+import re
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Agent, User
+from approvals import freezes
+from approvals.models import Approval
+from approvals.services import expire, vote
+from audit.services import SYSTEM, record
+from calls.record.states import State
+from calls.record.transitions import Move, move_now
+from config.mail import BadEmailUrl, mail_server
+from core.ids import uuid7
+from notifications import deliveries
+from notifications.cursor import read_entries
+from notifications.deliveries import ATTEMPTS_MAX, create_reminders
+from notifications.models import Delivery, MailRecipient
+from notifications.sending import send_due
+from registry.models import Tool
+from tests.console import scenery
+from tests.notifications.conftest import reader
+from tests.notifications.receivers import Mailbox, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def notify() -> None:
+    """What the sweep does within a second."""
+    read_entries()
+    create_reminders()
+    send_due()
+
+
+def due_now() -> None:
+    """The time until the next attempt passes."""
+    Delivery.objects.pending().update(next_at=timezone.now() - timedelta(seconds=1))
+
+
+def decide(call_id: UUID, by: User, *, approve: bool = True) -> None:
+    approval = Approval.objects.for_queue().get(pk=call_id)
+    vote(approval, by=by, approve=approve, seen_digest=approval.call.call_digest)
+
+
+def test_whoever_may_decide_gets_mail_that_leads_to_the_card(
+    alice: User, bob: User, held: UUID, mailbox: Mailbox, settings: Any, client: Client
+) -> None:
+    reader(alice)
+    # scout is his own: his word would not count.
+    reader(bob)
+
+    notify()
+
+    assert mailbox.recipients == ["alice@example.org"]
+    message = mailbox.messages[0]
+    mark = Approval.objects.select_related("call").get(pk=held).call.fingerprint
+    assert message["Subject"] == f"Approval needed: mailer.send_mail for scout ({mark})"
+    assert message["References"] == f"<{held}@127.0.0.1>"
+    link = f"{settings.PUBLIC_URL}{reverse('approvals:detail', args=[held])}"
+    for kind in ("plain", "html"):
+        said = text_of(message, kind)
+        assert link in said
+        assert "No rule covers this tool." in said
+        # Nothing of the arguments.
+        for value in ("ana@example.org", "Minutes of Tuesday", "the minutes are attached"):
+            assert value not in str(message) + said
+    assert Delivery.objects.get().state == Delivery.State.SENT
+
+    sent_in = client.get(reverse("approvals:detail", args=[held]))
+    assert sent_in["Location"].endswith(f"?next={reverse('approvals:detail', args=[held])}")
+
+
+def test_each_reads_it_in_their_own_language_and_time(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    User.objects.filter(pk=alice.pk).update(language="zh-hans", time_zone="Asia/Shanghai")
+    reader(alice)
+
+    notify()
+
+    assert mailbox.messages[0]["Subject"].strip().startswith("需要审批：")
+    said = text_of(mailbox.messages[0])
+    assert "智能体: scout" in said
+    assert re.search(r"决定期限: .+ CST\r\n", said)
+    assert "选择接收内容" in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"confirmed_at": None},
+        {"events": []},
+        {"person__is_active": False},
+    ],
+)
+def test_who_does_not_want_or_may_not_have_it_gets_none(
+    alice: User, held: UUID, mailbox: Mailbox, change: dict[str, Any]
+) -> None:
+    reader(alice)
+    read_entries()
+    # Also of what is on its way.
+    if "person__is_active" in change:
+        User.objects.filter(pk=alice.pk).update(is_active=False)
+    else:
+        MailRecipient.objects.update(**change)
+
+    send_due()
+
+    assert mailbox.messages == []
+    assert Delivery.objects.get().state == Delivery.State.DROPPED
+
+
+def test_nobody_is_asked_for_what_was_decided_meanwhile(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice, "approval.needed")
+    read_entries()
+    decide(held, alice)
+
+    notify()
+
+    assert mailbox.messages == []
+
+
+def test_a_pending_call_is_reminded_of_once_and_its_expiry_is_told(
+    alice: User, held: UUID, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader(alice)
+    notify()
+    assert len(mailbox.messages) == 1
+
+    # It was asked just now, and the database lets nobody say otherwise: all of its time is left.
+    monkeypatch.setattr(deliveries, "REMIND_SHARE", 1.1)
+    notify()
+    assert len(mailbox.messages) == 1
+    Approval.objects.update(decide_by=timezone.now() + timedelta(minutes=14))
+    notify()
+    notify()
+    Approval.objects.update(decide_by=timezone.now() - timedelta(seconds=1))
+    expire()
+    notify()
+
+    assert [re.sub(r" \(.*", "", one["Subject"]) for one in mailbox.messages] == [
+        "Approval needed: mailer.send_mail for scout",
+        "Re: Approval needed: mailer.send_mail for scout",
+        "Re: Approval needed: mailer.send_mail for scout",
+    ]
+    assert "about to expire" in text_of(mailbox.messages[1])
+    assert "Nobody decided in time." in text_of(mailbox.messages[2])
+    assert len({one["Message-ID"] for one in mailbox.messages}) == 3
+    assert len({one["In-Reply-To"] for one in mailbox.messages}) == 1
+
+
+def test_who_was_asked_and_whose_agent_it_is_hear_of_the_decision_but_not_who_decided(
+    alice: User, bob: User, held: UUID, mailbox: Mailbox
+) -> None:
+    carol = scenery.person("carol", "Approver")  # type: ignore[arg-type]
+    for person in (alice, bob, carol):
+        reader(person)
+    notify()
+    mailbox.recipients.clear()
+
+    decide(held, alice, approve=False)
+    notify()
+
+    assert sorted(mailbox.recipients) == ["bob@example.org", "carol@example.org"]
+    assert "Denied by alice." in text_of(mailbox.messages[-1])
+
+
+def test_operators_hear_of_servers_definitions_stops_and_unknown_outcomes(
+    alice: User, olga: User, send_mail: Tool, scout: Agent, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(olga)
+    # She reads, and may do nothing of most of it.
+    reader(alice)
+    server = send_mail.server
+    record("server.lost", actor=SYSTEM, server=server.slug, reason="It is \u202egone.")
+    record("server.reached", actor=SYSTEM, server=server.slug, reason="")
+    scenery.see(server, scenery.ADD)
+    scenery.see(server, {**scenery.ADD, "name": "subtract"})
+    freezes.begin(by=alice, reason="Look at scout first.", agent=scout)
+    running = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(running)
+    move_now(Move(running, State.RUNNING, State.UNKNOWN, SYSTEM, reason="Its worker ended."))
+
+    notify()
+    due_now()
+    notify()
+
+    said = dict(zip(mailbox.recipients, mailbox.messages, strict=True))
+    assert said.keys() == {"olga@example.org", "alice@example.org"}
+    subjects = [
+        str(message["Subject"])
+        for to, message in zip(mailbox.recipients, mailbox.messages, strict=True)
+        if to.startswith("olga")
+    ]
+    assert sorted(subjects) == [
+        "Definitions to review: mailer",
+        "Emergency stop began",
+        "Outcome unknown: mailer.send_mail for scout",
+        "Server reachable: mailer",
+        "Server unreachable: mailer",
+    ]
+    assert mailbox.recipients.count("alice@example.org") == 1
+    # Hidden characters of a server's words are spelled out, as on pages.
+    lost = next(one for one in mailbox.messages if "unreachable" in one["Subject"])
+    assert "⟦U+202E⟧" in text_of(lost)
+    assert "\u202e" not in text_of(lost) + text_of(lost, "html")
+
+
+def hold_many(scout: Agent, tool: Tool, count: int) -> list[UUID]:
+    mails = [{**scenery.MAIL, "subject": f"Number {uuid7()}"} for _ in range(count)]
+    return [scenery.call(scout, tool, one, State.HELD) for one in mails]
+
+
+def test_many_pending_calls_are_one_mail_after_the_first(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    first = hold_many(scout, send_mail, 2)
+    notify()
+    # What is due at the same time is told at once.
+    assert len(mailbox.messages) == 1
+    assert mailbox.messages[0]["Subject"] == "Approval needed: 2 pending calls"
+
+    more = hold_many(scout, send_mail, 5)
+    notify()
+    assert mailbox.messages[1]["Subject"] == "Approval needed: 5 pending calls"
+    # Too many in a few minutes: from now on they wait for each other.
+    late = hold_many(scout, send_mail, 3)
+    notify()
+    assert len(mailbox.messages) == 2
+    decide(late[0], alice, approve=False)
+    due_now()
+    notify()
+
+    said = [text_of(one).replace("\r", "") for one in mailbox.messages]
+    told = [[call for call in first + more + late if str(call) in text] for text in said]
+    assert told == [first, more, late[1:]]
+    assert "Number" not in "".join(said)
+    assert "/queue/\n" in said[-1]
+    assert Delivery.objects.filter(event="approval.needed", state="dropped").count() == 1
+    assert Delivery.objects.filter(event="approval.needed", state="sent").count() == 9
+
+
+def test_a_mail_on_many_that_fails_loses_none(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    held = hold_many(scout, send_mail, 4)
+    mailbox.refusal = "451 Come back later"
+    notify()
+    assert {one.attempts for one in Delivery.objects.all()} == {1}
+
+    mailbox.refusal = ""
+    due_now()
+    send_due()
+
+    said = "".join(text_of(one) for one in mailbox.messages)
+    assert all(str(call) in said for call in held)
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
+
+
+def test_a_mail_server_that_fails_is_tried_again_and_given_up_in_the_end(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    mailbox.refusal = "451 Come back later"
+    notify()
+
+    waiting = Delivery.objects.get()
+    assert (waiting.state, waiting.attempts) == (Delivery.State.PENDING, 1)
+    assert waiting.next_at > timezone.now()
+    assert waiting.error == "The mail server does not take the address now."
+    # Not before its time.
+    assert send_due() == 0
+
+    mailbox.refusal = ""
+    due_now()
+    send_due()
+    assert Delivery.objects.get().state == Delivery.State.SENT
+
+    mailbox.refusal = "451 Come back later"
+    Delivery.objects.update(state="pending", attempts=ATTEMPTS_MAX - 1)
+    due_now()
+    send_due()
+    assert Delivery.objects.get().state == Delivery.State.DEAD
+
+
+def test_an_address_that_is_refused_for_good_is_given_up_at_once(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    mailbox.refusal = "550 No such user"
+
+    notify()
+
+    assert Delivery.objects.get().state == Delivery.State.DEAD
+
+
+def test_a_mail_server_that_is_away_loses_nothing(
+    alice: User, held: UUID, mailbox: Mailbox, settings: Any
+) -> None:
+    reader(alice)
+    there = settings.EMAIL_PORT
+    settings.EMAIL_PORT = 9
+    notify()
+    assert "could not be used" in Delivery.objects.get().error
+
+    settings.EMAIL_PORT = there
+    due_now()
+    send_due()
+
+    assert mailbox.recipients == ["alice@example.org"]
+
+
+def test_a_sender_that_died_leaves_its_message_to_another_under_the_same_id(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    notify()
+    # As if the process had ended between the server's word and ours.
+    Delivery.objects.update(state="pending", ended_at=None)
+    due_now()
+    send_due()
+
+    assert len(mailbox.messages) == 2
+    assert len({one["Message-ID"] for one in mailbox.messages}) == 1
+
+    # One whose sender ends at each attempt is given up.
+    Delivery.objects.update(state="pending", ended_at=None, attempts=F("attempts") + ATTEMPTS_MAX)
+    due_now()
+    send_due()
+    assert len(mailbox.messages) == 2
+    assert Delivery.objects.get().state == Delivery.State.DEAD
+
+
+def test_without_a_server_mail_is_written_to_files(
+    alice: User, held: UUID, settings: Any, tmp_path: Any
+) -> None:
+    settings.EMAIL_BACKEND = mail_server("").backend
+    settings.EMAIL_FILE_PATH = tmp_path / "mail"
+    reader(alice)
+
+    notify()
+
+    (written,) = (tmp_path / "mail").iterdir()
+    assert "Approval needed: mailer.send_mail for scout" in written.read_text()
+
+
+def test_the_url_of_a_mail_server_says_how_to_reach_it() -> None:
+    server = mail_server("smtp+tls://me%40example.org:p%2Fw@mail.example.org")
+
+    assert server[1:5] == ("mail.example.org", 587, "me@example.org", "p/w")
+    assert (server.use_tls, server.use_ssl) == (True, False)
+    assert mail_server("smtps://mail.example.org:4650").port == 4650
+    assert mail_server("smtps://mail.example.org").use_ssl
+    with pytest.raises(BadEmailUrl) as refused:
+        mail_server("http://me:secret@mail.example.org")
+    assert "secret" not in str(refused.value)
