@@ -209,9 +209,16 @@ async def until(condition: Callable[[], Awaitable[Any]], *, seconds: float = 15)
     return found
 
 
+async def decide(by: User, *, approve: bool = True, reason: str = "") -> None:
+    """What the person's button does, for the one call that waits, once its agent was told of it."""
+    await until(
+        Approval.objects.filter(state=Approval.State.WAITING, call__start_after=None).aexists
+    )
+    await _vote(by, approve=approve, reason=reason)
+
+
 @sync_to_async
-def decide(by: User, *, approve: bool = True, reason: str = "") -> None:
-    """What the person's button does, for the one call that waits."""
+def _vote(by: User, *, approve: bool, reason: str) -> None:
     approval = Approval.objects.for_queue().get(state=Approval.State.WAITING)
     digest = approval.call.call_digest
     approvals.vote(approval, by=by, approve=approve, seen_digest=digest, reason=reason)
