@@ -1,15 +1,20 @@
 """`manage.py test`: which tests run together, which are repeated, and what is said of them."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import psutil
 
 from tests.browser import whole
-from tests.outcomes import DIRECTORY, ONLY, Phase, phases_in
+from tests.outcomes import DIRECTORY, ONLY, Phase, phases_in, running_in, unfinished_in
 
 ROOT = Path(__file__).resolve().parent.parent
 # Of two cores: a worker waits a third of its time, for leases, sweeps and browsers.
@@ -19,6 +24,15 @@ SOME_FAILED, NONE_RAN = 1, 5
 # More than so many did not fail by bad luck, and repeating them takes long.
 MOST_REPEATED = 40
 SLOWEST = 10
+# A hanging test ends by itself after fifteen minutes (pyproject.toml); this ends what hangs beside.
+MINUTE_S = 60
+REPEATING_S = 15 * MINUTE_S
+
+
+class Stage(NamedTuple):
+    arguments: tuple[str, ...]
+    # It takes less than two thirds of that on two cores.
+    within_s: float | None = None
 
 
 def run_tests(arguments: Sequence[str]) -> int:
@@ -33,11 +47,15 @@ def run_tests(arguments: Sequence[str]) -> int:
         used = Path(os.environ.get(whole.DIRECTORY) or home)
         first, controls = home / "first", {whole.DIRECTORY: str(used)}
         codes = {
-            run_pytest([*stage, *chosen], {**controls, DIRECTORY: str(first)})
+            run_pytest(
+                [*stage.arguments, *chosen],
+                {**controls, DIRECTORY: str(first)},
+                within_s=stage.within_s,
+            )
             for stage in stages(arguments, is_continued=any(used.glob("finished-*")))
         }
         phases = list(phases_in(first))
-        failed = {phase.test for phase in phases if phase.failed}
+        failed = {phase.test for phase in phases if phase.failed} | unfinished_in(first)
         failed_twice = repeat(failed, home, controls)
     report(phases, failed, failed_twice)
     is_broken = codes - {0, SOME_FAILED, NONE_RAN} or codes == {NONE_RAN}
@@ -45,17 +63,17 @@ def run_tests(arguments: Sequence[str]) -> int:
     return int(bool(is_broken or is_unexplained or failed_twice))
 
 
-def stages(arguments: Sequence[str], *, is_continued: bool) -> list[list[str]]:
+def stages(arguments: Sequence[str], *, is_continued: bool) -> list[Stage]:
     """What shares the machine's cores, and then what kills or counts on its time."""
     if PROOF in arguments:
-        return [["-m", "proof", "-o", "faulthandler_timeout=0"]]
+        return [Stage(("-m", "proof", "-o", "faulthandler_timeout=0"))]
     if LONG not in arguments:
-        return [[*WORKERS, "-m", "not long and not proof"]]
+        return [Stage((*WORKERS, "-m", "not long and not proof"), 20 * MINUTE_S)]
     # What no browser test used of a page is known when all of them have run.
     wanted = "long" if is_continued else "(long or browser)"
     return [
-        [*WORKERS, "-m", f"{wanted} and not alone and not proof"],
-        ["-m", f"{wanted} and alone and not proof"],
+        Stage((*WORKERS, "-m", f"{wanted} and not alone and not proof"), 45 * MINUTE_S),
+        Stage(("-m", f"{wanted} and alone and not proof"), 20 * MINUTE_S),
     ]
 
 
@@ -67,12 +85,14 @@ def repeat(failed: Collection[str], home: Path, environment: dict[str, str]) -> 
     only, second = home / "only", home / "second"
     only.write_text("\n".join(failed))
     files = sorted({test.partition("::")[0] for test in failed})
-    code = run_pytest(files, {**environment, DIRECTORY: str(second), ONLY: str(only)})
+    code = run_pytest(
+        files, {**environment, DIRECTORY: str(second), ONLY: str(only)}, within_s=REPEATING_S
+    )
     phases = list(phases_in(second))
     if code not in (0, SOME_FAILED):
         return set(failed)
     passed = {phase.test for phase in phases} - {phase.test for phase in phases if phase.failed}
-    return set(failed) - passed
+    return set(failed) - (passed - unfinished_in(second))
 
 
 def report(phases: Sequence[Phase], failed: set[str], failed_twice: set[str]) -> None:
@@ -86,10 +106,32 @@ def report(phases: Sequence[Phase], failed: set[str], failed_twice: set[str]) ->
     say(*(f"FAILED {test}" for test in sorted(failed_twice)))
 
 
-def run_pytest(arguments: Sequence[str], environment: dict[str, str]) -> int:
+def run_pytest(
+    arguments: Sequence[str], environment: dict[str, str], *, within_s: float | None = None
+) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
-    env = {**os.environ, **environment}
-    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}) as process:
+        try:
+            return process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            say("", f"Not finished after {within_s:.0f} s. Still running:")
+            say(*sorted(running_in(Path(environment[DIRECTORY]))), "")
+            cut_short(psutil.Process(process.pid))
+            return SOME_FAILED
+
+
+def cut_short(pytest: psutil.Process) -> None:
+    """It and its workers say where each of their threads is, and end with all that they started."""
+    workers, everything = pytest.children(), pytest.children(recursive=True)
+    for ends, how in (
+        (workers, signal.SIGABRT),
+        ([pytest], signal.SIGABRT),
+        (everything, signal.SIGKILL),
+    ):
+        for one in ends:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(how)
+        psutil.wait_procs(ends, timeout=5)
 
 
 def say(*lines: str) -> None:

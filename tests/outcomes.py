@@ -1,4 +1,4 @@
-"""What `manage.py test` is told of each of its runs: how long every test took, and what failed."""
+"""What `manage.py test` is told of its runs: times, what failed, and what did not end."""
 
 import json
 import os
@@ -22,19 +22,49 @@ class Phase(NamedTuple):
 
 
 class Recorder:
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    """Writes files of lines: `run` of phases, and of tests `collected`, `begun` and `ended`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._write("collected", *(item.nodeid for item in session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._write("collected", *ids)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write("begun", nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         phase = Phase(report.nodeid, report.duration, report.failed)
-        with self.file.open("a") as lines:
-            lines.write(json.dumps(phase) + "\n")
+        self._write("run", json.dumps(phase))
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._write("ended", nodeid)
+
+    def _write(self, kind: str, *lines: str) -> None:
+        with (self.directory / f"{kind}-{os.getpid()}").open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
 
 
 def phases_in(directory: Path) -> Iterator[Phase]:
-    for file in directory.glob("run-*"):
-        for line in file.read_text().splitlines():
-            yield Phase(*json.loads(line))
+    return (Phase(*json.loads(line)) for line in _lines(directory, "run"))
+
+
+def unfinished_in(directory: Path) -> set[str]:
+    return {*_lines(directory, "collected")} - {*_lines(directory, "ended")}
+
+
+def running_in(directory: Path) -> set[str]:
+    """The unfinished tests that had begun."""
+    return {*_lines(directory, "begun")} - {*_lines(directory, "ended")}
+
+
+def _lines(directory: Path, kind: str) -> Iterator[str]:
+    for file in directory.glob(f"{kind}-*"):
+        yield from file.read_text().splitlines()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,8 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if DIRECTORY in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
         directory = Path(os.environ[DIRECTORY])
         directory.mkdir(exist_ok=True)
-        file = directory / f"run-{os.getpid()}"
-        config.pluginmanager.register(Recorder(file), "outcomes")
+        config.pluginmanager.register(Recorder(directory), "outcomes")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,5 +1,6 @@
 """`manage.py test` repeats what failed, and says how that went."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,24 @@ def test_cannot_be_cleaned_up_after(broken):
 def test_takes_long():
     pass
 """
+HANGING = """import threading
+from pathlib import Path
+
+
+def test_passes():
+    pass
+
+
+def test_hangs_at_first():
+    mark = Path(__file__).with_name("mark")
+    if not mark.exists():
+        mark.touch()
+        threading.Event().wait()
+
+
+def test_after():
+    pass
+"""
 Said = Callable[..., tuple[int, list[str]]]
 
 
@@ -62,8 +81,11 @@ def said(
 
     def said(*arguments: str) -> tuple[int, list[str]]:
         code = command.run_tests(arguments)
-        _, _, end = capfd.readouterr().out.rpartition("slowest of")
-        return code, [line for line in end.splitlines() if line.startswith(("FLAKY", "FAILED"))]
+        out, err = capfd.readouterr()
+        _, _, end = out.rpartition("slowest of")
+        named = [line for line in end.splitlines() if line.startswith(("FLAKY", "FAILED"))]
+        # Where a test hung.
+        return code, [*re.findall(r"in test_\w+$", err, re.MULTILINE), *named]
 
     return said
 
@@ -83,6 +105,22 @@ def test_what_is_only_flaky_does_not_fail(tmp_path: Path, said: Said) -> None:
     file.write_text(file.read_text().replace("raise OSError", "pass"))
 
     assert said() == (0, ["FLAKY test_some.py::test_fails_at_first"])
+
+
+def test_what_hangs_is_cut_short_named_and_tried_once_more(
+    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_some.py").write_text(HANGING)
+    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 5)])
+
+    assert said() == (
+        0,
+        [
+            "in test_hangs_at_first",
+            "FLAKY test_some.py::test_after",
+            "FLAKY test_some.py::test_hangs_at_first",
+        ],
+    )
 
 
 def test_what_cannot_be_collected_fails(tmp_path: Path, said: Said) -> None:
