@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from config.embedded import leash
+from core import die_with_parent
 
 PYTHON = [sys.executable, "-m"]
 CELERY = [sys.executable, "-W", "ignore:You're running the worker with superuser"]
@@ -33,4 +33,4 @@ def seal() -> list[str]:
 
 def leashed(argv: list[str]) -> list[str]:
     # Killed, not asked: with the supervisor goes the database that they would need to end well.
-    return leash.command(argv, signal=signal.SIGKILL)
+    return die_with_parent.command(argv, signal=signal.SIGKILL)

@@ -19,10 +19,10 @@ from django.core.management.base import CommandError, CommandParser
 from psycopg.conninfo import conninfo_to_dict
 
 from audit.services import Actor
-from config.embedded import leash
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, wait_until
 from config.installation import APP_URL, owner_url
+from core import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -124,7 +124,7 @@ def _postgres(data: Path) -> Iterator[dict[str, str]]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=leash.lifelines(),
+        pass_fds=die_with_parent.lifelines(),
         start_new_session=True,
     )
     try:

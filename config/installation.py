@@ -26,7 +26,7 @@ from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart
 from config.secret_check import check_secret, check_signing_key, secret_of
 from config.supervisor import SupervisedProcess, Supervisor
-from core import logs
+from core import die_with_parent, logs
 from core.private_files import write_private
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -215,7 +215,8 @@ class Installation:
         argv = [*argv, "--fd", str(fds[0])] if fds else argv
         return SupervisedProcess(
             name,
-            lambda: (children.leashed(argv), self.seal_env if name == "seal" else self.env),
+            # Killed: with the supervisor goes the database that they would need to end well.
+            lambda: (die_with_parent.command(argv), self.seal_env if name == "seal" else self.env),
             ready if port else None,
             stop_within_s=10.0 if alone else patience_s,
             fds=fds,

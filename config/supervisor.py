@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from config.embedded import leash
 from config.output import Output
 from config.readiness import READY_FD, Readiness
+from core import die_with_parent
 
 FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
 # After so long a run the next end counts as the first again.
@@ -76,7 +76,7 @@ class Supervisor:
     async def run(self, name: str, argv: list[str], env: Mapping[str, str]) -> tuple[int, bytes]:
         """A command to its end: its errors are shown, its output is the answer."""
         process = await asyncio.create_subprocess_exec(
-            *leash.command(argv, signal=signal.SIGKILL),
+            *die_with_parent.command(argv, signal=signal.SIGKILL),
             env=env,
             cwd=self.directory,
             stdin=asyncio.subprocess.DEVNULL,
@@ -84,7 +84,7 @@ class Supervisor:
             stderr=asyncio.subprocess.PIPE,
             limit=LINE_MAX,
             start_new_session=True,
-            pass_fds=leash.lifelines(),
+            pass_fds=die_with_parent.lifelines(),
         )
         assert process.stdout
         assert process.stderr
@@ -155,7 +155,7 @@ class Supervisor:
 
     async def _begun(self, child: SupervisedProcess) -> asyncio.subprocess.Process:
         argv, env = child.command()
-        fds = (*leash.lifelines(), *child.fds)
+        fds = (*die_with_parent.lifelines(), *child.fds)
         readiness = Readiness(child.serves) if child.tells else None
         if readiness:
             fds = (*fds, readiness.writing)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Self
 
 from config import children
-from config.embedded import leash
 from config.embedded.service import wait_until
 from config.embedded.valkey import free_port
+from core import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
@@ -36,11 +36,11 @@ class Running:
         self.began = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                children.leashed(self.argv),
+                die_with_parent.command(self.argv),
                 cwd=ROOT,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
-                pass_fds=leash.lifelines(),
+                pass_fds=die_with_parent.lifelines(),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

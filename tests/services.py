@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from config.embedded import leash
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, Service, wait_until
 from config.embedded.valkey import Valkey
+from core import die_with_parent
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def running(service: Service, log: Path) -> Iterator[subprocess.Popen[bytes]]:
             argv,
             env=env,
             stdin=subprocess.DEVNULL,
-            pass_fds=leash.lifelines(),
+            pass_fds=die_with_parent.lifelines(),
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -14,7 +14,6 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from config.embedded import leash
 from config.embedded.service import (
     CannotStart,
     end_leftover,
@@ -26,6 +25,7 @@ from config.embedded.service import (
     private_directory,
     works_in,
 )
+from core import die_with_parent
 from core.private_files import write_private
 
 SUPERUSER, OWNER, APP = "postgres", "countersign", "countersign_app"
@@ -84,7 +84,7 @@ class Postgres:
             # the file as stale if the number is its grandparent's, and still looks whether
             # anything uses the old shared memory, which removing the file would skip.
             env["PG_GRANDPARENT_PID"] = str(pid)
-        return leash.command(argv, signal=self.stop_signal, identity=self.identity), env
+        return die_with_parent.command(argv, signal=self.stop_signal, identity=self.identity), env
 
     def is_ready(self, pid: int) -> bool:
         try:
@@ -142,9 +142,9 @@ class Postgres:
         if self.settings.get("fsync") == "off":
             argv.append("--no-sync")
         result = subprocess.run(
-            leash.command(argv, signal=signal.SIGKILL, identity=self.identity),
+            die_with_parent.command(argv, signal=signal.SIGKILL, identity=self.identity),
             env=environment(),
-            pass_fds=leash.lifelines(),
+            pass_fds=die_with_parent.lifelines(),
             capture_output=True,
             text=True,
             check=False,

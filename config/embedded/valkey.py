@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from config.embedded import leash
 from config.embedded.service import (
     CannotStart,
     end_leftover,
@@ -18,6 +17,7 @@ from config.embedded.service import (
     password,
     private_directory,
 )
+from core import die_with_parent
 from core.private_files import write_private
 
 
@@ -50,7 +50,9 @@ class Valkey:
 
     def command(self) -> tuple[list[str], dict[str, str]]:
         argv = [str(self.program), str(self.home / "valkey.conf")]
-        return leash.command(argv, signal=self.stop_signal, identity=self.identity), environment()
+        return die_with_parent.command(
+            argv, signal=self.stop_signal, identity=self.identity
+        ), environment()
 
     def is_ready(self, pid: int) -> bool:
         try:

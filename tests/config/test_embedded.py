@@ -10,10 +10,10 @@ import psutil
 import psycopg
 import pytest
 
-from config.embedded import leash
 from config.embedded.postgres import APP, OWNER, Postgres
 from config.embedded.service import CannotStart, wait_until
 from config.embedded.valkey import Valkey
+from core import die_with_parent
 from tests.config.up import ROOT, all_gone
 from tests.services import running, services
 
@@ -146,14 +146,14 @@ def test_data_of_another_version_is_refused_and_left_as_it_is(data):
 SUPERVISOR = textwrap.dedent(
     """
     import os, signal, subprocess, sys
-    from config.embedded import leash
+    from core import die_with_parent
     # As a shell does with what it starts in the background.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.argv[1] == "pipe":
         pipe = os.pipe()
-        leash.lifelines = lambda: pipe[:1]
-    argv = leash.command(["/bin/sleep", "60"], signal=signal.SIGINT)
-    child = subprocess.Popen(argv, pass_fds=leash.lifelines())
+        die_with_parent.lifelines = lambda: pipe[:1]
+    argv = die_with_parent.command(["/bin/sleep", "60"], signal=signal.SIGINT)
+    child = subprocess.Popen(argv, pass_fds=die_with_parent.lifelines())
     print(child.pid, flush=True)
     child.wait()
     """
@@ -181,13 +181,13 @@ def test_a_child_ends_with_a_supervisor_that_was_killed(way):
     assert all_gone([child, *child.children()] if child.is_running() else [])
 
 
-def test_a_leash_of_a_supervisor_that_is_gone_starts_nothing():
-    argv = leash.command(["/bin/sleep", "60"], signal=signal.SIGINT)
+def test_nothing_starts_for_a_parent_that_is_gone():
+    argv = die_with_parent.command(["/bin/sleep", "60"], signal=signal.SIGINT)
     argv[argv.index(str(os.getpid()))] = "1"
 
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
 
-    assert "the supervisor ended before its child began" in result.stderr
+    assert "the parent ended before its child began" in result.stderr
 
 
 def rows(postgres: Postgres) -> list[tuple[object, ...]]:

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, Self
 
 import psutil
 
-from config.embedded import leash
 from config.embedded.service import wait_until
 from config.embedded.valkey import free_port
+from core import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,13 +78,13 @@ class Up:
         with self._output() as output:
             self.process = subprocess.Popen(
                 # As itself: the death signal comes after the change of user.
-                leash.command([*argv, *self.options], signal=15, python=self.python),
+                die_with_parent.command([*argv, *self.options], signal=15, python=self.python),
                 cwd=ROOT,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                pass_fds=leash.lifelines(),
+                pass_fds=die_with_parent.lifelines(),
                 **identity,
             )
 

@@ -12,9 +12,9 @@ import pytest
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.test import override_settings
 
-from config.embedded import leash
 from config.embedded.service import wait_until
 from config.embedded.valkey import Valkey
+from core import die_with_parent
 from core import hub as hubs
 from core.hub import ChannelLayerDown, Hub
 from core.live import notify
@@ -259,7 +259,7 @@ async def met(house: House, watcher: str) -> None:
 def again(valkey: Valkey) -> Iterator[None]:
     """At the address that it had."""
     argv, env = valkey.command()
-    process = subprocess.Popen(argv, env=env, pass_fds=leash.lifelines())
+    process = subprocess.Popen(argv, env=env, pass_fds=die_with_parent.lifelines())
     try:
         wait_until(lambda: valkey.is_ready(process.pid), seconds=30)
         yield

@@ -20,9 +20,9 @@ import aiohttp
 import psutil
 
 from config import children
-from config.embedded import leash
 from config.embedded.postgres import SUPERUSER, Postgres
 from config.embedded.valkey import Valkey, free_port
+from core import die_with_parent
 from tests.database import ROOT, Databases
 from tests.faults.paper import Paper
 from tests.faults.proxy import BrokerWire, DatabaseWire
@@ -98,7 +98,7 @@ class Child:
                 await asyncio.sleep(0.1)
 
     async def _launch(self) -> None:
-        # On the main thread: with the thread that started it, a process on a leash ends too.
+        # On the main thread: who dies with the parent dies with the thread that started it.
         self.starts += 1
         self.began = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
@@ -107,7 +107,7 @@ class Child:
                 cwd=ROOT,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
-                pass_fds=leash.lifelines(),
+                pass_fds=die_with_parent.lifelines(),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -142,7 +142,7 @@ class WarmChild(Child):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.log.with_suffix(".image").open("ab"),
-                pass_fds=leash.lifelines(),
+                pass_fds=die_with_parent.lifelines(),
                 start_new_session=True,
             )
         assert self.image.stdin
@@ -315,7 +315,7 @@ class House:
         }
         log = self.home / f"{name}.log"
         env = self.env | hook | self._wire(name)
-        return kind(name, children.leashed(argv), env, log, ready)
+        return kind(name, die_with_parent.command(argv), env, log, ready)
 
     def _wire(self, name: str) -> dict[str, str]:
         """What this process is told instead of where the database and the broker are."""
@@ -324,7 +324,7 @@ class House:
     def _python(
         self, name: str, argv: list[str], ready: Ready, env: dict[str, str] | None = None
     ) -> Child:
-        argv = children.leashed([sys.executable, "-m", *argv])
+        argv = die_with_parent.command([sys.executable, "-m", *argv])
         return Child(name, argv, env or self.env, self.home / f"{name}.log", ready)
 
     def _sealing(self) -> dict[str, str]:

@@ -186,7 +186,7 @@ class Nemesis:
             )
 
     async def kill_supervisor(self) -> None:
-        """With it goes at once whatever is on its leash, the database as its leash asks it to."""
+        """With it goes at once whatever dies with its parent, the database by its own signal."""
         house = self.house
         async with self._supervised("kill supervisor") as everybody:
             for child in everybody:

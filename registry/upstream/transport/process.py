@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from core import die_with_parent
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.line_reader import LineReader, Overlong
@@ -28,7 +28,6 @@ from registry.upstream.values import (
 )
 from registry.upstream.wire import WireMessage
 
-_LEASH = str(Path(__file__).with_name("leash.py"))
 _INHERITED = ("PATH", "HOME", "LANG")
 # What may wait for a child that does not read; more would be memory without end.
 _UNREAD = 16 * 1024 * 1024
@@ -114,9 +113,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         try:
             _, child = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(stderr),
-                *(sys.executable, "-I", "-S", _LEASH, str(os.getpid())),
-                *(program, *target.argv[1:]),
+                *die_with_parent.command([program, *target.argv[1:]]),
                 env=env,
+                pass_fds=die_with_parent.lifelines(),
                 cwd=target.cwd or None,
                 start_new_session=True,
             )

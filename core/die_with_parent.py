@@ -1,9 +1,10 @@
-"""Runs a program that ends when its supervisor does, as the user it is meant for.
+"""Runs a program that ends when its parent does, as the user it is meant for.
 
-    python -I -S leash.py SUPERVISOR_PID SIGNAL IDENTITY LIFELINE program argument …
+    python -I -S die_with_parent.py PARENT_PID SIGNAL IDENTITY LIFELINE program argument …
 
-A script of its own, with nothing but the standard library: it replaces itself by the program, so
-the supervisor's child is the program, and what it sets up cannot be forgotten on the way.
+A script of its own, with nothing but the standard library, since code between fork and exec is not
+safe in a process with threads. It replaces itself by the program, so the parent's child is the
+program, and what it sets up cannot be forgotten on the way.
 """
 
 import ctypes
@@ -32,15 +33,19 @@ def lifelines() -> tuple[int, ...]:
 
 
 def command(
-    argv: list[str], *, signal: int, identity: str = "self", python: str = sys.executable
+    argv: list[str],
+    *,
+    signal: int = signal.SIGKILL,
+    identity: str = "self",
+    python: str = sys.executable,
 ) -> list[str]:
-    """`argv`, on a leash of the process that calls this."""
+    """`argv` of a program that gets `signal` when the process that calls this has ended."""
     lifeline = lifelines()[0] if lifelines() else 0
     words = [str(os.getpid()), str(int(signal)), identity, str(lifeline)]
     return [python, "-I", "-S", __file__, *words, *argv]
 
 
-def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:
+def main(parent: int, death: int, identity: str, lifeline: int, argv: list[str]) -> NoReturn:
     if death != signal.SIGKILL:
         # Deafness is inherited: a shell makes what it starts in the background deaf to SIGINT.
         signal.signal(death, signal.SIG_DFL)
@@ -50,9 +55,12 @@ def main(supervisor: int, death: int, identity: str, lifeline: int, argv: list[s
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death, 0, 0, 0)
     elif os.fork() == 0:
         watch(lifeline, os.getppid(), death)
-    if os.getppid() != supervisor:
-        sys.exit("the supervisor ended before its child began")
-    os.execv(argv[0], argv)
+    if os.getppid() != parent:
+        sys.exit("the parent ended before its child began")
+    try:
+        os.execv(argv[0], argv)
+    except OSError as error:
+        sys.exit(f"{argv[0]} cannot be run: {error.strerror}")
 
 
 def become(identity: str) -> None:
@@ -91,7 +99,7 @@ def enter_namespace(uid: int, gid: int) -> None:
 
 
 def watch(lifeline: int, program: int, death: int) -> NoReturn:
-    """Only the supervisor holds the other end of `lifeline`: when it can be read, it is gone."""
+    """Only the parent holds the other end of `lifeline`: when it can be read, it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while os.getppid() == program:
         if select.select([lifeline], [], [], 1.0)[0]:
