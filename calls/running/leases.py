@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from typing import Any
 
@@ -12,6 +10,7 @@ from django.conf import settings
 from psycopg_pool import AsyncConnectionPool
 
 from calls.running.execution import Engine
+from core.nudged_task import NudgedTask
 
 log = logging.getLogger(__name__)
 
@@ -28,35 +27,18 @@ class Leases:
     def __init__(self, engine: Engine, pool: AsyncConnectionPool[Any]) -> None:
         self._engine = engine
         self._pool = pool
-        self._nudge = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="leases")
-
-    async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        self.task = NudgedTask("leases", self._keep, every_s=lambda: settings.LEASE_S / 3)
 
     def look(self, call_id: str) -> None:
         """Looks for a requested cancellation of a call that runs here."""
         if any(str(flight) == call_id for flight in self._engine.flights):
-            self._nudge.set()
+            self.task.nudge()
 
-    async def _run(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudge.wait(), settings.LEASE_S / 3)
-            self._nudge.clear()
-            try:
-                await self._renew()
-            except (psycopg.Error, TimeoutError) as error:
-                log.warning("leases could not be renewed: %s", str(error).strip())
-            except Exception:
-                log.exception("Leases could not be renewed; it is tried again.")
+    async def _keep(self, _is_nudged: bool) -> None:
+        try:
+            await self._renew()
+        except (psycopg.Error, TimeoutError) as error:
+            log.warning("leases could not be renewed: %s", str(error).strip())
 
     async def _renew(self) -> None:
         flights = dict(self._engine.flights)

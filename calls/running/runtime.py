@@ -40,8 +40,8 @@ class CallRuntime:
             self.started = True
             await self.pool.open()
             self.listener.start()
-            self.leases.start()
-            self.stale_servers.start()
+            self.leases.task.start()
+            self.stale_servers.task.start()
             self.engine.outcome_writer.start()
 
     async def aclose(self) -> None:
@@ -49,9 +49,10 @@ class CallRuntime:
             for part in (self.pool.close, self.journal.aclose):
                 stack.push_async_callback(part)
             keeping = self.engine.outcome_writer.aclose
-            for part in (self.listener.aclose, self.leases.aclose, keeping, self.engine.aclose):
+            leases = self.leases.task.aclose
+            for part in (self.listener.aclose, leases, keeping, self.engine.aclose):
                 stack.push_async_callback(part)
-            stack.push_async_callback(self.stale_servers.aclose)
+            stack.push_async_callback(self.stale_servers.task.aclose)
 
 
 _background: CallRuntime | None = None

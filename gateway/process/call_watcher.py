@@ -19,6 +19,7 @@ from calls.running.log_book import Place
 from calls.running.progress import OnStep, ProgressStep
 from calls.running.runtime import CallRuntime
 from core.listen import CALL
+from core.nudged_task import NudgedTask
 from gateway.process.log_lines import LogStream
 
 log = logging.getLogger(__name__)
@@ -85,8 +86,7 @@ class CallWatcher:
         self._hands = call_runtime
         self._watchers: dict[UUID, set[Watcher]] = {}
         self._due: set[UUID] = set()
-        self._nudge = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self.task = NudgedTask("watch", self._look_around, every_s=lambda: EVERY_S)
         # On the loop's clock, once this process is about to end.
         self.until: float | None = None
         self._patience: dict[asyncio.Timeout, bool] = {}
@@ -94,16 +94,6 @@ class CallWatcher:
         self._blind_since: float | None = None
         self._leaving_when_blind: set[asyncio.Timeout] = set()
         call_runtime.listener.on(CALL, self._on_notify)
-
-    def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="watch")
-
-    async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
 
     async def wait(
         self,
@@ -172,21 +162,13 @@ class CallWatcher:
     def _look_at(self, call_id: UUID) -> None:
         if call_id in self._watchers:
             self._due.add(call_id)
-            self._nudge.set()
+            self.task.nudge()
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await asyncio.wait_for(self._nudge.wait(), EVERY_S)
-                due = self._due
-            except TimeoutError:
-                due = set(self._watchers)
-            self._due = set()
-            self._nudge.clear()
-            try:
-                await self._look(due & set(self._watchers))
-            except Exception:
-                log.exception("Calls that are waited for could not be looked at; it goes on.")
+    async def _look_around(self, is_nudged: bool) -> None:
+        watched = set(self._watchers)
+        due = self._due & watched if is_nudged else watched
+        self._due = set()
+        await self._look(due)
 
     async def _look(self, ids: set[UUID]) -> None:
         if not ids:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from typing import Generic, TypeVar
 
 from core.errors import RecordUnavailable
 from core.listen import CHANGED, Listener
+from core.nudged_task import NudgedTask
 
 log = logging.getLogger(__name__)
 
@@ -25,43 +25,29 @@ class ConfigChangeNotifier(Generic[Seen]):
     def __init__(self, listener: Listener, fresh: Callable[[], Awaitable[Seen]]) -> None:
         self._fresh = fresh
         self._listeners: set[Callable[[Seen], None]] = set()
-        self._nudge = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        listener.on(CHANGED, lambda _payload: self._nudge.set())
+        self._seen: Seen | None = None
+        self._task = NudgedTask("config changes", self._look, every_s=lambda: EVERY_S)
+        listener.on(CHANGED, self._task.nudge)
 
     def __len__(self) -> int:
         return len(self._listeners)
 
     def join(self, listener: Callable[[Seen], None]) -> None:
         self._listeners.add(listener)
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="config changes")
+        self._task.start()
 
     def leave(self, listener: Callable[[Seen], None]) -> None:
         self._listeners.discard(listener)
 
     async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._task.aclose()
 
-    async def _run(self) -> None:
-        seen: Seen | None = None
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudge.wait(), EVERY_S)
-            self._nudge.clear()
-            try:
-                now = await self._fresh()
-            except RecordUnavailable:
-                # What cannot be known now is looked at again in a moment.
-                continue
-            except Exception:
-                log.exception("What changed could not be read; it is tried again.")
-                continue
-            if now is not seen:
-                seen = now
+    async def _look(self, _is_nudged: bool) -> None:
+        # What cannot be known now is looked at again in a moment.
+        with contextlib.suppress(RecordUnavailable):
+            now = await self._fresh()
+            if now is not self._seen:
+                self._seen = now
                 self._tell(now)
 
     def _tell(self, now: Seen) -> None:

@@ -96,7 +96,7 @@ class Runtime:
         self._reading = asyncio.Lock()
 
     async def start(self) -> None:
-        self.watch.start()
+        self.watch.task.start()
         await self.call_runtime.start()
 
     async def aclose(self) -> None:
@@ -106,7 +106,7 @@ class Runtime:
         await self.limit_windows.aclose()
         if self._next is not None:
             self._next.cancel()
-        await self.watch.aclose()
+        await self.watch.task.aclose()
         await self.call_runtime.aclose()
 
     def keep(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
