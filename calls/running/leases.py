@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from django.conf import settings
@@ -19,6 +19,11 @@ RENEW = """
     WHERE id = ANY(%s) AND lease_owner = %s AND state = 'running'
     RETURNING id, fence, cancel_asked_at IS NOT NULL
 """
+
+
+class HeldLease(NamedTuple):
+    fence: int
+    is_cancelled: bool
 
 
 class Leases:
@@ -48,11 +53,11 @@ class Leases:
             cursor = await connection.execute(
                 RENEW, (settings.LEASE_S, list(flights), self._engine.owner)
             )
-            rows = {row[0]: row for row in await cursor.fetchall()}
+            held = {row[0]: HeldLease._make(row[1:]) for row in await cursor.fetchall()}
         for call_id, flight in flights.items():
-            row = rows.get(call_id)
-            if row is None or row[1] != flight.fence:
+            lease = held.get(call_id)
+            if lease is None or lease.fence != flight.fence:
                 # Not ours any more: somebody gave us up for dead. Stop rather than go on unseen.
                 flight.let_go()
-            elif row[2]:
+            elif lease.is_cancelled:
                 flight.cancel.set()

@@ -212,7 +212,7 @@ def _status_message(rpc: RpcRequest, found: AgentCall) -> str:
 
 
 async def _line(rpc: RpcRequest, one: lookups.TaskSummary) -> dict[str, Any]:
-    status = await _named(rpc, one.call_id, one.state, one.cancelled, one.asks)
+    status = await _named(rpc, one.call_id, State(one.state), one.cancelled, one.asks)
     return {**_times(rpc, one.call_id, one.asked_at, one.touched_at), "status": status}
 
 

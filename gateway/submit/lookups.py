@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
+from psycopg.rows import class_row
 from psycopg_pool import PoolTimeout
 
 from calls.content.answers import CallStatus, load_status
 from calls.record import resource_links
-from calls.record.states import LIVE, NOT_STARTED, State
+from calls.record.states import LIVE, NOT_STARTED
 from core.errors import RecordUnavailable
 from gateway.process.runtime import Runtime
 from policies.decide import Subject
 from policies.history import SQL, WITHIN_MS, History, arguments, of_row
 
 _OWN = """
-    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at),
-        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8),
+    SELECT asked_at, COALESCE(finished_at, sent_at, asked_at) AS touched_at,
+        left(COALESCE(NULLIF(call_digest, ''), arguments_digest), 8) AS fingerprint,
         CASE WHEN state = 'held' THEN ARRAY(
             SELECT q.text FROM approvals_comment q
             WHERE q.approval_id = calls_call.id AND q.kind = 'question' AND NOT EXISTS (
                 SELECT FROM approvals_comment a
                 WHERE a.approval_id = q.approval_id AND a.kind = 'answer' AND a.id > q.id)
-            ORDER BY q.id) END, server_id
+            ORDER BY q.id) END AS questions, server_id
     FROM calls_call
     WHERE id = %s AND agent_id = %s
 """
@@ -39,14 +40,23 @@ _LISTED = """
     WHERE t.call_id = %s AND t.agent_id = %s
 """
 _ALL_LISTED = """
-    SELECT t.call_id, c.state, c.asked_at, COALESCE(c.finished_at, c.sent_at, c.asked_at),
-        t.cancelled_at IS NOT NULL, CASE WHEN c.state = 'running' THEN EXISTS (
-            SELECT FROM calls_input i WHERE i.call_id = c.id AND i.response = '') END
+    SELECT t.call_id, c.state, c.asked_at,
+        COALESCE(c.finished_at, c.sent_at, c.asked_at) AS touched_at,
+        t.cancelled_at IS NOT NULL AS cancelled, c.state = 'running' AND EXISTS (
+            SELECT FROM calls_input i WHERE i.call_id = c.id AND i.response = '') AS asks
     FROM calls_listedtask t JOIN calls_call c ON c.id = t.call_id
     WHERE t.agent_id = %s AND t.call_id < %s ORDER BY t.call_id DESC LIMIT %s
 """
 _BRIEFLY = f"SET LOCAL statement_timeout = {WITHIN_MS}"
 UNREADABLE = "The record cannot be read right now. Try again soon."
+
+
+class _OwnRow(NamedTuple):
+    asked_at: datetime
+    touched_at: datetime
+    fingerprint: str
+    questions: list[str] | None
+    server_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +80,24 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> AgentCall | 
         async with runtime.call_runtime.pool.connection(timeout=2) as link:
             # Its state first: of one that has ended, the times read after it are the last.
             seen = await load_status(link, [call_id])
-            cursor = await link.execute(_OWN, (call_id, agent_id))
-            row = await cursor.fetchone()
+            async with link.cursor(row_factory=class_row(_OwnRow)) as cursor:
+                row = await (await cursor.execute(_OWN, (call_id, agent_id))).fetchone()
             if row is None or call_id not in seen:
                 return None
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(UNREADABLE, call_id=call_id) from error
     stopped = ""
     if seen[call_id].state in NOT_STARTED:
-        stopped = (await runtime.fresh()).freezes.over(agent_id, row[4])
-    return AgentCall(call_id, row[0], row[1], row[2], seen[call_id], tuple(row[3] or ()), stopped)
+        stopped = (await runtime.fresh()).freezes.over(agent_id, row.server_id)
+    return AgentCall(
+        call_id,
+        row.asked_at,
+        row.touched_at,
+        row.fingerprint,
+        seen[call_id],
+        tuple(row.questions or ()),
+        stopped,
+    )
 
 
 async def requested(runtime: Runtime, key: str, *, agent_id: int) -> UUID | None:
@@ -93,7 +111,7 @@ class TaskSummary:
     """A task of 2025-11-25, without what came of it."""
 
     call_id: UUID
-    state: State
+    state: str
     asked_at: datetime
     touched_at: datetime
     cancelled: bool
@@ -110,14 +128,13 @@ async def cancelled_task(runtime: Runtime, call_id: UUID, *, agent_id: int) -> b
 async def tasks(runtime: Runtime, *, agent_id: int, before: UUID, most: int) -> list[TaskSummary]:
     """The agent's, newest first."""
     try:
-        async with runtime.call_runtime.pool.connection(timeout=2) as link:
-            cursor = await link.execute(_ALL_LISTED, (agent_id, before, most))
-            rows = await cursor.fetchall()
+        async with (
+            runtime.call_runtime.pool.connection(timeout=2) as link,
+            link.cursor(row_factory=class_row(TaskSummary)) as cursor,
+        ):
+            return await (await cursor.execute(_ALL_LISTED, (agent_id, before, most))).fetchall()
     except (psycopg.Error, PoolTimeout) as error:
         raise RecordUnavailable(UNREADABLE) from error
-    return [
-        TaskSummary(one[0], State(one[1]), one[2], one[3], one[4], bool(one[5])) for one in rows
-    ]
 
 
 async def one(runtime: Runtime, query: str, given: tuple[Any, ...]) -> Any:

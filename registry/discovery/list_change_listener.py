@@ -14,7 +14,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from channels.db import database_sync_to_async
@@ -42,7 +42,12 @@ _MINE = "SELECT pg_try_advisory_lock(hashtext('countersign attendant'))"
 _WHO = "SELECT id, slug, connection_version FROM registry_server WHERE enabled AND tells_of_lists"
 
 Link = psycopg.AsyncConnection[tuple[Any, ...]]
-Who = tuple[int, str, int]
+
+
+class Who(NamedTuple):
+    server_id: int
+    slug: str
+    connection_version: int
 
 
 async def attend() -> None:
@@ -99,7 +104,7 @@ class _Attendant:
             await asyncio.gather(*(post.aclose() for post in posts))
 
     async def _look_round(self) -> None:
-        wanted = {(row[0], row[1], row[2]) for row in await _rows(self._link, _WHO)}
+        wanted = {Who._make(row) for row in await _rows(self._link, _WHO)}
         gone = [self._posts.pop(who) for who in self._posts.keys() - wanted]
         await asyncio.gather(*(post.aclose() for post in gone))
         for who in wanted - self._posts.keys():

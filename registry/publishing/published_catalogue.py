@@ -273,18 +273,22 @@ class ToolRow(NamedTuple):
     published__digest: str
 
 
+class _TaggedRow(NamedTuple):
+    line: ToolRow
+    tags: tuple[str, ...]
+
+
 class _Kept(NamedTuple):
     """A tool, and what it was made of: its row with its tags, and its server."""
 
-    key: tuple[Any, ...]
+    row: _TaggedRow
     server: ReachedServer
     tool: PublishedTool
 
     @property
     def shape(self) -> tuple[int, str]:
         """By which its definition is in `_shapes`."""
-        line = ToolRow(*self.key[: len(ToolRow._fields)])
-        return line.published_id, line.published__digest
+        return self.row.line.published_id, self.row.line.published__digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,17 +346,17 @@ def override_of(slug: str, tool: PublishedTool) -> OverriddenTool:
 
 def _tools(candidates: QuerySet[Tool]) -> list[PublishedTool]:
     rows = _rows(candidates)
-    servers = _connections({row[1] for row in rows}, keep=False)
+    servers = _connections({row.line.server_id for row in rows}, keep=False)
     return [one.tool for one in _published_tools(rows, servers, {}).values()]
 
 
-def _rows(candidates: QuerySet[Tool], *, tagged: bool = True) -> list[tuple[Any, ...]]:
+def _rows(candidates: QuerySet[Tool], *, tagged: bool = True) -> list[_TaggedRow]:
     """With their tags, unless no tool has any."""
     found = candidates.filter(state=Tool.State.PUBLISHED, server__enabled=True)
     found = found.exclude(published=None).order_by()
-    rows = list(found.values_list(*ToolRow._fields))
-    tags = _tags(found) if tagged and rows else {}
-    return [(*row, *tags[row[0]]) if row[0] in tags else row for row in rows]
+    lines = [ToolRow._make(row) for row in found.values_list(*ToolRow._fields)]
+    tags = _tags(found) if tagged and lines else {}
+    return [_TaggedRow(line, tuple(tags.get(line.id, ()))) for line in lines]
 
 
 def _in_order(made: dict[int, _Kept]) -> dict[int, _Kept]:
@@ -361,7 +365,7 @@ def _in_order(made: dict[int, _Kept]) -> dict[int, _Kept]:
 
 
 def _published_tools(
-    rows: list[tuple[Any, ...]],
+    rows: list[_TaggedRow],
     servers: Mapping[int, ReachedServer],
     before: Mapping[int, _Kept],
 ) -> dict[int, _Kept]:
@@ -369,28 +373,26 @@ def _published_tools(
     found: dict[int, _Kept | None] = {}
     new = []
     for row in rows:
-        tool_id, server = row[0], servers.get(row[1])
+        server = servers.get(row.line.server_id)
         if server is None:
             continue
-        kept = before.get(tool_id)
-        if kept is None or kept.server is not server or kept.key != row:
+        kept = before.get(row.line.id)
+        if kept is None or kept.server is not server or kept.row != row:
             new.append(row)
             kept = None
-        found[tool_id] = kept
-    fields = len(ToolRow._fields)
-    lines = [(ToolRow(*row[:fields]), row) for row in new]
-    shapes = _shaped({(line.published_id, line.published__digest) for line, _ in lines})
-    for line, row in lines:
-        server = servers[line.server_id]
-        tool = _published(line, server, shapes[line.published_id], row[fields:])
-        found[line.id] = _Kept(row, server, tool)
+        found[row.line.id] = kept
+    shapes = _shaped({(line.published_id, line.published__digest) for line, _ in new})
+    for row in new:
+        server = servers[row.line.server_id]
+        tool = _published(row.line, server, shapes[row.line.published_id], row.tags)
+        found[row.line.id] = _Kept(row, server, tool)
     return {tool_id: kept for tool_id, kept in found.items() if kept}
 
 
 def _everything() -> tuple[int, dict[int, _Kept]]:
     """How many rows there are, and what was made of them."""
     rows = _rows(Tool.objects.all())
-    servers = _connections({row[1] for row in rows}, keep=True)
+    servers = _connections({row.line.server_id for row in rows}, keep=True)
     made = _in_order(
         _published_tools(rows, servers, _Before.loaded.tools if _Before.loaded else {})
     )
@@ -404,11 +406,11 @@ def _changed(before: _Loaded, now: Look) -> tuple[int, dict[int, _Kept]] | None:
     if not now.tells_all_since(before.seen):
         return None
     rows = _rows(Tool.objects.filter(pk__in=now.touched), tagged=now.is_tagged)
-    listed = {row[0] for row in rows}
+    listed = {row.line.id for row in rows}
     gone = [pk for pk in now.touched if pk in before.tools and pk not in listed]
-    new = [row for row in rows if row[0] not in before.tools]
-    known = {kept.key[1]: kept.server for kept in before.tools.values()}
-    servers = _connections({*known, *(row[1] for row in rows)}, keep=True)
+    new = listed - before.tools.keys()
+    known = {kept.row.line.server_id: kept.server for kept in before.tools.values()}
+    servers = _connections({*known, *(row.line.server_id for row in rows)}, keep=True)
     fresh = _published_tools(rows, servers, before.tools)
     if (
         any(servers.get(pk) is not server for pk, server in known.items())
