@@ -10,7 +10,9 @@ from tests import command
 from tests.database import ROOT
 
 SETTINGS = """[pytest]
-addopts = -p tests.outcomes --strict-markers
+addopts = -p tests.outcomes -p tests.watchdog --strict-markers
+faulthandler_timeout = 5
+faulthandler_exit_on_timeout = true
 markers =
     long: l
     proof: p
@@ -58,6 +60,29 @@ def test_hangs_at_first():
     if not mark.exists():
         mark.touch()
         threading.Event().wait()
+
+
+def test_after():
+    pass
+"""
+HANGING_AFTERWARDS = """import threading
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def hanging():
+    mark = Path(__file__).with_name("mark")
+    is_first = not mark.exists()
+    mark.touch()
+    yield is_first
+    if is_first:
+        threading.Event().wait()
+
+
+def test_fails_and_hangs_at_first(hanging):
+    assert not hanging
 
 
 def test_after():
@@ -111,7 +136,7 @@ def test_what_hangs_is_cut_short_named_and_tried_once_more(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "test_some.py").write_text(HANGING)
-    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 5)])
+    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 3)])
 
     assert said() == (
         0,
@@ -120,6 +145,15 @@ def test_what_hangs_is_cut_short_named_and_tried_once_more(
             "FLAKY test_some.py::test_after",
             "FLAKY test_some.py::test_hangs_at_first",
         ],
+    )
+
+
+def test_what_hangs_after_a_failure_ends_by_itself(tmp_path: Path, said: Said) -> None:
+    (tmp_path / "test_some.py").write_text(HANGING_AFTERWARDS)
+
+    assert said() == (
+        0,
+        ["FLAKY test_some.py::test_after", "FLAKY test_some.py::test_fails_and_hangs_at_first"],
     )
 
 
