@@ -21,6 +21,8 @@ LEASE_S = 120
 # Before each further attempt, in seconds: a day altogether.
 RETRY_AFTER_S = (5, 30, 120, 600, 1800, 3600, 7200, 14400, 28800, 28800)
 ATTEMPTS_MAX = len(RETRY_AFTER_S) + 1
+# A receiver that wants to be left alone for longer is tried again all the same.
+RETRY_AFTER_MAX_S = 86400
 # Where one could not be delivered, others for the same place are not tried at once.
 SPARED = timedelta(seconds=5)
 # Many tools are found at once: the mail on them waits for the last.
@@ -193,8 +195,10 @@ def count_overdue(age: timedelta) -> int:
     return due[:10].count()
 
 
-def mark_sent(delivery: Delivery) -> None:
-    _end(delivery, Delivery.State.SENT, "")
+def mark_sent(delivery: Delivery, receipt: str = "") -> None:
+    _own(delivery).update(
+        state=Delivery.State.SENT, ended_at=ClockTime(), error="", receipt=receipt[:64]
+    )
 
 
 def drop(delivery: Delivery, why: str) -> None:
@@ -205,16 +209,19 @@ def give_up(delivery: Delivery, why: str) -> None:
     _end(delivery, Delivery.State.DEAD, why)
 
 
-def retry_later(delivery: Delivery, why: str, *, spare_others: bool = True) -> None:
+def retry_later(
+    delivery: Delivery, why: str, *, spare_others: bool = True, retry_after_s: float = 0
+) -> None:
+    """After the usual time, or what its receiver wants; neither are others sent there before."""
     if delivery.attempts >= ATTEMPTS_MAX:
         give_up(delivery, why)
         return
-    after = timedelta(seconds=RETRY_AFTER_S[delivery.attempts - 1])
+    wanted = timedelta(seconds=min(retry_after_s, RETRY_AFTER_MAX_S))
+    after = max(timedelta(seconds=RETRY_AFTER_S[delivery.attempts - 1]), wanted)
     _own(delivery).update(next_at=ClockTime() + after, error=why[:500])
     if spare_others:
-        _same_place(delivery).filter(next_at__lt=ClockTime() + SPARED).update(
-            next_at=ClockTime() + SPARED
-        )
+        spared = ClockTime() + max(SPARED, wanted)
+        _same_place(delivery).filter(next_at__lt=spared).update(next_at=spared)
 
 
 def send_again(delivery: Delivery) -> bool:

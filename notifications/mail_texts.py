@@ -39,10 +39,17 @@ class MailText:
 def compose(delivery: Delivery, person: User) -> MailText:
     """In the language that is active. Raises NotNeeded."""
     entry, event = Entry.objects.get(pk=delivery.entry_id), Event(delivery.event)
-    if event in ASKED or event in ANSWERED:
-        return _of_approval(delivery, entry, event, person)
-    if not may_act(person, event):
+    if event in ASKED and not list(deciders(delivery.call_id, [person])):
+        raise NotNeeded(DECIDED)
+    if event not in ASKED and event not in ANSWERED and not may_act(person, event):
         raise NotNeeded(NOT_ALLOWED)
+    return describe(delivery, entry, event)
+
+
+def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
+    """For whoever may know of it. Raises NotNeeded."""
+    if event in ASKED or event in ANSWERED:
+        return _of_approval(delivery, entry, event)
     match event:
         case Event.OUTCOME_UNKNOWN:
             return _of_unknown(delivery, entry)
@@ -78,12 +85,10 @@ def compose_digest(deliveries: list[Delivery], person: User) -> tuple[MailText |
     )
 
 
-def _of_approval(delivery: Delivery, entry: Entry, event: Event, person: User) -> MailText:
+def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     approval = Approval.objects.select_related("call__agent", "call__person").get(
         pk=delivery.call_id
     )
-    if event in ASKED and not list(deciders(delivery.call_id, [person])):
-        raise NotNeeded(DECIDED)
     call = approval.call
     named = {"tool": call.tool_name, "agent": call.agent.name, "mark": call.fingerprint}
     subject = _("Approval needed: %(tool)s for %(agent)s (%(mark)s)") % named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -53,14 +54,30 @@ class MailRecipient(models.Model):
 
 
 class Webhook(models.Model):
-    """An address of another program that is notified by signed requests."""
+    """An address of another program that is notified by signed requests, or of a chat."""
+
+    class Format(models.TextChoices):
+        STANDARD = "standard", _("Standard Webhooks (signed JSON)")
+        SLACK = "slack", "Slack"
+        TEAMS = "teams", "Microsoft Teams"
+        MATTERMOST = "mattermost", "Mattermost"
+        DISCORD = "discord", "Discord"
+        TELEGRAM = "telegram", "Telegram"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(_("name"), max_length=60, unique=True)
+    format = models.CharField(_("format"), max_length=10, choices=Format, default=Format.STANDARD)
+    # Of a chat, whose whole address is a secret: only its host and its last characters.
     url = models.URLField(_("URL"), max_length=500)
+    sealed_url = models.BinaryField(null=True, editable=False)
+    # Of messages in a chat.
+    language = models.CharField(
+        _("language"), max_length=16, choices=settings.LANGUAGES, default=settings.LANGUAGE_CODE
+    )
     # Empty: all of them.
     events = event_list()
     enabled = models.BooleanField(_("enabled"), default=True)
+    # Empty for a chat, which checks no signature.
     sealed_secret = models.BinaryField(editable=False)
     # After a rotation both sign, until then.
     sealed_previous = models.BinaryField(null=True, editable=False)
@@ -75,6 +92,10 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_chat(self) -> bool:
+        return self.format != Webhook.Format.STANDARD
 
     def wants(self, event: Event) -> bool:
         return not self.events or event in self.events
@@ -124,6 +145,8 @@ class Delivery(models.Model):
     next_at = models.DateTimeField(db_default=ClockTime())
     created_at = models.DateTimeField(db_default=ClockTime())
     ended_at = models.DateTimeField(null=True)
+    # The id that the channel gave the message, where it says one and others can answer to it.
+    receipt = models.CharField(max_length=64, blank=True, default="")
     # Why the last attempt failed, or why it is not needed; English, without anything secret.
     error = models.CharField(max_length=500, blank=True)
 

@@ -7,11 +7,15 @@ from core.errors import CountersignError
 
 
 class Failed(CountersignError):
-    """The attempt failed; another may succeed. `is_of_place`: whatever is sent there would fail."""
+    """The attempt failed; another may succeed. `is_of_place`: whatever is sent there would fail.
+    `retry_after_s`: for how long its receiver wants nothing."""
 
-    def __init__(self, sentence: str, *, is_of_place: bool = True) -> None:
+    def __init__(
+        self, sentence: str, *, is_of_place: bool = True, retry_after_s: float = 0
+    ) -> None:
         super().__init__(sentence)
         self.is_of_place = is_of_place
+        self.retry_after_s = retry_after_s
 
 
 class Impossible(CountersignError):

@@ -58,7 +58,7 @@ def _attempt(delivery: Delivery) -> None:
         deliveries.give_up(delivery, _("Its sender's process ended at each attempt."))
         return
     try:
-        _send(delivery)
+        receipt = _send(delivery)
     except NotNeeded as why:
         deliveries.drop(delivery, str(why))
     except Impossible as why:
@@ -66,16 +66,19 @@ def _attempt(delivery: Delivery) -> None:
         deliveries.give_up(delivery, str(why))
     except Failed as why:
         log.warning("notification %s was not delivered: %s", delivery.pk, why)
-        deliveries.retry_later(delivery, str(why), spare_others=why.is_of_place)
+        deliveries.retry_later(
+            delivery, str(why), spare_others=why.is_of_place, retry_after_s=why.retry_after_s
+        )
     except Exception:
         log.exception("notification %s was not delivered", delivery.pk)
         deliveries.retry_later(delivery, _("An error here: see the log."), spare_others=False)
     else:
-        deliveries.mark_sent(delivery)
+        deliveries.mark_sent(delivery, receipt)
 
 
-def _send(delivery: Delivery) -> None:
+def _send(delivery: Delivery) -> str:
+    """The id that the channel gave the message, or ""."""
     if delivery.channel == Delivery.Channel.WEBHOOK:
-        webhook_requests.send(delivery)
-    else:
-        mails.send(delivery)
+        return webhook_requests.send(delivery)
+    mails.send(delivery)
+    return ""

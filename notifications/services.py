@@ -18,12 +18,12 @@ from audit.models import ClockTime, Entry
 from audit.services import record
 from core import seal
 from core.errors import CountersignError
-from notifications import deliveries, mails, signatures
+from notifications import chat_formats, deliveries, mails, signatures
 from notifications.mail_texts import MailText
 from notifications.models import Delivery, MailRecipient, Webhook, usual_events
 from notifications.outcomes import Failed, Impossible
 from notifications.ringing import ring_on_commit
-from notifications.webhook_requests import PURPOSE, place
+from notifications.webhook_requests import ADDRESS_PURPOSE, PURPOSE, place
 
 # Receivers have so long to learn the new secret.
 OVERLAP = timedelta(hours=24)
@@ -37,18 +37,21 @@ class AddressRejected(CountersignError):
 
 
 @transaction.atomic
-def add_webhook(webhook: Webhook, *, by: User) -> str:
-    """Returns the secret, which nobody is shown again."""
-    secret = signatures.new_secret()
+def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
+    """Returns the secret, which nobody is shown again; "" for a chat, whose `address` is one."""
+    secret = "" if webhook.is_chat else signatures.new_secret()
     webhook.created_by = by
-    webhook.sealed_secret = _sealed(webhook, secret)
+    webhook.sealed_secret = _sealed(webhook, secret) if secret else b""
+    _seal_address(webhook, address)
     webhook.save(force_insert=True)
     _record("webhook.added", webhook, by)
     return secret
 
 
 @transaction.atomic
-def change_webhook(webhook: Webhook, *, by: User) -> None:
+def change_webhook(webhook: Webhook, *, by: User, address: str = "") -> None:
+    """Without an address a chat keeps its own."""
+    _seal_address(webhook, address)
     webhook.save()
     _record("webhook.changed", webhook, by)
 
@@ -153,12 +156,19 @@ def _sealed(webhook: Webhook, secret: str) -> bytes:
     return seal.seal(PURPOSE, secret.encode(), place=place(webhook))
 
 
+def _seal_address(webhook: Webhook, address: str) -> None:
+    if webhook.is_chat and address:
+        webhook.url = chat_formats.hint(address)
+        webhook.sealed_url = seal.seal(ADDRESS_PURPOSE, address.encode(), place=place(webhook))
+
+
 def _record(action: str, webhook: Webhook, by: User) -> Entry:
     return record(
         action,
         actor=by.actor,
         webhook=webhook.name,
         webhook_id=str(webhook.pk),
+        format=webhook.format,
         url=webhook.url,
         events=webhook.events,
     )

@@ -42,7 +42,11 @@ def add_webhook(request: ConsoleRequest) -> HttpResponse:
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         added = form.save(commit=False)
-        return _show(request, added, secret=services.add_webhook(added, by=request.user))
+        secret = services.add_webhook(added, by=request.user, address=form.address)
+        if secret:
+            return _show(request, added, secret=secret)
+        messages.success(request, _("“%s” is saved.") % added.name)
+        return redirect("notifications:webhook", added.pk)
     return _form(request, form, None)
 
 
@@ -51,7 +55,8 @@ def edit_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     edited = get_object_or_404(Webhook, pk=pk)
     form = WebhookForm(request.POST or None, instance=edited)
     if request.method == "POST" and form.is_valid():
-        services.change_webhook(form.save(commit=False), by=request.user)
+        changed = form.save(commit=False)
+        services.change_webhook(changed, by=request.user, address=form.address)
         messages.success(request, _("“%s” is saved.") % edited.name)
         return redirect("notifications:webhook", pk)
     return _form(request, form, edited)
@@ -77,7 +82,7 @@ def test(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 @page("notifications.change_webhook", "POST")
 def rotate(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """Draws the page itself, without a redirect: the secret is kept nowhere."""
-    rotated = get_object_or_404(Webhook, pk=pk)
+    rotated = get_object_or_404(Webhook, pk=pk, format=Webhook.Format.STANDARD)
     return _show(request, rotated, secret=services.rotate_secret(rotated, by=request.user))
 
 

@@ -82,6 +82,8 @@ def notify(person: User) -> None:
             attempts=1,
             error=error,
         )
+    chat = Webhook(name="team", format=Webhook.Format.SLACK)
+    add_webhook(chat, by=person, address="https://hooks.slack.com/services/T0/B0/secretwxyz")
     set_mail(person, "everybody@example.org", ["approval.needed"])
 
 

@@ -89,6 +89,36 @@ def test_a_webhook_is_added_tested_changed_and_removed(
     assert Entry.objects.filter(action="webhook.removed", details__webhook_id=str(made.pk)).exists()
 
 
+def test_a_chat_is_added_and_its_address_is_shown_no_more(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada, viewport={"width": 360, "height": 740})
+    page.goto("/new/webhook/")
+    assert not page.evaluate(WIDE)
+    type_into(page, "Name", "team")
+    for label, chosen in (("Send to", "Slack"), ("Language of messages in a chat", "简体中文")):
+        page.get_by_label(label, exact=True).focus()
+        page.keyboard.type(chosen)
+        page.get_by_label(label, exact=True).select_option(label=chosen)
+    type_into(page, "URL", "http://hooks.slack.com/services/T0/B0/secretwxyz")
+    press(page, "button", "Save the webhook")
+    expect(page.get_by_text("The URL must begin with https://").first).to_be_visible()
+    expect(page.get_by_label("URL", exact=True)).to_have_value("")
+    type_into(page, "URL", "https://hooks.slack.com/services/T0/B0/secretwxyz")
+    press(page, "button", "Save the webhook")
+
+    expect(page.get_by_text("https://hooks.slack.com/…wxyz")).to_be_visible()
+    expect(page.get_by_text("Slack · 简体中文")).to_be_visible()
+    assert not page.evaluate(WIDE)
+    expect(page.get_by_role("button", name="Rotate the secret")).to_have_count(0)
+    press(page, "link", "Change")
+    expect(page.get_by_text("Left empty, it stays https://hooks.slack.com/…wxyz.")).to_be_visible()
+    page.get_by_label("Language of messages in a chat").select_option(label="English")
+    press(page, "button", "Save the webhook")
+    expect(page.get_by_text("Slack · English")).to_be_visible()
+    assert "secret" not in page.content()
+
+
 def test_what_was_given_up_leads_to_its_webhook_and_is_sent_again(
     opened: Opened, office: Office, ada: User
 ) -> None:

@@ -13,7 +13,7 @@ from yarl import URL
 
 from core.outbound import AddressRefused
 from registry.upstream import wire
-from registry.upstream.transport.connection import BadHttp, ConnectionCut, ReadTimeout
+from registry.upstream.transport.connection import BadHttp, ConnectionCut, Fields, ReadTimeout
 from registry.upstream.transport.connection_pool import (
     Arrived,
     ConnectionPool,
@@ -141,6 +141,32 @@ async def deliver(pool: ConnectionPool, request: HttpRequest) -> int:
             arrived = await _send(pool, request)
             await _finish(arrived)
             return arrived.status
+    except _FAILURES as error:
+        raise _failure(error, request) from error
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """An answer that is no message of MCP. The body is empty where it is long or late."""
+
+    status: int
+    headers: Fields
+    body: bytes
+
+
+async def post(pool: ConnectionPool, request: HttpRequest) -> HttpReply:
+    """Send to a place that does not speak MCP: whatever its answer, the status counts."""
+    try:
+        async with asyncio.timeout(request.limits.total_s):
+            arrived = await _send(pool, request)
+            body = b""
+            try:
+                with contextlib.suppress(UpstreamError, *_FAILURES):
+                    async with asyncio.timeout(_DRAIN_S):
+                        body = await _content(arrived, _ERROR_BYTES)
+            finally:
+                arrived.release()
+            return HttpReply(arrived.status, arrived.headers, body)
     except _FAILURES as error:
         raise _failure(error, request) from error
 
