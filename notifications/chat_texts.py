@@ -17,7 +17,7 @@ from approvals.models import Approval
 from audit.models import Entry
 from core.text import revealed
 from notifications.events import Event
-from notifications.mail_texts import describe
+from notifications.mail_texts import ROLE_CHANGES, describe, names_of_role
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, NotNeeded
 from notifications.payloads import link
@@ -85,7 +85,9 @@ def _headline(entry: Entry, event: Event) -> Line:
             said = _("%(actor)s approved %(tool)s for %(agent)s.")
         case Event.APPROVAL_DECIDED, _action:
             said = _("%(actor)s denied %(tool)s for %(agent)s.")
-        case _event:
+        case Event.ROLE_CHANGED, action:
+            return _filled(str(ROLE_CHANGES[action]), names_of_role(entry))
+        case _:
             return [MessagePart(str(event.label))]
     return _filled(said, {"agent": entry.agent, "tool": entry.tool, "actor": entry.actor})
 

@@ -17,6 +17,7 @@ class Event(models.TextChoices):
     SERVER_REACHABLE = "server.reachable", _("A server is reachable")
     STOP_BEGAN = "emergency_stop.began", _("An emergency stop began")
     STOP_ENDED = "emergency_stop.ended", _("An emergency stop ended")
+    ROLE_CHANGED = "role.changed", _("A role that decides was given, requested or taken away")
     TEST = "test", _("Test message")
 
 
@@ -44,6 +45,9 @@ BY_ACTION = {
     "server.reached": Event.SERVER_REACHABLE,
     "freeze.began": Event.STOP_BEGAN,
     "freeze.ended": Event.STOP_ENDED,
+    "role.given": Event.ROLE_CHANGED,
+    "role.requested": Event.ROLE_CHANGED,
+    "role.taken": Event.ROLE_CHANGED,
 }
 
 

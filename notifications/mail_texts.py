@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
 from approvals.models import Approval
@@ -23,6 +23,12 @@ from notifications.outcomes import DECIDED, NOT_ALLOWED, REVIEWED, NotNeeded
 from notifications.payloads import link
 from notifications.recipients import ANSWERED, ASKED, deciders, may_act
 from registry.models import Tool
+
+ROLE_CHANGES = {
+    "role.given": gettext_lazy("%(actor)s gave %(person)s the role %(role)s"),
+    "role.requested": gettext_lazy("%(actor)s requested the role %(role)s for %(person)s"),
+    "role.taken": gettext_lazy("%(actor)s took the role %(role)s from %(person)s"),
+}
 
 
 @dataclass
@@ -57,6 +63,8 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
             return _of_definitions(delivery)
         case Event.SERVER_UNREACHABLE | Event.SERVER_REACHABLE:
             return _of_server(delivery, entry, event)
+        case Event.ROLE_CHANGED:
+            return _of_role(delivery, entry)
     return _of_stop(delivery, entry, event)
 
 
@@ -161,6 +169,23 @@ def _of_server(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         _("Open the server"),
         [(_("Server"), entry.server)],
     )
+
+
+def _of_role(delivery: Delivery, entry: Entry) -> MailText:
+    named = names_of_role(entry)
+    is_requested = entry.action == "role.requested"
+    return MailText(
+        str(ROLE_CHANGES[entry.action]) % named,
+        _("Another administrator has to confirm it.") if is_requested else "",
+        link(delivery),
+        _("Open the users"),
+        [(_("User"), named["person"]), (_("Role"), named["role"]), (_("By"), named["actor"])],
+    )
+
+
+def names_of_role(entry: Entry) -> dict[str, str]:
+    details = entry.details or {}
+    return {"actor": entry.actor, "person": details["person"], "role": _(details["role"])}
 
 
 def _of_stop(delivery: Delivery, entry: Entry, event: Event) -> MailText:

@@ -49,10 +49,13 @@ def _path(delivery: Delivery) -> str:
         return reverse("registry:server", args=[delivery.server])
     if event in (Event.STOP_BEGAN, Event.STOP_ENDED):
         return reverse("approvals:freezes")
+    if event == Event.ROLE_CHANGED:
+        return reverse("accounts:people")
     return reverse("notifications:webhooks")
 
 
 def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
+    details = entry.details or {}
     facts = {
         "entry": entry.pk,
         "call": str(entry.call_id) if entry.call_id else None,
@@ -62,6 +65,8 @@ def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
         "user": entry.person,
         "server": entry.server,
         "tool": entry.tool,
+        "person": details.get("person"),
+        "role": details.get("role"),
         "reason": entry.reason,
         "actor": {"kind": entry.actor_kind, "name": entry.actor},
     }

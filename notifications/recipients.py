@@ -21,6 +21,7 @@ PERMISSIONS = {
     Event.SERVER_REACHABLE: {"registry.operate_server"},
     Event.STOP_BEGAN: {BEGIN, END},
     Event.STOP_ENDED: {BEGIN, END},
+    Event.ROLE_CHANGED: {"accounts.change_user"},
 }
 ASKED = (Event.APPROVAL_NEEDED, Event.APPROVAL_REMINDER)
 ANSWERED = (Event.APPROVAL_DECIDED, Event.APPROVAL_EXPIRED)

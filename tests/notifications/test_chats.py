@@ -15,10 +15,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import role_changes
 from accounts.models import Agent, User
+from accounts.roles import Role
 from approvals.models import Approval
 from approvals.services import expire, vote
 from audit.models import Entry
+from audit.services import record
 from calls.record.states import State
 from notifications import chat_formats
 from notifications.chat_texts import LEAD_MAX, VALUE_MAX, ChatMessage, MessagePart
@@ -28,6 +31,8 @@ from notifications.sending import send_due
 from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.chats import CHATS, Chat, Slack, Telegram, chat_server
+from tests.notifications.conftest import reader
+from tests.notifications.receivers import Mailbox, text_of
 
 pytestmark = pytest.mark.django_db
 # Teams' own, and that Discord is to say whether it kept the message.
@@ -134,6 +139,31 @@ def test_one_that_expired_is_told_of(webhook: Webhook, chat: Chat, held: UUID) -
 
     said = read(chat.bodies[1]).replace("`", "")
     assert said.startswith("Nobody decided in time: mailer.send_mail for scout expired.")
+
+
+@pytest.mark.parametrize("kind", ["slack", "telegram"])
+def test_roles_that_decide_are_told_of_to_administrators_and_chats(
+    webhook: Webhook, chat: Chat, bob: User, alice: User, mailbox: Mailbox, cursor: None
+) -> None:
+    ada = reader(scenery.person("ada", Role.ADMINISTRATOR), "role.changed")
+    reader(alice, "role.changed")
+    read_entries()
+
+    role_changes.note_granted(bob, Role.APPROVER, by=ada)
+    record("role.requested", actor=ada.actor, person="bob", role="Administrator")
+    role_changes.note_removed(bob, Role.APPROVER, by=ada)
+    notify()
+
+    said = [
+        "ada gave bob the role Approver",
+        "ada requested the role Administrator for bob",
+        "ada took the role Approver from bob",
+    ]
+    assert [read(one).replace("`", "").split("\n")[0] for one in chat.bodies] == said
+    assert [one["Subject"] for one in mailbox.messages] == said
+    assert set(mailbox.recipients) == {"ada@example.org"}
+    assert "Another administrator has to confirm it." in text_of(mailbox.messages[1])
+    assert all("/people/" in text_of(one) for one in mailbox.messages)
 
 
 @EVERY
