@@ -122,7 +122,7 @@ def parties(call: Call) -> dict[int, str]:
 
 
 def same_hands(people: Collection[int]) -> set[int]:
-    """Accounts that may still be in these people's hands, or these in theirs."""
+    """Ids of accounts that may belong to the same person as one of these accounts."""
     given = list(people)
     rows = _rows("SELECT person_id, inviter FROM approvals_dependents(%s)", given)
     rows += _rows("SELECT person_id, invited FROM approvals_inviters(%s)", given)

@@ -58,7 +58,7 @@ class ArgumentTerms:
         return kinds if self.value == {} else [*kinds, (SET, words)]
 
     def bound(self) -> Bound | None:
-        """None where it is pinned; raises BadBound."""
+        """The bound that was typed; None where the value is pinned. Raises BadBound."""
         match self.kind:
             case "prefix" if isinstance(self.value, str) and self.prefix:
                 return Bound(self.path, PREFIX, prefix=self.prefix)

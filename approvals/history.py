@@ -88,7 +88,7 @@ NOTHING = Past([], [])
 
 
 def past(call_ids: Collection[UUID]) -> dict[UUID, Past]:
-    """The past of each of these calls."""
+    """Earlier calls like each of these, by call id."""
     given: dict[str, Any] = {
         "calls": CALLS_MAX,
         "decisions": DECISIONS_MAX,

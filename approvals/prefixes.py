@@ -29,7 +29,7 @@ _PORT = re.compile(r"(.*?):([0-9]+)")
 
 
 class _AmbiguousText(Exception):
-    """Two programs could read it differently."""
+    """Raised for a text that two programs could parse differently."""
 
 
 def is_below(given: str, prefix: str, *, approved: str) -> bool:

@@ -300,7 +300,7 @@ def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) ->
 
 
 def _sentence(votes: list[Vote], *, recounted: bool) -> str:
-    """Names who decided, and their reasons."""
+    """The sentence for the agent: who decided, and their reasons."""
     names = [one.person.username for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
     said = _("Approved by %(who)s.") if votes[-1].approve else _("Denied by %(who)s.")

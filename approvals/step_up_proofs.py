@@ -56,7 +56,7 @@ def _wanted(approval: Approval, person: User) -> StepUp:
 
 
 def _strongest(approval: Approval, person: User, groups: Collection[str]) -> StepUp:
-    """The most that a threshold asks for whose word this person's is."""
+    """The strongest proof demanded by the thresholds that this user's vote counts for."""
     asked = (threshold.step_up for threshold in addressed(approval, person, groups))
     return max(asked, key=STRENGTH.index, default=StepUp.NONE)
 
@@ -120,7 +120,7 @@ def problem(proof: Proof, vote: Vote | None) -> str:
 
 
 def _other_key(proof: Proof) -> str:
-    """The record of the day when the passkey was added knows its key."""
+    """A passkey that somebody put in the place of the one that was recorded when it was added."""
     if proof.passkey is None:
         return ""
     added = Entry.objects.filter(

@@ -168,7 +168,7 @@ class Circle:
         return why or _("the rule does not take it")
 
     def left(self) -> tuple[list[str], list[str]]:
-        """Whose yes is missing and would count; and whose would not, with the reason."""
+        """Users whose approval would still count, and users whose would not, with why."""
         done = {*self.facts.excluded, *(vote.person_id for vote in self.standing)}
         may_still, unable = [], []
         for one in self.able.values():

@@ -42,7 +42,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The question, as somebody in `zone` asks it now."""
+    """The filters of a request, with dates read in `zone`."""
 
     given: Mapping[str, str]
     zone: ZoneInfo

@@ -87,7 +87,7 @@ FIRSTS = """
 
 
 def _all(edges: list[datetime]) -> list[int]:
-    """Leaves are numbered without gaps: two of their numbers say how many lie between."""
+    """Counts by leaf numbers, which have no gaps."""
     with connection.cursor() as cursor:
         cursor.execute(FIRSTS, [edges])
         firsts = [pk for (pk,) in cursor.fetchall()]

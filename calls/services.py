@@ -147,7 +147,7 @@ def _end_of_lost(call: Call, outcome: Outcome) -> Outcome:
 
 
 def forget_keys() -> int:
-    """Keys that stand for nothing any more; how many they were."""
+    """Deletes idempotency keys that no call uses any more; returns how many."""
     with connection.cursor() as cursor:
         cursor.execute(FORGET)
         return int(cursor.rowcount)

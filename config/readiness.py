@@ -26,7 +26,7 @@ class Readiness:
         self._loop.add_reader(self._reading, self._on_readable)
 
     def begun(self) -> None:
-        """The process has its end of it."""
+        """Closes our copy of the writing end, once the child process has its own."""
         os.close(self.writing)
 
     def close(self) -> None:

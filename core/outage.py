@@ -79,7 +79,7 @@ def recording(request: HttpRequest) -> Iterator[None]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and those that it came after: Django reconnects before it reports a lost commit."""
+    """The error and its contexts: Django reconnects before it reports a lost commit."""
     while error is not None:
         yield error
         error = error.__context__

@@ -137,7 +137,7 @@ class Pipeline:
             self._done.set_exception(error)
 
     def _deaf(self) -> None:
-        """Before the socket is closed: its number may soon be another's."""
+        """Stops watching the socket before it closes: its number may be reused at once."""
         self._timer.cancel()
         if self._socket >= 0:
             self._loop.remove_reader(self._socket)

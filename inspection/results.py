@@ -197,7 +197,7 @@ _WORTH_A_CUT = 256
 
 
 def _cut(body: bytes, most: int) -> bytes:
-    """Its longest texts end earlier, as few as will do, and say so."""
+    """Shortens as few of its longest texts as needed, each with a note that says so."""
     document = body.decode()
     left = len(body) - most
     longest = sorted(

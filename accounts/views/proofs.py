@@ -64,7 +64,7 @@ def add_passkey(request: ConsoleRequest) -> HttpResponse:
 
 @page("", "POST")
 def passkey(request: ConsoleRequest, pk: int) -> HttpResponse:
-    """Names it anew, or removes it."""
+    """Renames or removes a passkey."""
     own = get_object_or_404(Passkey.objects.usable().filter(person=request.user), pk=pk)
 
     def remove() -> None:

@@ -100,7 +100,7 @@ DETAILS_FORGOTTEN = """
 
 
 def _only(column: str, *kinds: str) -> str:
-    """SQL over the new row `n`: the number that stands there, if any, is that of such a name."""
+    """SQL condition on the new row `n`: the column is null or the id of a name of this kind."""
     known = ", ".join(f"'{kind}'" for kind in kinds)
     return f"""n.{column} IS NOT NULL AND (
         SELECT k.kind IN ({known}) FROM audit_name k WHERE k.id = n.{column}) IS NOT TRUE"""

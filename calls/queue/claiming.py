@@ -41,7 +41,7 @@ def claim_next(*, owner: str) -> ExecutionRequest | None:
 
 
 def _some_moved(candidates: list[UUID]) -> bool:
-    """Claimed or ended meanwhile: then others may be next. If not, what is next has no room."""
+    """True if one was claimed or ended meanwhile, so that others may be next."""
     left = Call.objects.filter(pk__in=candidates, state=State.QUEUED).count()
     return left < len(candidates)
 

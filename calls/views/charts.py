@@ -11,7 +11,7 @@ GAP = 4
 
 @dataclass(frozen=True, slots=True)
 class ChartBar:
-    """`lower` is the height of the part of it that counts as wrong."""
+    """One bar; `lower` is the height of its part for calls that went wrong."""
 
     x: float
     y: float

@@ -114,7 +114,7 @@ class Usage:
 
 
 def of_tool(tool_id: int, zone: str) -> Usage:
-    """The last 30 days, as days of this time zone."""
+    """A tool's figures of the last 30 days, by day in this time zone."""
     starts = _midnights(ZoneInfo(zone or "UTC"))
     bounds = [uuid7_floor(start) for start in starts]
     given: dict[str, Any] = {

@@ -141,7 +141,7 @@ def _filled(translation: str, values: dict[str, str]) -> str:
 
 @lru_cache(1)
 def _catalogue() -> tuple[dict[str, str], list[MessagePattern]]:
-    """Words and sentences of our code, and of those with placeholders what is kept in English."""
+    """The translations of our sentences, and patterns for those with placeholders."""
     plain: dict[str, str] = {}
     patterns: list[MessagePattern] = []
     for key, message in read(files.PO).items():

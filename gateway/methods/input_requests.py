@@ -117,7 +117,7 @@ async def _take(
 
 
 def responses_of(message: RpcMessage) -> dict[str, Any]:
-    """Raises the refusal of what cannot be answers at all."""
+    """Raises invalid params for what is no answer."""
     if "inputResponses" not in message.params:
         return {}
     responses = message.params["inputResponses"]

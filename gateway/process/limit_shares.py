@@ -156,7 +156,7 @@ class LimitShares:
         return share
 
     def _forget(self) -> None:
-        """Shares that are over are as good as none."""
+        """Drops the shares whose window has passed."""
         now = time.monotonic()
         self._shares = {
             place: share

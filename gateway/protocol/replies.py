@@ -183,7 +183,7 @@ def _without_type(body: bytes) -> bytes:
 
 
 def _says_complete(body: bytes) -> bool:
-    """The kind that a server of the present revision writes first, and nothing to look out for."""
+    """Whether the result begins with resultType "complete" and has no second one."""
     return (
         body.startswith((b'{"resultType":"complete",', b'{"resultType": "complete",'))
         and b'"_meta"' not in body

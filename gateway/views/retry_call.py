@@ -55,7 +55,7 @@ def _question(call: Call, by: User) -> SyncCallRequest:
 
 
 def _bearer(agent: Agent) -> Bearer:
-    """The agent's, by the word of a person who is signed in; it needs no token."""
+    """The agent's identity without its token, on behalf of the signed-in user."""
     bearer = speaking_for(agent)
     if bearer is None:
         raise RetryRefused(_("The agent or its owner was disabled."))

@@ -106,7 +106,7 @@ def send(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SubmitR
 
 
 def tried(tool: Tool, person: User) -> list[Call]:
-    """This person's last tries, to look at or to do again."""
+    """This user's latest test calls, to look at or to repeat."""
     own = Call.objects.filter(tool=tool, agent__owner=person, origin=Call.Origin.CONSOLE)
     return list(own.select_related("agent").defer("arguments").newest_first()[:HISTORY])
 

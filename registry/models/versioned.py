@@ -105,7 +105,7 @@ def state(of: Any, digest: str) -> str:
 
 
 def change(one: Sighting[Any]) -> str:
-    """How the seen version differs: found, changed, restored, returned, or not at all."""
+    """How the seen version differs: found, changed, restored, returned; empty if not at all."""
     of, after = one.of, state(one.of, one.digest)
     if of.latest and of.latest.digest == one.digest and of.state == after:
         return ""

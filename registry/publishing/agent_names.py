@@ -52,7 +52,7 @@ class ToolsByName(dict[str, Thing]):
         older: Mapping[str, int],
         by_id: Mapping[int, Thing],
     ) -> None:
-        """`older` leads to ids."""
+        """`older`: names of before, each with its tool's id."""
         super().__init__(listed)
         self._older, self._by_id = older, by_id
 

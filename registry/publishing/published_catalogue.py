@@ -95,7 +95,7 @@ class ParsedDefinition:
 
 
 def _may_declare(body: str | bytes) -> bool:
-    """Hardly a definition does, and to look through all of one takes long."""
+    """Whether the text has the keyword at all: parsing every definition takes long."""
     return ANNOTATION in body if isinstance(body, str) else ANNOTATION.encode() in body
 
 
@@ -171,7 +171,7 @@ class PublishedTool:
 
     @property
     def listed_as(self) -> tuple[str, ...]:
-        """The parts that its place in a toolset depends on."""
+        """The fields that decide whether and where a toolset lists the tool."""
         return self.server_slug, self.name, self.exposed_name
 
     def result_violations(self, result: Any) -> list[Violation]:

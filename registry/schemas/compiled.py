@@ -254,7 +254,7 @@ def _without(schema: Schema, left_out: set[str]) -> Any:
 
 
 def _bounded(schema: Schema, *, keep: bool) -> Any:
-    """Every pattern with the length that it is fit for: the engine looks at lengths first."""
+    """Adds a maxLength beside every pattern: the engine checks lengths before patterns."""
 
     def own(node: Schema) -> Schema:
         if not isinstance(pattern := node.get("pattern"), str):
@@ -268,8 +268,8 @@ def _bounded(schema: Schema, *, keep: bool) -> Any:
 
 
 def _with_defaults(schema: Schema) -> Any:
-    """Without requiring what has a default, which servers put in themselves (the TypeScript SDK
-    lists a schema's output, where it is always there)."""
+    """Drops properties with a default from `required`: servers fill them in (the TypeScript SDK
+    lists the schema after filling in, where they are always there)."""
 
     def own(node: Schema) -> Schema:
         required = node.get("required")

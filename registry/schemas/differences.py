@@ -101,7 +101,7 @@ def marks(before: Content, after: Content) -> list[Mark]:
 
 
 def lines(before: Content, after: Content) -> list[DiffLine]:
-    """The two as laid-out JSON, the lines that differ with three around them."""
+    """The lines that differ between the two as indented JSON, with three lines of context."""
     old, new = (json.dumps(c, indent=2, ensure_ascii=False).splitlines() for c in (before, after))
     # The first two lines of it name files.
     diff = list(unified_diff(old, new, lineterm=""))[2:]

@@ -32,7 +32,7 @@ def review(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 @page("registry.operate_server", "GET", "HEAD", "POST")
 def publish(request: ConsoleRequest, name: str) -> HttpResponse:
-    """The same, of one tool."""
+    """Publishes one tool's latest definition."""
     tool = get_object_or_404(Tool.objects.select_related("server"), exposed_name=name)
     only = Tool.objects.filter(pk=tool.pk)
     return _answer(request, tool.server, only, Item.objects.none(), tool)

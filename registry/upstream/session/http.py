@@ -182,7 +182,7 @@ class HttpServer:
         return same
 
     def keep(self, session: str) -> None:
-        """The session outlasts `close`."""
+        """Leaves the session open at the server after `close`, for another process."""
         self._kept.add(session)
 
     def _same_for(self, words: tuple[str, ...], target: Target) -> "HttpServer":

@@ -218,7 +218,7 @@ async def _end(
 
 
 async def _fetched(server: TaskServer, ref: TaskRef) -> WireMessage:
-    """It has ended: its result can be asked for as often as need be."""
+    """Fetches the result of a task that has ended; safe to repeat."""
     while True:
         try:
             return await server.about_task(TaskErrand("tasks/result", ref.id), _ERRAND)

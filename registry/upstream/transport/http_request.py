@@ -84,13 +84,13 @@ class HttpRequest:
 
 
 def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
-    """The head of a request as it is written."""
+    """Request line and headers as bytes."""
     lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
     return "\r\n".join(lines).encode() + fields(headers)
 
 
 def fields(headers: Mapping[str, str]) -> bytes:
-    """More lines for the head of a request."""
+    """Further header lines of a request."""
     if any(_BREAK.search(name + value) for name, value in headers.items()):
         raise NotSent("A header of the request holds a line break.")
     return "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode()
