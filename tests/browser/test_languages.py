@@ -29,7 +29,7 @@ ANY_LANGUAGE = re.compile(
     r"(?x)\b(Countersign|English|MCP|JSON|JSONL|CSV|SQL|REST|HTTP|SSE|URL|CEL|SHA-256|KiB|UTC|Ctrl|"
     r"Enter|Esc|Tab|Shift|VS\ Code|Cursor|Claude(\ Code|\ Desktop)?|Gemini(\ CLI)?|Codex(\ CLI)?|"
     r"MCP\ Inspector|Inspector|Webhooks?|EMAIL_URL|Authorization|Bearer|args|p50|p95|curl|stdio|"
-    r"name\.tool|CLI)\b"
+    r"name\.tool|CLI|Slack|Microsoft\ Teams|Mattermost|Discord|Telegram)\b"
 )
 
 
