@@ -128,6 +128,10 @@ class QueueList:
         return self.groups[0].rows[0].approval if self.groups else None
 
     @property
+    def in_order(self) -> list[Approval]:
+        return [row.approval for group in self.groups for row in group.rows]
+
+    @property
     def ranked(self) -> int:
         return RANKED
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
+from django_htmx.middleware import HtmxDetails
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
@@ -24,6 +27,9 @@ from calls.models import Call
 from calls.views.call_page import may_cancel
 from core.http import is_htmx, page
 from core.outage import recording
+
+# Of the list, to find one that the user may decide: each is asked for.
+LOOKED_AT = 10
 
 
 @page("approvals.view_approval")
@@ -102,9 +108,13 @@ def _unseen(request: HttpRequest) -> ApprovalQuerySet:
 
 def _filters(request: HttpRequest) -> str:
     """The query string of the page that asks, without what else it asks with."""
+    return _kept(request.GET)
+
+
+def _kept(given: Mapping[str, str]) -> str:
     names = ("agent", "tool", "sort", "group")
-    given = {name: request.GET[name] for name in names if request.GET.get(name)}
-    return f"?{urlencode(given)}" if given else ""
+    kept = {name: given[name] for name in names if given.get(name)}
+    return f"?{urlencode(kept)}" if kept else ""
 
 
 @page("approvals.view_approval")
@@ -192,13 +202,25 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
         approval = Approval.objects.for_queue().get(pk=call_id)
         typed = request.POST.get("reason", "") if error else ""
         decided = card(approval, request.user, error=error, typed=typed)
-        context = {"card": decided, "answered": True}
+        following = "" if error else _following(request)
+        context = {"card": decided, "answered": True, "following": following}
         return render(request, "approvals/card.html", context)
     if error:
         messages.warning(request, error + _unsent(request.POST.get("reason", "").strip()))
     else:
         messages.success(request, _vote_message(approval, approve=approve))
     return redirect("approvals:queue")
+
+
+def _following(request: ConsoleRequest) -> str:
+    """The address of the next card that this user can decide, in the order of the list beside the
+    one that was decided; "" without one."""
+    shown = QueryDict(urlsplit(HtmxDetails(request).current_url or "").query)
+    listed = queue_list.read(shown).in_order[:LOOKED_AT]
+    for approval in listed:
+        if not why_not(approval, request.user):
+            return reverse("approvals:detail", args=[approval.pk]) + _kept(shown)
+    return ""
 
 
 def _unsent(typed: str) -> str:

@@ -130,6 +130,22 @@ def test_approving_by_keyboard_takes_two_keys(alice: Page, office: Office) -> No
     assert state(office) == State.QUEUED
 
 
+def test_after_a_decision_two_keys_lead_to_the_next_card(alice: Page, office: Office) -> None:
+    alice.goto("/queue/?sort=oldest")
+    alice.keyboard.press("j")
+    alice.keyboard.press("a")
+    expect(card(alice, office).get_by_role("button", name="Approve")).to_be_focused()
+    alice.keyboard.press("Enter")
+    expect(card(alice, office)).to_contain_text("Approved by alice")
+
+    alice.keyboard.press("Tab")
+    expect(alice.get_by_role("link", name="Next pending approval")).to_be_focused()
+    alice.keyboard.press("Enter")
+
+    alice.wait_for_url("**/queue/*/?sort=oldest")
+    expect(alice.locator("#detail [data-approve]")).to_be_visible()
+
+
 def test_approve_arms_when_all_arguments_were_in_view(opened: Opened, office: Office) -> None:
     page = opened(office.alice, viewport={"width": 1280, "height": 420})
     page.goto("/queue/")

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import comments
@@ -25,9 +26,11 @@ def seen(call_id: UUID) -> str:
     return Call.objects.get(pk=call_id).call_digest
 
 
-def press(client: Client, verb: str, call_id: UUID, *, htmx: bool = False, **fields: Any):
+def press(
+    client: Client, verb: str, call_id: UUID, *, htmx: bool = False, there: str = "/", **fields: Any
+):
     data = {"seen": seen(call_id), "reason": "", **fields}
-    headers = {"HX-Request": "true"} if htmx else {}
+    headers = {"HX-Request": "true", "HX-Current-URL": there} if htmx else {}
     return client.post(
         reverse(f"approvals:{verb}", args=[call_id]), data, headers=headers, follow=not htmx
     )
@@ -135,6 +138,21 @@ def test_htmx_gets_the_card_as_it_is_now(as_alice: Client, held: UUID) -> None:
     assert f'id="card-{held}"' in response.text
     assert "Approved by <strong>alice</strong>" in response.text
     assert "<form" not in response.text
+
+
+def test_a_decision_leads_on_to_the_next_that_one_may_decide(
+    as_alice: Client, alice: User, scout: Agent, send_mail: Tool, held: UUID
+) -> None:
+    another = {**scenery.MAIL, "subject": "Another"}
+    following = scenery.call(scout, send_mail, another, State.HELD)
+    own = accounts.create_agent("own", owner=alice, by=None)
+    scenery.call(own, send_mail, scenery.MAIL, State.HELD)
+
+    response = press(as_alice, "approve", held, htmx=True, there="/queue/?sort=newest&shown=x")
+    last = press(as_alice, "refuse", following, htmx=True, there="/queue/")
+
+    assert f'href="/queue/{following}/?sort=newest"' in response.text
+    assert "Next pending approval" not in last.text
 
 
 @pytest.mark.parametrize("htmx", [True, False])
