@@ -150,6 +150,12 @@
   });
 
   addEventListener("beforeunload", () => { leaving = true; });
+  // Nor does a reading that began before, and that the ended session sends to sign in.
+  document.body.addEventListener("htmx:beforeOnLoad", (event) => {
+    if (!leaving || !event.detail.xhr.getResponseHeader("HX-Redirect")) return;
+    event.preventDefault();
+    setTimeout(() => location.reload(), TO_BE_ANSWERED);
+  });
   // By then htmx has read the page: a ring before it would be heard by nobody.
   if (address) document.addEventListener("DOMContentLoaded", connect);
 })();
