@@ -108,10 +108,10 @@ def _unseen(request: HttpRequest) -> ApprovalQuerySet:
 
 def _filters(request: HttpRequest) -> str:
     """The query string of the page that asks, without what else it asks with."""
-    return _kept(request.GET)
+    return _query_of(request.GET)
 
 
-def _kept(given: Mapping[str, str]) -> str:
+def _query_of(given: Mapping[str, str]) -> str:
     names = ("agent", "tool", "sort", "group")
     kept = {name: given[name] for name in names if given.get(name)}
     return f"?{urlencode(kept)}" if kept else ""
@@ -202,7 +202,7 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
         approval = Approval.objects.for_queue().get(pk=call_id)
         typed = request.POST.get("reason", "") if error else ""
         decided = card(approval, request.user, error=error, typed=typed)
-        following = "" if error else _following(request)
+        following = "" if error else _next_address(request)
         context = {"card": decided, "answered": True, "following": following}
         return render(request, "approvals/card.html", context)
     if error:
@@ -212,14 +212,14 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
     return redirect("approvals:queue")
 
 
-def _following(request: ConsoleRequest) -> str:
+def _next_address(request: ConsoleRequest) -> str:
     """The address of the next card that this user can decide, in the order of the list beside the
     one that was decided; "" without one."""
     shown = QueryDict(urlsplit(HtmxDetails(request).current_url or "").query)
     listed = queue_list.read(shown).in_order[:LOOKED_AT]
     for approval in listed:
         if not why_not(approval, request.user):
-            return reverse("approvals:detail", args=[approval.pk]) + _kept(shown)
+            return reverse("approvals:detail", args=[approval.pk]) + _query_of(shown)
     return ""
 
 
