@@ -63,7 +63,8 @@ class Acting:
         if request.verb != "POST":
             respond(out, b"", status=405)
             return
-        self.acted += 1
+        # A ping, by which a session is asked after, acts on nothing.
+        self.acted += request.method == "tools/call"
         headers = {"Location": "/mcp"}
         body = b"" if self.status in (204, 304) else self.body(request)
         kind = "application/json" if body.startswith(b"{") else "text/html"
