@@ -36,7 +36,7 @@ from policies.limits.amending import reserve_anew
 from policies.models import Effect
 from policies.thresholds import DECIDE, Threshold, clauses, combine, people, plain, stored
 from registry.publishing import published_catalogue
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 from registry.schemas.violations import Violation
 
 NAMED = 6

@@ -22,7 +22,7 @@ from policies.decide import Decision, RuleBook
 from policies.models import Effect
 from registry.models import Tool
 from registry.publishing import published_catalogue
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 
 @dataclass(frozen=True, slots=True)

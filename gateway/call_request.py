@@ -17,7 +17,7 @@ from calls.record.states import State
 from calls.running.listeners import EarlyReply
 from policies.decide import Subject
 from policies.limits.compiled import CompiledLimit, CounterKey, LimitReached, TakenUses
-from registry.publishing.published_catalogue import PublishedTool, PublishedToolset, Violation
+from registry.publishing.published_tools import PublishedTool, PublishedToolset, Violation
 
 NO_ARGUMENTS = b"{}"
 

@@ -20,7 +20,7 @@ from policies.models import Effect
 from policies.thresholds import deciders
 from registry.models import Tool
 from registry.publishing import published_catalogue
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 NO_ARGUMENTS = "{}"
 

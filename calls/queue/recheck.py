@@ -12,7 +12,7 @@ from calls.pauses import why_paused
 from core.english import gettext as _
 from policies.decide import Decision
 from policies.models import Effect
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 # Says what, of what people said, no longer lets the call be sent; empty if nothing.
 Check = Callable[[Call, Decision], str]

@@ -15,7 +15,7 @@ import rfc8785
 
 from core.english import gettext
 from core.english import gettext as _
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 # A later form of the statement gets another tag: digests of two forms never meet.
 DOMAIN = b"countersign call 1\n"

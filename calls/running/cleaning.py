@@ -21,7 +21,7 @@ from calls.record.transitions import Outcome
 from core.english import gettext as _
 from core.levels import LEVELS
 from inspection.results import ResultRules, ResultTooLong, SchemaCheck, clean
-from registry.publishing.published_catalogue import CALL, PublishedTool
+from registry.publishing.published_tools import CALL, PublishedTool
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from core.errors import CountersignError, RecordUnavailable
 from core.journal import GroupCommit
 from core.live import Notifier
 from registry.methods import METHODS
-from registry.publishing.published_catalogue import CALL, PublishedTool, ServerConnection
+from registry.publishing.published_tools import CALL, PublishedTool, ServerConnection
 from registry.upstream import (
     MODERN,
     CallReply,

@@ -27,7 +27,7 @@ from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.reply_stream import respond
 from gateway.subscriptions import streams
-from registry.publishing.published_catalogue import PublishedToolset
+from registry.publishing.published_tools import PublishedToolset
 
 LOOK_AGAIN_S = 0.05
 LEAVE_S = 3.0

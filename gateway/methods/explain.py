@@ -17,7 +17,7 @@ from gateway.submit.submit import decide
 from inspection.words import result_sentences
 from policies.decide import Decision
 from policies.models import Effect
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 
 async def explain(rpc: RpcRequest) -> bytes:

@@ -12,7 +12,7 @@ from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
 from gateway.protocol.revisions import METHOD_NOT_FOUND
 from registry import extensions
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 # Between an agent and us; what of it a server is to have, it gets in another way.
 _OF_ROUNDS = ("requestState", "inputResponses")

@@ -18,7 +18,7 @@ from gateway.protocol.errors import RpcError
 from gateway.protocol.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from gateway.submit.submit import submit
 from registry.methods import COMPLETE, GET, READ
-from registry.publishing.published_catalogue import PublishedTool, Violation
+from registry.publishing.published_tools import PublishedTool, Violation
 
 
 async def call_item(

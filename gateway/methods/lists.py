@@ -15,7 +15,7 @@ from gateway.protocol import replies
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.revisions import LAST_LEGACY, MODERN, SERVER_INFO, SUPPORTED, TASKS
-from registry.publishing.published_catalogue import CALL, PublishedTool
+from registry.publishing.published_tools import CALL, PublishedTool
 from registry.schemas import compiled
 
 PAGE = 500

@@ -11,7 +11,7 @@ from core.header_params import PREFIX, agrees, header_value, value_at
 from gateway.protocol.context import RequestContext
 from gateway.protocol.headers import Headers
 from gateway.protocol.modern import differs, mismatch
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 
 def check(context: RequestContext, tool: PublishedTool, arguments: Any) -> None:

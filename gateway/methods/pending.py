@@ -24,7 +24,7 @@ from gateway.submit import lookups, messages, wait
 from gateway.submit.lookups import AgentCall
 from registry.methods import GET
 from registry.models import OwnTool
-from registry.publishing.published_catalogue import CALL
+from registry.publishing.published_tools import CALL
 
 # SDKs give up at the tenth round: the last one must be an answer.
 ROUNDS = 9

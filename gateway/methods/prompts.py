@@ -13,7 +13,7 @@ from gateway.protocol import messages
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
 from registry.methods import COMPLETE, GET
-from registry.publishing.published_catalogue import Violation
+from registry.publishing.published_tools import Violation
 
 # What else a completion says.
 _COMPLETED = ("argument", "context")

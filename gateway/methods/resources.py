@@ -14,8 +14,8 @@ from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.submit import lookups
 from registry.methods import READ
-from registry.publishing.published_catalogue import PublishedTool
 from registry.publishing.published_items import PublishedItems
+from registry.publishing.published_tools import PublishedTool
 
 # Nothing of ours ever changes, but it is gone one day.
 TTL_MS = 60_000

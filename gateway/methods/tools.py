@@ -34,7 +34,7 @@ from gateway.submit import idempotency, wait
 from gateway.submit.submit import submit
 from registry.methods import METHODS
 from registry.names import RESERVED
-from registry.publishing.published_catalogue import CALL, PublishedTool
+from registry.publishing.published_tools import CALL, PublishedTool
 
 # In `_meta`: what a client wants to hear, and which trace the call belongs to.
 WISHES = frozenset((log_messages.META_LEVEL, *tracing.MEMBERS))

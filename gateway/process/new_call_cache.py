@@ -20,7 +20,7 @@ from core.english import gettext as _
 from core.journal import Line, PreparedLine, Statement
 from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, is_guarded
 from policies.decide import Decision
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 NAME_MAX = 200
 REMEMBERED = 2_000

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from calls.running.execution import Engine, WatchFailed
 from core.listen import SUBSCRIBED, Listener
-from registry.publishing.published_catalogue import ServerConnection
+from registry.publishing.published_tools import ServerConnection
 
 log = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from policies.decide import RuleBook
 from policies.limits import compiled as limits
 from policies.limits.compiled import LimitBook
 from registry.publishing import published_catalogue
-from registry.publishing.published_catalogue import Catalogue
+from registry.publishing.published_tools import Catalogue
 
 log = logging.getLogger(__name__)
 

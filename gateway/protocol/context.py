@@ -30,8 +30,8 @@ from registry import extensions
 from registry.methods import METHODS
 from registry.models import OwnTool
 from registry.publishing.agent_names import ToolsByName
-from registry.publishing.published_catalogue import CALL, PublishedTool, PublishedToolset
 from registry.publishing.published_items import PublishedItems
+from registry.publishing.published_tools import CALL, PublishedTool, PublishedToolset
 
 
 # Not frozen: made for every call, and setting fields past the guard costs three times as much.

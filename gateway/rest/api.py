@@ -27,7 +27,7 @@ from gateway.submit import idempotency, sync, wait
 from gateway.submit.description import described
 from gateway.submit.sync import SyncCallRequest
 from registry.models import Toolset
-from registry.publishing.published_catalogue import Violation
+from registry.publishing.published_tools import Violation
 
 WAIT_S, WAIT_MAX_S = 10, 45
 # Of each statement: an agent asks for a few rows, and is told soon where there are none to be had.

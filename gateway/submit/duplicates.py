@@ -21,7 +21,7 @@ from gateway.call_request import NO_ARGUMENTS, CallRequest, SubmitResult, claime
 from gateway.process.runtime import Runtime
 from gateway.submit import lookups
 from gateway.submit.idempotency import ALLOW_DUPLICATE
-from registry.publishing.published_catalogue import CALL
+from registry.publishing.published_tools import CALL
 
 
 async def find_by_key(runtime: Runtime, call_request: CallRequest) -> SubmitResult | None:

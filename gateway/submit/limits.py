@@ -30,7 +30,7 @@ from policies.limits.compiled import (
 from policies.limits.costs import cost_of
 from policies.limits.words import measure
 from policies.models import Effect, Limit
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 
 class AtLimit(Exception):

@@ -13,7 +13,7 @@ from core.english import gettext
 from core.english import gettext as _
 from gateway.submit.lookups import AgentCall
 from registry.models import OwnTool
-from registry.publishing.published_catalogue import PublishedToolset
+from registry.publishing.published_tools import PublishedToolset
 
 NOT_KNOWN = (
     "The record cannot be read right now, so what became of this call is not known here. It may "

@@ -16,7 +16,7 @@ from gateway.process.new_call_cache import make_new_call
 from gateway.process.runtime import Runtime
 from policies.decide import Decision
 from policies.limits.compiled import LimitReached
-from registry.publishing.published_catalogue import Violation
+from registry.publishing.published_tools import Violation
 
 
 async def refuse(

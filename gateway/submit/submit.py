@@ -53,7 +53,7 @@ from gateway.submit.run import run_until_reply
 from gateway.submit.take_back import not_sent, take_back, taken_back, until_found, withdrawn
 from policies.decide import Decision
 from policies.models import Effect
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 log = logging.getLogger(__name__)
 

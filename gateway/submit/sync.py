@@ -22,7 +22,7 @@ from gateway.submit import limits, lookups, wait
 from gateway.submit.submit import CONFIRM_S, decide, submit
 from inspection.words import result_sentences
 from policies.decide import Decision
-from registry.publishing.published_catalogue import PublishedToolset, Violation
+from registry.publishing.published_tools import PublishedToolset, Violation
 
 FOLLOWS_TASKS = CallOptions(takes_tasks=True)
 # By then a call nearly always stands in the record, or it was refused because it could not.

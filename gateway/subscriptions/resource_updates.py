@@ -31,7 +31,7 @@ from gateway.submit.submit import decide
 from policies.models import Effect
 from registry.methods import READ
 from registry.models import Subscription
-from registry.publishing.published_catalogue import PublishedTool
+from registry.publishing.published_tools import PublishedTool
 
 URIS_MAX = 100
 # A lost nudge costs this much.

@@ -26,7 +26,7 @@ from gateway.protocol.revisions import META
 from gateway.protocol.sessions import session_key
 from gateway.subscriptions import session_progress, task_updates
 from gateway.subscriptions.resource_updates import Subscriptions
-from registry.publishing.published_catalogue import CALL
+from registry.publishing.published_tools import CALL
 
 SUBSCRIPTION = META + "subscriptionId"
 # What may be asked for, and the method that tells of it.

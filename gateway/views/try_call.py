@@ -25,7 +25,7 @@ from gateway.submit.bearers import speaking_for
 from gateway.submit.sync import SyncCallRequest
 from policies.decide import Decision
 from registry.models import ShownTool, Tool, Toolset
-from registry.publishing.published_catalogue import Violation
+from registry.publishing.published_tools import Violation
 from registry.publishing.tool_override import as_written, without
 
 # What takes longer is looked at while it runs.

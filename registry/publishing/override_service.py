@@ -18,7 +18,7 @@ from core.errors import CountersignError
 from registry import names
 from registry.models import NAME, ShownTool, Tool, Toolset
 from registry.publishing import agent_names, tool_override
-from registry.publishing.published_catalogue import ParsedDefinition
+from registry.publishing.published_tools import ParsedDefinition
 from registry.schemas import compiled
 
 MAX_DESCRIPTION = 4_000

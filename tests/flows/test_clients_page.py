@@ -9,7 +9,7 @@ import pytest
 from calls.record.states import State
 from gateway.submit import messages
 from registry.publishing.agent_names import ToolsByName
-from registry.publishing.published_catalogue import PublishedToolset
+from registry.publishing.published_tools import PublishedToolset
 from tests.flows.snippets import CLIENTS, HERE, blocks
 
 JSON = [json.loads(block) for block in blocks("json")]

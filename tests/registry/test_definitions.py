@@ -16,7 +16,7 @@ from accounts.models import User
 from registry import services
 from registry.models import Discovery, Server, Tool
 from registry.models.versioned import difference
-from registry.publishing.published_catalogue import ParsedDefinition
+from registry.publishing.published_tools import ParsedDefinition
 from registry.schemas import arguments, compiled, definitions
 from registry.schemas.violations import violations
 from tests.registry.offering import ADD, Offering, serving

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import exact_json
-from registry.publishing.published_catalogue import ParsedDefinition
+from registry.publishing.published_tools import ParsedDefinition
 from registry.schema_forms import schema_form
 from registry.schema_forms.schema_form import SchemaForm, filled, posted
 from tests.forms import submitted

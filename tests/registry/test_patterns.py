@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from registry.publishing.published_catalogue import ParsedDefinition
+from registry.publishing.published_tools import ParsedDefinition
 from registry.schemas import compiled, definitions, patterns
 from registry.schemas.violations import Violation
 
