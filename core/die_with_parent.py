@@ -54,7 +54,11 @@ def main(parent: int, death: int, identity: str, lifeline: int, argv: list[str])
     if not lifeline:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death, 0, 0, 0)
     elif os.fork() == 0:
+        # Its copies would keep the program's pipes open when the program has closed them.
+        os.closerange(0, 3)
         watch(lifeline, os.getppid(), death)
+    else:
+        os.close(lifeline)
     if os.getppid() != parent:
         sys.exit("the parent ended before its child began")
     try:

@@ -66,13 +66,12 @@ def is_htmx(request: HttpRequest) -> bool:
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
     if is_htmx(request):
         # A redirect would draw the sign-in page into a corner of this one.
-        there = HtmxDetails(request).current_url_abs_path or "/"
-        return HttpResponseClientRedirect(_sign_in(there, ended=True))
+        return HttpResponseClientRedirect(_sign_in(page_of(request), ended=True))
     if request.method in ("GET", "HEAD"):
         had_session = settings.SESSION_COOKIE_NAME in request.COOKIES
         return HttpResponseRedirect(_sign_in(request.get_full_path(), ended=had_session))
     # A form's address is no page to come back to; the page that it was on is.
-    return HttpResponseRedirect(_sign_in(_came_from(request), ended=True))
+    return HttpResponseRedirect(_sign_in(page_of(request), ended=True))
 
 
 def _sign_in(there: str, *, ended: bool) -> str:
@@ -80,8 +79,13 @@ def _sign_in(there: str, *, ended: bool) -> str:
     return f"{address}&ended=1" if ended else address
 
 
-def _came_from(request: HttpRequest) -> str:
-    page = urlsplit(request.headers.get("Referer", ""))
-    if page.netloc != request.get_host():
+def page_of(request: HttpRequest) -> str:
+    """Path and query of our page on which the request was made; "/" where that is not known."""
+    htmx = HtmxDetails(request)
+    try:
+        there = urlsplit((htmx.current_url if htmx else request.headers.get("Referer")) or "")
+    except ValueError:
         return "/"
-    return page.path + (f"?{page.query}" if page.query else "")
+    if there.netloc != request.get_host():
+        return "/"
+    return there.path + (f"?{there.query}" if there.query else "")

@@ -184,8 +184,10 @@ def _of_role(delivery: Delivery, entry: Entry) -> MailText:
 
 
 def names_of_role(entry: Entry) -> dict[str, str]:
+    """Empty names where the entry's details were forgotten."""
     details = entry.details or {}
-    return {"actor": entry.actor, "person": details["person"], "role": _(details["role"])}
+    person, role = details.get("person", ""), details.get("role", "")
+    return {"actor": entry.actor, "person": person, "role": _(role) if role else ""}
 
 
 def _of_stop(delivery: Delivery, entry: Entry, event: Event) -> MailText:

@@ -157,7 +157,8 @@ def _retry_after_s(reply: HttpReply) -> float:
     said = reply.headers.get(b"retry-after", "").strip()
     if said.replace(".", "", 1).isdecimal():
         return float(said)
-    with suppress(ValueError):
+    # A date may come without a zone.
+    with suppress(ValueError, TypeError):
         return max((parsedate_to_datetime(said) - timezone.now()).total_seconds(), 0)
     match _json(reply.body):
         case {"parameters": {"retry_after": int(seconds)}}:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import translate
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.english import gettext as _
 from policies import conditions, thresholds
 from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
 from policies.history import History
-from policies.models import Effect, Rule
+from policies.models import Effect, Limit, Rule
 from policies.thresholds import DEFAULT, BadThresholds, Threshold
 from policies.tree import paths, tree
 from registry.versions.search_index import risk
@@ -108,16 +108,48 @@ class Decision:
         return thresholds.describe(self.thresholds)
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
-    id: int
-    name: str
-    effect: Effect
+class CallScope(NamedTuple):
+    """The calls that a rule or a limit is about."""
+
     server: re.Pattern[str]
     tool: re.Pattern[str]
     hint: Rule.Hint
     agents: frozenset[int]
     groups: frozenset[str]
+
+    @classmethod
+    def of(cls, row: Rule | Limit) -> CallScope:
+        return cls(
+            re.compile(translate(row.server)),
+            re.compile(translate(row.tool)),
+            Rule.Hint(row.hint),
+            frozenset(agent.pk for agent in row.agents.all()),
+            frozenset(group.name for group in row.owner_groups.all()),
+        )
+
+    def covers(self, subject: Subject) -> bool:
+        return next(self.gaps(subject), None) is None
+
+    def gaps(self, subject: Subject) -> Iterator[str]:
+        """The reasons why the call is none of them."""
+        if self.server.match(subject.server) is None:
+            yield _("another server")
+        if self.tool.match(subject.tool) is None:
+            yield _("another tool")
+        if self.agents and subject.agent_id not in self.agents:
+            yield _("other agents")
+        if self.groups and self.groups.isdisjoint(subject.groups):
+            yield _("owners in other groups")
+        if not SAYS[self.hint](subject.hints):
+            yield _("the tool's hints")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    id: int
+    name: str
+    effect: Effect
+    scope: CallScope
     reason: str
     # A text instead of a condition: why it cannot be used.
     when: Condition | str | None = None
@@ -132,22 +164,6 @@ class CompiledRule:
     @property
     def needs_history(self) -> bool:
         return isinstance(self.when, Condition) and self.when.needs_history
-
-    def covers(self, subject: Subject) -> bool:
-        return next(self.gaps(subject), None) is None
-
-    def gaps(self, subject: Subject) -> Iterator[str]:
-        """The reasons why the rule does not match this call."""
-        if self.server.match(subject.server) is None:
-            yield _("another server")
-        if self.tool.match(subject.tool) is None:
-            yield _("another tool")
-        if self.agents and subject.agent_id not in self.agents:
-            yield _("other agents")
-        if self.groups and self.groups.isdisjoint(subject.groups):
-            yield _("owners in other groups")
-        if not SAYS[self.hint](subject.hints):
-            yield _("the tool's hints")
 
     def verdict(
         self, subject: Subject, facts: Mapping[str, Any], *, late: bool = False
@@ -221,11 +237,13 @@ class RuleBook:
         if not self.backward:
             return False
         return any(
-            rule.needs_history for rule in self.rules if rule.needs_history and rule.covers(subject)
+            rule.needs_history
+            for rule in self.rules
+            if rule.needs_history and rule.scope.covers(subject)
         )
 
     def _settled(self, subject: Subject) -> Decision | Covering:
-        covering = tuple(rule for rule in self.rules if rule.covers(subject))
+        covering = tuple(rule for rule in self.rules if rule.scope.covers(subject))
         if all(rule.when is None for rule in covering):
             return judged(covering, subject)
         return _mattering(covering)
@@ -343,7 +361,7 @@ def explain(book: RuleBook, subject: Subject) -> Explanation:
 
 
 def _evaluate(rule: CompiledRule, subject: Subject, facts: Mapping[str, Any]) -> RuleEvaluation:
-    gaps = list(rule.gaps(subject))
+    gaps = list(rule.scope.gaps(subject))
     if gaps:
         return RuleEvaluation(rule, gaps, None)
     return RuleEvaluation(rule, gaps, rule.verdict(subject, facts), list(_values(rule, facts)))
@@ -379,11 +397,7 @@ def _compiled(rule: Rule) -> CompiledRule:
         id=rule.pk,
         name=rule.name,
         effect=Effect(rule.effect),
-        server=re.compile(translate(rule.server)),
-        tool=re.compile(translate(rule.tool)),
-        hint=Rule.Hint(rule.hint),
-        agents=frozenset(agent.pk for agent in rule.agents.all()),
-        groups=frozenset(group.name for group in rule.owner_groups.all()),
+        scope=CallScope.of(rule),
         reason=rule.reason,
         when=_condition(rule),
         shadow=rule.mode == Rule.Mode.SHADOW,

@@ -10,7 +10,6 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryD
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django_htmx.middleware import HtmxDetails
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
@@ -25,7 +24,7 @@ from approvals.reasons import sentence
 from approvals.services import DecisionRefused
 from calls.models import Call
 from calls.views.call_page import may_cancel
-from core.http import is_htmx, page
+from core.http import is_htmx, page, page_of
 from core.outage import recording
 
 # Of the list, to find one that the user may decide: each is asked for.
@@ -209,18 +208,22 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
         messages.warning(request, error + _unsent(request.POST.get("reason", "").strip()))
     else:
         messages.success(request, _vote_message(approval, approve=approve))
-    return redirect("approvals:queue")
+    return redirect(reverse("approvals:queue") + _query_of(_page_query(request)))
 
 
 def _next_address(request: ConsoleRequest) -> str:
     """The address of the next card that this user can decide, in the order of the list beside the
     one that was decided; "" without one."""
-    shown = QueryDict(urlsplit(HtmxDetails(request).current_url or "").query)
-    listed = queue_list.read(shown).in_order[:LOOKED_AT]
-    for approval in listed:
+    shown = _page_query(request)
+    for approval in queue_list.read(shown).in_order[:LOOKED_AT]:
         if not why_not(approval, request.user):
             return reverse("approvals:detail", args=[approval.pk]) + _query_of(shown)
     return ""
+
+
+def _page_query(request: HttpRequest) -> QueryDict:
+    """The filters of the page on which a button was pressed."""
+    return QueryDict(urlsplit(page_of(request)).query)
 
 
 def _unsent(typed: str) -> str:

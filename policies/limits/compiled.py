@@ -6,15 +6,13 @@ covers pays a dictionary look-up.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fnmatch import translate
 from typing import NamedTuple
 
 from core.english import gettext as _
-from policies.decide import REMEMBERED, SAYS, Subject
+from policies.decide import REMEMBERED, CallScope, Subject
 from policies.limits.words import Measured, measure, wait
 from policies.models import Effect, Limit, Rule
 from registry.versions.search_index import risk
@@ -74,26 +72,13 @@ class CompiledLimit:
     unit: str
     hold_s: int
     per: tuple[str, ...]
-    server: re.Pattern[str]
-    tool: re.Pattern[str]
-    hint: Rule.Hint
-    agents: frozenset[int]
-    groups: frozenset[str]
+    scope: CallScope
     reason: str
     # Counted in shares, and not in the commit that opens the call.
     is_rate: bool
     # Of rates; otherwise 0.
     emission_s: float
     counts_bytes: bool
-
-    def covers(self, subject: Subject) -> bool:
-        return (
-            self.server.match(subject.server) is not None
-            and self.tool.match(subject.tool) is not None
-            and (not self.agents or subject.agent_id in self.agents)
-            and (not self.groups or not self.groups.isdisjoint(subject.groups))
-            and SAYS[self.hint](subject.hints)
-        )
 
     def key(self, parties: CallParties) -> CounterKey:
         parts = [(per, *parties.part(per)) for per in self.per]
@@ -193,7 +178,7 @@ class LimitBook:
         if found is None:
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
-            found = self.known[key] = tuple(one for one in self.limits if one.covers(subject))
+            found = self.known[key] = tuple(one for one in self.limits if one.scope.covers(subject))
         return found
 
     def count(self, subject: Subject, parties: CallParties) -> CallCounters:
@@ -228,11 +213,7 @@ def compiled(limit: Limit) -> CompiledLimit:
         unit=limit.unit,
         hold_s=(limit.minutes or 0) * 60,
         per=tuple(limit.per),
-        server=re.compile(translate(limit.server)),
-        tool=re.compile(translate(limit.tool)),
-        hint=Rule.Hint(limit.hint),
-        agents=frozenset(agent.pk for agent in limit.agents.all()),
-        groups=frozenset(group.name for group in limit.owner_groups.all()),
+        scope=CallScope.of(limit),
         reason=limit.reason,
         is_rate=limit.kind in Limit.RATES,
         emission_s=emission_s(limit) if limit.kind in Limit.RATES else 0.0,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -79,26 +81,33 @@ def tag(request: ConsoleRequest, name: str) -> HttpResponse:
 def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Tool, exposed_name=name)
     form = HandlingForm(request.POST, instance=shown)
-    try:
-        if form.is_valid():
-            services.set_handling(shown, by=request.user, **form.cleaned_data)
-            messages.success(request, _("“%s” is handled as chosen.") % name)
-        else:
-            said = [str(error) for errors in form.errors.values() for error in errors]
-            messages.error(request, " ".join(said))
-    except services.RegistrationRefused as error:
-        messages.error(request, str(error))
-    return redirect("registry:tool", name)
+
+    def save() -> str:
+        services.set_handling(shown, by=request.user, **form.cleaned_data)
+        return _("“%s” is handled as chosen.") % name
+
+    return _saved(request, name, form, save)
 
 
 @page("registry.operate_server", "POST")
 def set_results(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Tool, exposed_name=name)
     form = ResultRulesForm(request.POST, instance=get_object_or_404(Tool, exposed_name=name))
+
+    def save() -> str:
+        services.set_result_rules(shown, form.rules, by=request.user)
+        return _("Results of “%s” are treated as chosen.") % name
+
+    return _saved(request, name, form, save)
+
+
+def _saved(
+    request: ConsoleRequest, name: str, form: BaseForm, save: Callable[[], str]
+) -> HttpResponse:
+    """`save` returns the message of success. Back to the tool's page either way."""
     try:
         if form.is_valid():
-            services.set_result_rules(shown, form.rules, by=request.user)
-            messages.success(request, _("Results of “%s” are treated as chosen.") % name)
+            messages.success(request, save())
         else:
             said = [str(error) for errors in form.errors.values() for error in errors]
             messages.error(request, " ".join(said))

@@ -27,10 +27,16 @@ def seen(call_id: UUID) -> str:
 
 
 def press(
-    client: Client, verb: str, call_id: UUID, *, htmx: bool = False, there: str = "/", **fields: Any
+    client: Client,
+    verb: str,
+    call_id: UUID,
+    *,
+    htmx: bool = False,
+    there: str = "http://testserver/queue/",
+    **fields: Any,
 ):
     data = {"seen": seen(call_id), "reason": "", **fields}
-    headers = {"HX-Request": "true", "HX-Current-URL": there} if htmx else {}
+    headers = {"HX-Request": "true", "HX-Current-URL": there} if htmx else {"Referer": there}
     return client.post(
         reverse(f"approvals:{verb}", args=[call_id]), data, headers=headers, follow=not htmx
     )
@@ -148,11 +154,37 @@ def test_a_decision_leads_on_to_the_next_that_one_may_decide(
     own = accounts.create_agent("own", owner=alice, by=None)
     scenery.call(own, send_mail, scenery.MAIL, State.HELD)
 
-    response = press(as_alice, "approve", held, htmx=True, there="/queue/?sort=newest&shown=x")
-    last = press(as_alice, "refuse", following, htmx=True, there="/queue/")
+    shown = "http://testserver/queue/?sort=newest&shown=x"
+    response = press(as_alice, "approve", held, htmx=True, there=shown)
+    last = press(as_alice, "refuse", following, htmx=True)
 
     assert f'href="/queue/{following}/?sort=newest"' in response.text
     assert "Next pending approval" not in last.text
+
+
+@pytest.mark.parametrize(
+    ("there", "filters"),
+    [
+        ("http://testserver/queue/?agent=scout&x=1", "?agent=scout"),
+        ("http://elsewhere.example/queue/?agent=scout", ""),
+        ("http://[", ""),
+    ],
+)
+def test_a_plain_form_leads_back_to_the_list_as_it_was(
+    as_alice: Client, held: UUID, there: str, filters: str
+) -> None:
+    response = press(as_alice, "approve", held, there=there)
+
+    assert response.redirect_chain == [(f"/queue/{filters}", 302)]
+    assert Call.objects.get(pk=held).state == State.QUEUED
+
+
+def test_a_decision_is_answered_whatever_page_it_says_it_is_from(
+    as_alice: Client, held: UUID
+) -> None:
+    response = press(as_alice, "approve", held, htmx=True, there="http://[")
+
+    assert "Approved by <strong>alice</strong>" in response.text
 
 
 @pytest.mark.parametrize("htmx", [True, False])

@@ -3,6 +3,7 @@ people would see."""
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,7 @@ Answer = tuple[int, bytes]
 LINK = "/queue/"
 
 
-class Chat:
+class Chat(ABC):
     """Keeps the requests that it took; what breaks the vendor's rules is answered with 400."""
 
     path = "/services/T000/B000/secretsecretwxyz"
@@ -39,8 +40,9 @@ class Chat:
         self.queries.append(parse_qs(split.query))
         return self.answer()
 
+    @abstractmethod
     def check(self, body: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Raises AssertionError for what the vendor would not take."""
 
     def answer(self) -> Answer:
         return 200, b"ok"
