@@ -60,6 +60,7 @@ async def look_again(slug: str = "lib") -> None:
 async def test_they_are_listed_as_their_server_lists_them(
     any_agent: Agent, library: Library, toolset: Toolset
 ) -> None:
+    await until_listed(any_agent, "notes://picture", "notes://today")
     listed = (await any_agent.ask("resources/list")).result
     templates = (await any_agent.ask("resources/templates/list")).result
     tools = (await any_agent.ask("tools/list")).result["tools"]
