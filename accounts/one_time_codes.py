@@ -17,6 +17,7 @@ from audit.services import record
 from core import seal
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.sealed_fields import SealedField
 
 PURPOSE = "code app"
 STEP_S = 30
@@ -107,3 +108,6 @@ def _step_of(text: str, given: str) -> int:
 
 def _place(person: User) -> str:
     return f"person {person.pk}"
+
+
+SEALED = (SealedField(CodeApp, "sealed_secret", PURPOSE, lambda app: _place(app.person)),)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from core.private_files import sync_folder
+
 FORMAT = 1
 MANIFEST, DATABASE = "manifest.json", "database.dump"
 CHUNK = 1024 * 1024
@@ -77,14 +79,6 @@ def content(path: Path, name: str) -> bytes:
 def private(path: Path) -> Iterator[IO[bytes]]:
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         yield file
-
-
-def sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @contextmanager

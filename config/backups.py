@@ -16,9 +16,10 @@ from django.db import connection
 from calls.record.states import LIVE
 from config import archive, pgtools
 from config.fingerprint import schema_fingerprint
+from config.secret import OLD, SECRET
 from core import seal
 
-SECRET, CATALOGUE, ANCHORS, SPOOL = "secret.key", "stdio.json", "checkpoints", "spool"
+CATALOGUE, ANCHORS, SPOOL = "stdio.json", "checkpoints", "spool"
 SEAL_KEY = "seal/key"
 
 MOMENT = """
@@ -78,7 +79,8 @@ def _row(link: psycopg.Connection[Any], query: str) -> tuple[Any, ...]:
 def _files(folder: Path) -> dict[str, Path]:
     """Beside the database. Copied first: some of them change while they are read."""
     found = {CATALOGUE: settings.STDIO_CATALOGUE, ANCHORS: settings.ANCHOR_FILE}
-    found |= {SECRET: settings.DATA_DIR / SECRET, **_spooled(settings.DATA_DIR / SPOOL)}
+    found |= {name: settings.DATA_DIR / name for name in (SECRET, OLD)}
+    found |= _spooled(settings.DATA_DIR / SPOOL)
     if settings.SEAL_KEY_FILE:
         found[SEAL_KEY] = settings.SEAL_KEY_FILE
     return {name: copy for name, path in found.items() if (copy := _copied(path, folder / name))}

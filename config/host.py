@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import connection
 from psycopg.conninfo import conninfo_to_dict
 
 from audit.services import Actor
@@ -24,6 +25,13 @@ from config.embedded.service import CannotStart, wait_until
 from config.installation import APP_URL, owner_url
 from core import die_with_parent
 
+OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename IS NOT NULL AND pid <> pg_backend_pid()
+      -- Of another role's session PostgreSQL may hide all but whose it is.
+      AND coalesce(backend_type, 'client backend') = 'client backend'
+      AND application_name IS DISTINCT FROM current_setting('application_name')
+"""
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -76,6 +84,14 @@ def seal_key(data: Path) -> str:
 def app_environment() -> dict[str, str]:
     """The environment that `up` gives its processes, for commands that act as the application."""
     return {**os.environ, "DATABASE_URL": os.environ[APP_URL]}
+
+
+def other_sessions() -> int:
+    """How many others are connected to the database."""
+    with connection.cursor() as cursor:
+        cursor.execute(OTHERS)
+        (others,) = cursor.fetchone()
+    return int(others)
 
 
 def actor() -> Actor:

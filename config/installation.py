@@ -24,6 +24,7 @@ from config.embedded.valkey import Valkey
 from config.greeting import greeting
 from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart
+from config.secret import old_secret_keys
 from config.secret_check import check_secret, check_signing_key, secret_of
 from config.supervisor import SupervisedProcess, Supervisor
 from core import die_with_parent, logs
@@ -37,7 +38,7 @@ LOOPBACK = "127.0.0.0/8,::1/128"
 WRITTEN_WITHIN_S = 15.0
 # What only the sealer is told, and what it is not.
 SEALERS = ("DATABASE_SEAL_URL", "COUNTERSIGN_SEAL_KEY_FILE")
-NOT_FOR_THE_SEALER = ("COUNTERSIGN_SECRET_KEY", "REDIS_URL")
+NOT_FOR_THE_SEALER = ("COUNTERSIGN_SECRET_KEY", "COUNTERSIGN_OLD_SECRET_KEYS", "REDIS_URL")
 # The first time when what people wait for has started.
 MAINTAIN_FIRST_S, MAINTAIN_EVERY_S = 300.0, 3600.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 what a person may choose
@@ -145,8 +146,9 @@ class Installation:
     async def _prepare(self) -> dict[str, str]:
         """Migrate and fill a new database; a start that finds nothing new costs one query."""
         secret, where = secret_of(self.plan.data)
+        old = old_secret_keys(self.plan.data)
         url, key = self.env["DATABASE_URL"], Path(self.seal_env["COUNTERSIGN_SEAL_KEY_FILE"])
-        if wrong := check_secret(url, secret, where=where) or check_signing_key(url, key):
+        if wrong := check_secret(url, secret, old, where=where) or check_signing_key(url, key):
             raise CannotStart(wrong)
         if is_prepared(self.env["DATABASE_URL"]):
             return {}

@@ -37,11 +37,11 @@ from calls import pauses
 from calls.models import Call, Pause
 from calls.record.states import State
 from calls.restoring import Fate, close_open, fates
-from config import archive, backups, pgtools
-from config.host import app_environment
-from core import seal
+from config import archive, backups, host, pgtools
+from config.secret import OLD, SECRET
 from core.english import gettext as _
 from core.private_files import write_private
+from core.secrets import fingerprint_of
 from notifications.restoring import forget_pending
 
 # What the replaced record had come to, until the restore is declared.
@@ -73,13 +73,6 @@ BEGIN
 END
 $$;
 """
-OTHERS = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND usename IS NOT NULL AND pid <> pg_backend_pid()
-      -- Of another role's session PostgreSQL may hide all but whose it is.
-      AND coalesce(backend_type, 'client backend') = 'client backend'
-      AND application_name IS DISTINCT FROM current_setting('application_name')
-"""
 COUNTED = "UPDATE core_generation SET n = greatest(n, %s) + 1"
 
 
@@ -100,10 +93,7 @@ def check_release(manifest: Mapping[str, Any]) -> None:
 
 def check_standing() -> None:
     """Raises RestoreRefused unless nothing runs here, or all that runs is paused."""
-    with connection.cursor() as cursor:
-        cursor.execute(OTHERS)
-        (others,) = cursor.fetchone()
-    if not others or not backups.has_record():
+    if not host.other_sessions() or not backups.has_record():
         return
     if not pauses.why_paused():
         raise RestoreRefused(
@@ -119,7 +109,8 @@ def check_standing() -> None:
 
 def is_other_record(manifest: Mapping[str, Any]) -> bool:
     """Whose credentials and tokens another secret opens."""
-    return str(manifest["secret"]) != seal.fingerprint()
+    mine = (settings.SECRET_KEY, *settings.OLD_SECRET_KEYS)
+    return str(manifest["secret"]) not in map(fingerprint_of, mine)
 
 
 def check_anchors(files: Iterable[Path], *, without_anchor: bool) -> None:
@@ -150,7 +141,6 @@ def note_present(manifest: Mapping[str, Any]) -> None:
             note["dropped"] = _dropped(manifest["record"]["last_entry"] or 0)
             note["calls"] = _fates(manifest)
     write_private(settings.DATA_DIR / NOTE, json.dumps(note))
-    archive.sync_folder(settings.DATA_DIR)
 
 
 def _signers(before: list[list[Any]]) -> list[list[Any]]:
@@ -196,7 +186,7 @@ def migrate() -> None:
     subprocess.run(
         [sys.executable, "-m", "django", "prepare", "--only-migrate"],
         cwd=settings.BASE_DIR,
-        env=app_environment(),
+        env=host.app_environment(),
         check=True,
     )
 
@@ -226,7 +216,7 @@ def _place(name: str) -> Path:
     if name == backups.SEAL_KEY and settings.SEAL_KEY_FILE:
         return settings.SEAL_KEY_FILE
     target: Path = (settings.DATA_DIR / name).resolve()
-    if name.split("/")[0] not in (backups.SECRET, backups.SPOOL) or ".." in Path(name).parts:
+    if name.split("/")[0] not in (SECRET, OLD, backups.SPOOL) or ".." in Path(name).parts:
         raise archive.BadBackup(f"{name} has no place in an installation.")
     return target
 

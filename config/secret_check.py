@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64decode
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,20 @@ def _row(url: str, table: str, query: str) -> tuple[Any, ...] | None:
         return None
 
 
-def check_secret(url: str, secret: str, *, where: str = "COUNTERSIGN_SECRET_KEY") -> str:
+def check_secret(
+    url: str, secret: str, old: Iterable[str] = (), *, where: str = "COUNTERSIGN_SECRET_KEY"
+) -> str:
     """The problem with the secret, as a sentence; "" if there is none, or if the database cannot
     say."""
     row = _row(url, "audit_secret", NEWEST)
     own = fingerprint_of(secret) if secret else "missing"
     if row is None or row[0] == own:
         return ""
+    if row[0] in map(fingerprint_of, old):
+        return (
+            f"The secret in {where} takes the place of the one with the fingerprint {row[0]}, and "
+            "this database is still sealed with that: python3 manage.py rotate_secret"
+        )
     return (
         f"This database belongs to the secret with the fingerprint {row[0]}, and {where} is "
         f"another ({own}): nothing that is sealed could be opened, and no token would be known. "

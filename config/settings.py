@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from psycopg.conninfo import conninfo_to_dict
 
 from config.mail import mail_server
-from config.secret import secret_key
+from config.secret import old_secret_keys, secret_key
 from core import logs
 from core.connections import KEEPALIVE, DatabaseConnection
 
@@ -48,6 +48,9 @@ DATABASE_OWNER_URL = owner_url()
 REDIS_URL = service_url("REDIS_URL", "redis://127.0.0.1:6379/0")
 
 SECRET_KEY = os.environ.get("COUNTERSIGN_SECRET_KEY") or secret_key(DATA_DIR)
+# Those before a rotation (`rotate_secret`). Not Django's SECRET_KEY_FALLBACKS: whoever knows an old
+# secret could sign people in.
+OLD_SECRET_KEYS = old_secret_keys(DATA_DIR)
 # The key that signs checkpoints: only the sealer's environment names it.
 _seal_key_file = os.environ.get("COUNTERSIGN_SEAL_KEY_FILE", "")
 SEAL_KEY_FILE = Path(_seal_key_file) if _seal_key_file else None

@@ -21,6 +21,7 @@ _SAID = {
 }
 # The words that the names of all others give, for translators; a test holds that none is missing.
 OTHERS = (
+    gettext_noop("Secret rotated"),
     gettext_noop("Limit disabled"),
     gettext_noop("Limit enabled"),
     gettext_noop("Limit reached"),

@@ -18,8 +18,18 @@ def create_once(path: Path, text: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces `path` at one stroke."""
+    """Replaces `path` at one stroke; on the disk when this returns."""
     _draft(path, text).rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Names of files are the folder's: a new or renamed file lasts once it is on the disk."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _draft(path: Path, text: str) -> Path:
@@ -28,4 +38,6 @@ def _draft(path: Path, text: str) -> Path:
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     return draft

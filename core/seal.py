@@ -1,4 +1,7 @@
-"""Keys and sealed values: one installation secret, one derived key per purpose."""
+"""Keys and sealed values: one installation secret, one derived key per purpose.
+
+Secrets from before a rotation go on to open and to recognise, and seal and sign nothing.
+"""
 
 import hashlib
 import hmac
@@ -13,6 +16,8 @@ from django.conf import settings
 from core.secrets import derived, fingerprint_of
 
 NONCE = 12
+# Fewer bytes of a signature than this are none.
+SHORTEST = 8
 
 
 class Unsealable(Exception):
@@ -24,12 +29,26 @@ def key(purpose: str) -> bytes:
     return derived(settings.SECRET_KEY, purpose)
 
 
+@cache
+def _old_keys(purpose: str) -> tuple[bytes, ...]:
+    return tuple(derived(secret, purpose) for secret in settings.OLD_SECRET_KEYS)
+
+
 def fingerprint() -> str:
     return fingerprint_of(settings.SECRET_KEY)
 
 
 def sign(purpose: str, message: bytes) -> bytes:
     return hmac.digest(key(purpose), message, hashlib.sha256)
+
+
+def is_signature(purpose: str, message: bytes, shown: bytes) -> bool:
+    """Whether `shown` is the signature of `message`, or its beginning, under the present secret or
+    an old one."""
+    return len(shown) >= SHORTEST and any(
+        hmac.compare_digest(hmac.digest(one, message, hashlib.sha256)[: len(shown)], shown)
+        for one in (key(purpose), *_old_keys(purpose))
+    )
 
 
 def seal(purpose: str, value: bytes, *, place: str) -> bytes:
@@ -39,10 +58,12 @@ def seal(purpose: str, value: bytes, *, place: str) -> bytes:
 
 
 def unseal(purpose: str, sealed: bytes, *, place: str) -> bytes:
-    try:
-        return AESGCM(key(purpose)).decrypt(sealed[:NONCE], sealed[NONCE:], place.encode())
-    except (InvalidTag, ValueError) as error:
-        raise Unsealable(f"A sealed {purpose} does not open at {place}.") from error
+    for candidate in (key(purpose), *_old_keys(purpose)):
+        try:
+            return AESGCM(candidate).decrypt(sealed[:NONCE], sealed[NONCE:], place.encode())
+        except (InvalidTag, ValueError):
+            continue
+    raise Unsealable(f"A sealed {purpose} does not open at {place}.")
 
 
 def to_text(value: bytes) -> str:

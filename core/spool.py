@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core import seal
+from core.private_files import sync_folder
 from core.seal import Unsealable
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Spool:
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path)
-        _sync_folder(folder)
+        sync_folder(folder)
 
     def drop(self, name: str) -> None:
         if self._folder is not None:
@@ -76,8 +77,8 @@ class Spool:
             folder.mkdir(mode=0o700, parents=True)
             self._lock = _locked(folder)
             self._folder = folder
-            _sync_folder(folder)
-            _sync_folder(self._root)
+            sync_folder(folder)
+            sync_folder(self._root)
         return self._folder
 
 
@@ -121,11 +122,3 @@ def _locked(folder: Path) -> int | None:
         os.close(lock)
         return None
     return lock
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from core import seal
 from core.english import gettext as _
 from core.loop import BackgroundLoop
 from core.outbound import AddressRefused, Guard
+from core.sealed_fields import SealedField
 from notifications import chat_formats, signatures
 from notifications.chat_texts import compose
 from notifications.models import Delivery, Webhook
@@ -170,3 +171,10 @@ def _json(body: bytes) -> object:
     with suppress(orjson.JSONDecodeError):
         return orjson.loads(body)
     return None
+
+
+SEALED = (
+    SealedField(Webhook, "sealed_url", ADDRESS_PURPOSE, place),
+    SealedField(Webhook, "sealed_secret", PURPOSE, place),
+    SealedField(Webhook, "sealed_previous", PURPOSE, place),
+)

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from core import seal
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.sealed_fields import SealedField
 from registry.models import Server
 
 PURPOSE = "server credential"
@@ -92,6 +93,12 @@ def current_keys(names: Iterable[str]) -> set[str]:
 def place(server: Server, name: str) -> str:
     """The one place where a sealed field opens: this row, this field, this version."""
     return f"registry_server|{server.pk}|{name}|{server.connection_version}"
+
+
+SEALED = tuple(
+    SealedField(Server, name, PURPOSE, partial(place, name=name))
+    for name in ("sealed_headers", "sealed_credential")
+)
 
 
 def _connection(server: Server, **values: Any) -> ServerConnection:

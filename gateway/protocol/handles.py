@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from hmac import compare_digest
 from uuid import UUID
 
 import orjson
@@ -23,7 +22,7 @@ NO_TASK = "There is no such task."
 
 
 def task_id(call_id: UUID, agent_id: int) -> str:
-    return seal.to_text(call_id.bytes + _mac(call_id, agent_id))
+    return seal.to_text(call_id.bytes + seal.sign("task id", _task(call_id, agent_id))[:_MAC])
 
 
 def call_of_task(text: object, agent_id: int) -> UUID:
@@ -34,13 +33,13 @@ def call_of_task(text: object, agent_id: int) -> UUID:
         value = b""
     if len(value) == 16 + _MAC:
         call_id = UUID(bytes=value[:16])
-        if compare_digest(value[16:], _mac(call_id, agent_id)):
+        if seal.is_signature("task id", _task(call_id, agent_id), value[16:]):
             return call_id
     raise invalid_params(NO_TASK)
 
 
-def _mac(call_id: UUID, agent_id: int) -> bytes:
-    return seal.sign("task id", call_id.bytes + b"%d" % agent_id)[:_MAC]
+def _task(call_id: UUID, agent_id: int) -> bytes:
+    return call_id.bytes + b"%d" % agent_id
 
 
 def question_id(call_id: UUID, question: int, agent_id: int) -> str:
@@ -57,7 +56,7 @@ def question_of(request_id: object, agent_id: int) -> tuple[UUID, int] | None:
     shown, mac = value[:-_MAC], value[-_MAC:]
     if len(shown) != 16 + 8:
         return None
-    if not compare_digest(mac, seal.sign("question id", shown + b"%d" % agent_id)[:_MAC]):
+    if not seal.is_signature("question id", shown + b"%d" % agent_id, mac):
         return None
     return UUID(bytes=shown[:16]), int.from_bytes(shown[16:])
 

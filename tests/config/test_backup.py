@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -14,38 +14,8 @@ import pytest
 
 from config import archive, pgtools
 from config.pgtools import NoProgram
-from tests.config.up import ROOT, bare_environment
-from tests.database import Databases
-
-Manage = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def urls(databases: Databases) -> Iterator[dict[str, str]]:
-    made = databases.clone()
-    yield made
-    databases.drop(made)
-
-
-@pytest.fixture
-def manage(urls: dict[str, str], tmp_path: Path) -> Manage:
-    env = bare_environment() | urls | {"COUNTERSIGN_DATA": str(tmp_path / "data")}
-    # The host's owner, who restores, can read what the sealer signs with.
-    env["COUNTERSIGN_SEAL_KEY_FILE"] = str(tmp_path / "data" / "seal" / "key")
-    (tmp_path / "data").mkdir()
-
-    def run(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *argv],
-            # From wherever its host's owner stands.
-            cwd=tmp_path,
-            env={**env, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
+from tests.config.conftest import Manage
+from tests.config.up import ROOT
 
 
 def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) -> None:

@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *, examples: bool, only_migrate: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
-        if wrong := check_secret(settings.DATABASE_OWNER_URL, settings.SECRET_KEY):
+        if wrong := self._wrong_secret(before_rotation=only_migrate):
             raise CommandError(wrong)
         if lacking := lacks():
             raise CommandError(TOO_OLD.format(lacking))
@@ -53,6 +53,13 @@ class Command(BaseCommand):
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)
         self._note_fingerprint()
         self.stdout.write(json.dumps(shown))
+
+    def _wrong_secret(self, *, before_rotation: bool) -> str:
+        """`before_rotation` takes a restored database that an old secret sealed."""
+        url, old = settings.DATABASE_OWNER_URL, settings.OLD_SECRET_KEYS
+        if before_rotation and any(not check_secret(url, secret) for secret in old):
+            return ""
+        return check_secret(url, settings.SECRET_KEY, old)
 
     def _note_fingerprint(self) -> None:
         # Last, and in the database itself: whoever finds it need not do any of this.

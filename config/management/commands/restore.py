@@ -11,8 +11,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit.live import check_live
 from audit.sealing import seal_all
-from config import archive, backups, host, restoring
+from config import archive, backups, host, restoring, secret_rotation
 from config.pgtools import NoProgram, ProgramFailed
+from config.secret import SECRET
 
 
 class Command(BaseCommand):
@@ -80,16 +81,16 @@ class Command(BaseCommand):
                 "What is here is the record of another installation, with another secret. Restore "
                 "into an empty data directory or database."
             )
-        kept = settings.DATA_DIR / backups.SECRET
-        if os.environ.get("COUNTERSIGN_SECRET_KEY") or backups.SECRET not in manifest["members"]:
+        kept = settings.DATA_DIR / SECRET
+        if os.environ.get("COUNTERSIGN_SECRET_KEY") or SECRET not in manifest["members"]:
             raise restoring.RestoreRefused(
                 "The backup belongs to another secret: set COUNTERSIGN_SECRET_KEY to the one that "
                 "the installation had when it was made."
             )
-        if kept.exists() and kept.read_bytes() == archive.content(path, backups.SECRET):
+        if kept.exists() and kept.read_bytes() == archive.content(path, SECRET):
             raise restoring.RestoreRefused("The backup's secret is not its database's.")
         kept.unlink(missing_ok=True)
-        archive.extract(path, backups.SECRET, kept)
+        archive.extract(path, SECRET, kept)
         os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 ourselves
 
     def _keep_copy(self) -> None:
@@ -106,6 +107,9 @@ class Command(BaseCommand):
         self.stdout.write(
             restoring.declare(anchors, by=host.actor(), without_anchor=options["without_anchor"])
         )
+        # Of a backup from before a rotation.
+        if secret_rotation.is_unfinished():
+            secret_rotation.reseal(by=host.actor())
         found = check_live(anchors)
         for sentence in [*found.wrong, *found.restored]:
             self.stdout.write(sentence)
