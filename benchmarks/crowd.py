@@ -1,7 +1,8 @@
 """A large house: 200 servers, 10,000 tools and 1,000,000 calls with their entries, by bulk SQL.
 
 `python -m benchmarks.crowd DIRECTORY` makes an embedded PostgreSQL there and fills a database of
-its own; `python -m benchmarks.pages DIRECTORY` then measures the console's pages on it.
+its own; `python -m benchmarks.pages DIRECTORY` then measures the console's pages on it. With
+`--months 13 --calls 10000000` the calls are of so many months, each in partitions of its own.
 """
 
 from __future__ import annotations
@@ -178,13 +179,15 @@ WHERE schemaname = 'public' AND tablename = ANY(%s)
 """
 
 
-def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> None:
+def fill(
+    link: psycopg.Connection, *, servers: int, tools: int, calls: int, days: int = DAYS
+) -> None:
     """`link` is a superuser's: triggers stand aside, as they are not what is measured."""
     from policies.thresholds import StepUp, Threshold, plain
 
     strict = Threshold(approve=2, source="group:Approver", step_up=StepUp.TOTP)
     given = {
-        "days": DAYS,
+        "days": days,
         "agents": AGENTS,
         "tools": tools,
         "calls": calls,
@@ -207,6 +210,37 @@ def fill(link: psycopg.Connection, *, servers: int, tools: int, calls: int) -> N
             for statement in (ENTRIES, APPROVALS, VOTES, COMMENTS, RESULTS, USED):
                 link.execute(statement, given)
     link.execute("ANALYZE")
+
+
+# As if the months had been made in their time. Everything before them stays in the first partition.
+PAST_MONTHS = """
+DO $$
+DECLARE
+    parent text;
+    low timestamptz;
+    bounds text;
+BEGIN
+    EXECUTE format('SET LOCAL ROLE %%I',
+        (SELECT tableowner FROM pg_tables WHERE tablename = 'calls_call'));
+    FOREACH parent IN ARRAY ARRAY['calls_call', 'calls_result'] LOOP
+        EXECUTE format('ALTER TABLE %%s DETACH PARTITION %%s_first', parent, parent);
+        FOR past IN REVERSE %(months)s..0 LOOP
+            low := date_trunc('month', now()) - make_interval(months => past);
+            PERFORM core_make_partition(parent::regclass,
+                format('%%s_%%s', parent, to_char(low, 'YYYY_MM')),
+                core_bounds(low, low + interval '1 month'));
+        END LOOP;
+        low := date_trunc('month', now()) - make_interval(months => %(months)s);
+        bounds := format('FOR VALUES FROM (MINVALUE) TO (%%L)', core_first_id(low));
+        EXECUTE format('ALTER TABLE %%s ATTACH PARTITION %%s_first %%s', parent, parent, bounds);
+    END LOOP;
+END $$
+"""
+
+
+def make_past_months(link: psycopg.Connection, months: int) -> None:
+    link.execute("SET timezone = 'UTC'")
+    link.execute(PAST_MONTHS % {"months": months})
 
 
 @contextmanager
@@ -330,12 +364,21 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=200)
     parser.add_argument("--tools", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--months", type=int, default=1)
     options = parser.parse_args()
     with opened(options.data):
         began = time.monotonic()
         with superuser(options.data) as link:
-            fill(link, servers=options.servers, tools=options.tools, calls=options.calls)
-        print(f"{options.calls:,} calls in {time.monotonic() - began:.0f} s")
+            if options.months > 1:
+                make_past_months(link, options.months)
+            fill(
+                link,
+                servers=options.servers,
+                tools=options.tools,
+                calls=options.calls,
+                days=DAYS * options.months,
+            )
+        print(f"{options.calls:,} calls in {time.monotonic() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

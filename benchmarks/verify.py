@@ -2,6 +2,8 @@
 
 `python -m benchmarks.verify` fills a database of its own with 1,000,000 entries by bulk SQL, such
 as agents' calls write, seals them and checks them, each in a process of its own.
+`python -m benchmarks.verify DIRECTORY` seals and checks what `python -m benchmarks.crowd DIRECTORY`
+filled.
 """
 
 from __future__ import annotations
@@ -51,24 +53,30 @@ print(found.entries)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--entries", type=int, default=1_000_000)
-    entries = parser.parse_args().entries
+    options = parser.parse_args()
+    if options.data:
+        with opened(options.data):
+            seal(options.data)
+            verify(0)
+        return
     with tempfile.TemporaryDirectory(prefix="countersign-") as folder:
         Path(folder).chmod(0o711)
         with opened(Path(folder) / "var"):
-            measure(Path(folder) / "var", entries)
+            measure(Path(folder) / "var", options.entries)
 
 
 def measure(data: Path, entries: int) -> None:
     with superuser(data) as link:
         link.execute(NAMES, [AGENTS])
         fill(link, entries)
-    seal(data, entries)
+    seal(data)
     verify(0)
     with superuser(data) as link:
-        (sealed,) = link.execute("SELECT max(size) FROM audit_checkpoint").fetchone() or (0,)
         fill(link, 1000)
-    seal(data, 1000)
+    sealed = sealed_size(data)
+    seal(data)
     verify(sealed)
 
 
@@ -77,13 +85,23 @@ def fill(link: psycopg.Connection, entries: int) -> None:
     link.execute("ANALYZE")
 
 
-def seal(data: Path, entries: int) -> None:
+def seal(data: Path) -> None:
     # By the owner, who may do what the sealer may.
     owner = {"DATABASE_URL": os.environ["DATABASE_OWNER_URL"]}
-    began = time.monotonic()
+    before, began = sealed_size(data), time.monotonic()
     manage(["audit_seal"], env=owner | {"COUNTERSIGN_SEAL_KEY_FILE": str(data / "key")})
     seconds = time.monotonic() - began
-    print(f"{entries:,} entries sealed in {seconds:.1f} s, {entries / seconds:,.0f} a second")
+    entries = sealed_size(data) - before
+    print(
+        f"{entries:,} entries sealed in {seconds:.1f} s, {entries / seconds:,.0f} a second",
+        flush=True,
+    )
+
+
+def sealed_size(data: Path) -> int:
+    with superuser(data) as link:
+        (size,) = link.execute("SELECT max(size) FROM audit_checkpoint").fetchone() or (None,)
+    return size or 0
 
 
 def verify(since: int) -> None:
