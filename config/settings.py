@@ -272,6 +272,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "UNAUTHENTICATED_USER": None,
+    # `?format=` is a question of our own: there is one renderer.
+    "URL_FORMAT_OVERRIDE": None,
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024

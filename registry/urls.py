@@ -26,6 +26,7 @@ urlpatterns = [
     path("toolsets/", toolsets.toolsets, name="toolsets"),
     path("new/toolset/", toolsets.add_toolset, name="add_toolset"),
     path("toolsets/<slug:slug>/", toolsets.toolset, name="toolset"),
+    path("toolsets/<slug:slug>/list/", toolsets.tool_list, name="tool_list"),
     path("toolsets/<slug:slug>/connect/", toolsets.connect, name="connect"),
     path(
         "toolsets/<slug:slug>/own-tools/",

@@ -28,6 +28,7 @@ from gateway.submit.description import described
 from gateway.submit.sync import SyncCallRequest
 from registry.models import Toolset
 from registry.publishing.published_tools import Violation
+from registry.publishing.tool_lists import FORMATS, ToolList, tool_list
 
 WAIT_S, WAIT_MAX_S = 10, 45
 # Of each statement: an agent asks for a few rows, and is told soon where there are none to be had.
@@ -109,6 +110,23 @@ class Tools(AgentView):
         if wanted is not None and not slugs:
             raise sync.NoSuchToolset("There is no such toolset for this agent.")
         return Response({"toolsets": [_toolset(slug) for slug in slugs]})
+
+
+class ToolsetTools(AgentView):
+    def get(self, request: Request, slug: str) -> Response:
+        """Lists a toolset's tools as a model's API takes them: `?format=`, one of FORMATS."""
+        form = request.query_params.get("format", "mcp")
+        if form not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise ValidationError({"detail": _("format must be one of %s.") % known})
+        if not Toolset.objects.filter(agents=_bearer(request).agent_id, slug=slug).exists():
+            raise sync.NoSuchToolset("There is no such toolset for this agent.")
+        toolset = sync.published(slug)
+        found = tool_list(toolset, form) if toolset else ToolList(form, [], [])
+        headers = {"ETag": f'"{found.digest}"', "Cache-Control": "private, no-cache"}
+        if found.digest in request.headers.get("If-None-Match", ""):
+            return Response(None, 304, headers=headers)
+        return Response(found.plain(slug), headers=headers)
 
 
 def _bearer(request: Request) -> Bearer:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from gateway.rest.api import Calls, Cancel, Explain, OneCall, Tools
+from gateway.rest.api import Calls, Cancel, Explain, OneCall, Tools, ToolsetTools
 
 app_name = "api"
 urlpatterns = [
@@ -11,4 +11,5 @@ urlpatterns = [
     path("calls/<uuid:call_id>/cancel", Cancel.as_view(), name="cancel"),
     path("explain", Explain.as_view(), name="explain"),
     path("tools", Tools.as_view(), name="tools"),
+    path("toolsets/<slug:slug>/tools", ToolsetTools.as_view(), name="toolset_tools"),
 ]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Model, QuerySet
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
@@ -22,11 +23,19 @@ from core.paging import paged
 from registry import services
 from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, Separator, Server, Tool, Toolset
-from registry.publishing import agent_names, override_service
+from registry.publishing import agent_names, override_service, published_catalogue, tool_lists
 from registry.views import client_snippets
 from registry.views.overrides import previews
 
 SHOWN = 200
+# Of tool_lists.FORMATS, as people know them.
+FORMATS = [
+    ("mcp", "MCP"),
+    ("openai", "OpenAI"),
+    ("anthropic", "Anthropic"),
+    ("gemini", "Gemini"),
+    ("json-schema", "JSON Schema"),
+]
 FOUND = 40
 
 
@@ -65,6 +74,7 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "more": offered[SHOWN : SHOWN + 1].exists(),
         "doubled": offered.filter(pk__in=names.doubled)[:SHOWN],
         "separators": Separator.choices,
+        "formats": FORMATS,
         "max_hold_s": MAX_HOLD_S,
         "usual_hold_s": settings.HOLD_S,
         "prefix": max(client_snippets.PREFIXES.values(), key=len),
@@ -79,6 +89,20 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "found": _by_server(_addable(shown, words)) if may_change and words else [],
     }
     return render(request, "registry/toolset.html", context)
+
+
+@page("registry.view_toolset")
+def tool_list(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """Its tools as a file, in the form that a model's API takes."""
+    get_object_or_404(Toolset, slug=slug)
+    form = request.GET.get("format", "mcp")
+    published = published_catalogue.load().toolset(slug)
+    if form not in tool_lists.FORMATS or published is None:
+        raise Http404
+    found = tool_lists.tool_list(published, form).plain(slug)
+    response = HttpResponse(orjson.dumps(found, option=orjson.OPT_INDENT_2), "application/json")
+    response["Content-Disposition"] = f'attachment; filename="{slug}.{form}.json"'
+    return response
 
 
 @page("registry.view_toolset")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import AsyncClient, Client
 
 from accounts.models import User
@@ -19,7 +19,8 @@ from calls.models import Call
 from policies.models import Effect
 from registry import services
 from registry.models import ShownTool, Tool, Toolset
-from registry.publishing import override_service
+from registry.publishing import override_service, published_catalogue
+from registry.publishing.tool_lists import tool_list
 from tests.gateway.agent import LEGACY, MODERN, Agent
 from tests.gateway.conftest import AddRule, Play, add_server, decide, server, the_call, until
 from tests.processes import Stack
@@ -459,6 +460,37 @@ def test_an_operator_sets_the_separator_on_the_page_and_by_command(
     assert "separator: ." in capsys.readouterr().out
     entries = Entry.objects.filter(action="toolset.separator_set").order_by("id")
     assert [entry.details["separator"] for entry in entries] == ["-", "."]
+
+
+def test_the_tools_come_as_a_file_with_names_that_models_apis_take(
+    client: Client, toolset: Toolset, olga: User, mallory: User, capsys: Any
+) -> None:
+    services.set_separator(toolset, ".", by=olga)
+    client.force_login(olga)
+
+    page = client.get(f"/toolsets/{toolset.slug}/").content.decode()
+    file = client.get(f"/toolsets/{toolset.slug}/list/?format=anthropic")
+    call_command("toolset", toolset.slug, "--format", "gemini")
+    said = json.loads(capsys.readouterr().out)
+
+    assert f"/toolsets/{toolset.slug}/list/?format=anthropic" in page
+    assert file["Content-Disposition"] == 'attachment; filename="desk.anthropic.json"'
+    names = [tool["name"] for tool in file.json()["tools"]]
+    assert "rec_echo" in names
+    assert [one["name"] for one in said[0]["functionDeclarations"]] == names
+    published = published_catalogue.load().toolset(toolset.slug)
+    assert published
+    assert all(published.by_exposed.find(name) for name in names)
+    assert [tool["name"] for tool in tool_list(published, "mcp").tools] == [
+        name.replace("_", ".", 1) for name in names
+    ]
+
+    assert client.get(f"/toolsets/{toolset.slug}/list/?format=yaml").status_code == 404
+    assert client.get("/toolsets/nowhere/list/").status_code == 404
+    with pytest.raises(CommandError, match="no toolset named nowhere"):
+        call_command("toolset", "nowhere", "--format", "mcp")
+    client.force_login(mallory)
+    assert client.get(f"/toolsets/{toolset.slug}/list/").status_code == 403
 
 
 REFUSED = [

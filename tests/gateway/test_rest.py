@@ -17,6 +17,7 @@ from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Toolset
+from tests.flows.chat import check_tool
 from tests.gateway.agent import Reply
 from tests.gateway.conftest import AddRule, decide_soon, the_call
 from tests.processes import Stack
@@ -157,6 +158,36 @@ async def test_tools_are_listed_by_toolset(rest: Rest) -> None:
     (listed,) = one.last["toolsets"]
     assert listed["name"] == "desk"
     assert [tool["name"] for tool in listed["tools"]] == sorted(f"rec_{name}" for name in TOOLS)
+
+
+async def test_a_toolset_is_listed_as_a_models_api_takes_it(rest: Rest, bob: User) -> None:
+    reply = await rest.get("toolsets/desk/tools?format=openai")
+
+    listed = reply.last
+    assert (listed["toolset"], listed["format"]) == ("desk", "openai")
+    for tool in listed["tools"]:
+        check_tool(tool["function"])
+    names = [tool["function"]["name"] for tool in listed["tools"]]
+    assert names == sorted(f"rec_{name}" for name in TOOLS)
+    called = await rest.call("rec_echo", {"text": "hi"})
+    assert called.last["state"] == "succeeded"
+    tag = reply.headers["ETag"]
+    assert tag == f'"{listed["digest"]}"'
+    same = await rest.send("GET", "toolsets/desk/tools?format=openai", **{"If-None-Match": tag})
+    assert (same.status, same.body, same.headers["ETag"]) == (304, b"", tag)
+    other = await rest.send("GET", "toolsets/desk/tools?format=gemini", **{"If-None-Match": tag})
+    assert len(other.last["tools"][0]["functionDeclarations"]) == len(names)
+    plain = await rest.get("toolsets/desk/tools")
+    assert [tool["name"] for tool in plain.last["tools"]] == names
+
+    refused = await rest.get("toolsets/desk/tools?format=yaml")
+    assert (refused.status, "one of mcp, openai, anthropic" in refused.last["detail"]) == (
+        400,
+        True,
+    )
+    thief = Rest(rest.http, rest.url, await another_agent(bob))
+    for toolset in ("desk", "nowhere"):
+        assert (await thief.get(f"toolsets/{toolset}/tools")).status == 404
 
 
 @sync_to_async

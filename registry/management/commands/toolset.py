@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ from accounts.models import Agent
 from core.errors import CountersignError
 from registry import services
 from registry.models import OwnTool, Separator, Server, Tool, Toolset
-from registry.publishing import override_service
+from registry.publishing import override_service, published_catalogue
+from registry.publishing.tool_lists import FORMATS, tool_list
 
 Verb = Callable[..., None]
 # Option, what it names and by which column, and what is done with it.
@@ -41,6 +43,8 @@ class Command(BaseCommand):
         for flag in ("--own-tool", "--without-own-tool"):
             told = "for own calls: " + ", ".join(OwnTool.values)
             parser.add_argument(flag, action="append", default=[], metavar="NAME", help=told)
+        told = "write its tools as a model's API takes them, and change nothing"
+        parser.add_argument("--format", choices=FORMATS, help=told)
         for option, field in SHOWN.items():
             told = f"the tool's {field} for agents of this toolset; empty: as its server has it"
             parser.add_argument(
@@ -48,10 +52,22 @@ class Command(BaseCommand):
             )
 
     def handle(self, **options: Any) -> None:
+        if options["format"]:
+            self._write_tools(options["name"], options["format"])
+            return
         with transaction.atomic():
             toolset = self._set(options)
         # Whoever reads only the beginning of it (`| head`) has changed all the same.
         self._show(toolset)
+
+    def _write_tools(self, slug: str, form: str) -> None:
+        toolset = published_catalogue.load().toolset(slug)
+        if toolset is None:
+            raise CommandError(f"There is no toolset named {slug}.")
+        found = tool_list(toolset, form)
+        self.stdout.write(json.dumps(found.tools, indent=2, ensure_ascii=False))
+        for lost in found.losses:
+            self.stderr.write(": ".join(text for text in lost.values() if text))
 
     def _set(self, options: dict[str, Any]) -> Toolset:
         toolset = self._toolset(options["name"], options["title"])
