@@ -9,6 +9,7 @@ from typing import Any
 from cel_expr_python import cel
 
 from core.english import gettext as _
+from policies.condition_functions import FUNCTIONS
 from policies.conditions import CONTEXT, BadCondition, compile_with
 from registry.models import Tool
 
@@ -40,8 +41,9 @@ def check(text: str, schema: dict[str, Any]) -> None:
     # A whole whose parts are known is left out, or any part of it would be right.
     parts = {name: kind for name, kind in fields.items() if kind is not None}
     variables = {name: kind for name, kind in CONTEXT.items() if name != "args"}
+    environment = cel.NewEnv(variables={**variables, **parts}, functions=FUNCTIONS)
     try:
-        compile_with(_without_has(text, fields), cel.NewEnv(variables={**variables, **parts}))
+        compile_with(_without_has(text, fields), environment)
     except BadCondition as error:
         wholes = [name for name, kind in fields.items() if kind is None]
         # Whoever takes a whole as such (`args["x"]`, `size(args)`) is not looked after.

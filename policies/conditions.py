@@ -18,6 +18,7 @@ from cel_expr_python import cel
 
 from core.english import gettext as _
 from core.errors import CountersignError
+from policies.condition_functions import FORMS, FUNCTIONS, NOT_IN_LOOPS
 
 TEXT_MAX = 1000
 ARGUMENTS_MAX = 64 * 1024
@@ -139,9 +140,12 @@ def _check_form(text: str, plain: str) -> None:
     if len(_MATCHES.findall(plain)) != len(_MATCHES_LITERAL.findall(plain)):
         raise BadCondition(_("matches() needs a pattern that is written out: x.matches('…')."))
     for loop in _LOOP.finditer(plain):
-        if _LOOP.search(plain, loop.end(), _closing(plain, loop.end())):
-            where = {"column": loop.start() + 1}
+        where, end = {"column": loop.start() + 1}, _closing(plain, loop.end())
+        if _LOOP.search(plain, loop.end(), end):
             raise BadCondition(_("Column %(column)d: a loop may hold no other loop.") % where)
+        if NOT_IN_LOOPS in plain[loop.end() : end]:
+            said = _("Column %(column)d: a loop may not hold %(name)s().")
+            raise BadCondition(said % {**where, "name": NOT_IN_LOOPS})
 
 
 def _closing(plain: str, start: int) -> int:
@@ -172,6 +176,8 @@ def _placed(message: str) -> str:
         return _message(message)
     said = _("Line %(line)s, column %(column)s: %(what)s.")
     what = found[3].replace(" (in container '')", "").rstrip(".")
+    if ours := next((form for name, form in FORMS.items() if f"'{name}'" in what), None):
+        what = _("it is written %s") % ours
     return said % {"line": found[1], "column": found[2], "what": what}
 
 
@@ -181,4 +187,7 @@ def _message(message: str) -> str:
 
 
 _OURS = {name: kind for name, kind in CONTEXT.items() if name not in CLAIMS}
-_VARIABLES = {True: cel.NewEnv(variables=CONTEXT), False: cel.NewEnv(variables=_OURS)}
+_VARIABLES = {
+    True: cel.NewEnv(variables=CONTEXT, functions=FUNCTIONS),
+    False: cel.NewEnv(variables=_OURS, functions=FUNCTIONS),
+}

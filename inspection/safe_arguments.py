@@ -1,0 +1,197 @@
+"""Checks on arguments for rules: of a path, an address, a word of a shell, a statement, an amount.
+
+Each function says yes only where every reader of the text would read the same harmless thing. None
+looks anything up: no name of a host, no link in a file system, no table.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from itertools import pairwise
+from math import isfinite
+from unicodedata import normalize
+from urllib.parse import SplitResult, urlsplit
+
+import sqlglot
+from sqlglot import expressions as sql
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+# It would write statements that it does not know into the log.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+# As long as takes some 40 ms to parse.
+SQL_MAX = 4000
+_LOCAL = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_is_visible_ascii = re.compile(r"[\x21-\x7e]+").fullmatch
+_is_word = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*").fullmatch
+_is_host = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*").fullmatch
+_is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
+_is_legacy_part = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+").fullmatch
+
+
+def path_within(path: str, root: str) -> bool:
+    """Whether an absolute path leads to `root` or below, by its text.
+
+    No way up, no escape that somebody may decode, no separator of another system.
+    """
+    if normalize("NFKC", path) != path or not path.isprintable():
+        return False
+    if any(part in path for part in ("\\", "%", "~", "$", "*", "?")):
+        return False
+    parts, wanted = path.rstrip("/").split("/"), root.rstrip("/").split("/")
+    is_plain = path.startswith("/") and root.startswith("/")
+    return is_plain and not {"..", "."} & {*parts} and parts[: len(wanted)] == wanted
+
+
+def url_host_in(url: str, hosts: Sequence[str]) -> bool:
+    """Whether an http or https URL leads to one of `hosts`: a name, or `*.` and what names below
+    it end with. Nothing that two readers of URLs take for different hosts."""
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https"):
+        return False
+    host = _plain_host(parts)
+    return bool(host) and any(_is_below(host, wanted.lower()) for wanted in hosts)
+
+
+def _is_below(host: str, wanted: str) -> bool:
+    return host.endswith(wanted[1:]) if wanted.startswith("*.") else host == wanted
+
+
+def _split(url: str) -> SplitResult | None:
+    if not _is_visible_ascii(url) or "\\" in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        # Raises ValueError for one that is no number.
+        _port = parts.port
+    except ValueError:
+        return None
+    return None if "@" in parts.netloc or "%" in parts.netloc else parts
+
+
+def _plain_host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    return host if _is_host(host) or ":" in host else ""
+
+
+def is_private_address(address: str) -> bool:
+    """Whether a URL, host or IP address, however written, is one that only insiders reach.
+
+    Yes also where that is in doubt. A name is not looked up: what it leads to is not known here.
+    """
+    parts = _split(address if "//" in address else f"//{address}")
+    host = _plain_host(parts) if parts else ""
+    if not host:
+        return True
+    if any(host == name or host.endswith(f".{name}") for name in _LOCAL):
+        return True
+    found = _ip(host)
+    if found is None:
+        # One label alone is found in the searcher's own network, and numbers mean what one reads.
+        return "." not in host or host.rpartition(".")[2].isdecimal()
+    inner = _carried(found)
+    return not (found.is_global and inner.is_global) or inner.is_multicast
+
+
+def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 address stands for: mapped, 6to4 or NAT64."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    """Also as `inet_aton` reads it: 127.1, 0x7f.1, 2130706433."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        parts = host.split(".")
+    # Of zeros in front some readers take no notice, and to others they mean eights.
+    has_zeros = any(part.startswith("0") and part.isdecimal() and len(part) > 1 for part in parts)
+    if len(parts) > 4 or has_zeros or not all(map(_is_legacy_part, parts)):
+        return None
+    *first, last = [_legacy(part) for part in parts]
+    if any(one > 255 for one in first) or last >= 256 ** (4 - len(first)):
+        return None
+    value = sum(one << (24 - 8 * place) for place, one in enumerate(first)) + last
+    return IPv4Address(value)
+
+
+def _legacy(part: str) -> int:
+    if part[:2].lower() == "0x":
+        return int(part[2:] or "0", 16)
+    return int(part)
+
+
+def shell_safe(text: str) -> bool:
+    """Whether a shell reads the text as one word without a meaning of its own, and a program does
+    not read it as an option."""
+    return _is_word(text) is not None
+
+
+def sql_is_select(text: str, functions: Sequence[str]) -> bool:
+    """Whether the text is one SELECT that writes nothing and calls only these functions, by their
+    names in SQL. Raises ValueError where the text is too long or too deep to be told.
+
+    It is no sandbox: views, operators, casts and types run code of the database's own.
+    """
+    if len(text) > SQL_MAX:
+        raise ValueError(f"the statement is longer than {SQL_MAX} characters")
+    known = {name.lower() for name in functions}
+    try:
+        written = _written_calls(sqlglot.tokenize(text, read="postgres"))
+        statements = sqlglot.parse(text, read="postgres")
+    except RecursionError as error:
+        raise ValueError("the statement is nested too deeply") from error
+    except SqlglotError:
+        return False
+    if len(statements) != 1 or not isinstance(statements[0], sql.Query) or not written <= known:
+        return False
+    return all(_only_reads(node, known) for node in statements[0].walk())
+
+
+def _written_calls(tokens: list[Token]) -> set[str]:
+    """Names that stand before a parenthesis: several may be one function to the parser."""
+    return {
+        token.text.lower()
+        for token, following in pairwise(tokens)
+        if following.token_type == TokenType.L_PAREN
+        and token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        and token.text.lower() not in _WORDS
+    }
+
+
+# Of the language itself, though the parser has functions for them.
+_SYNTAX = (
+    *(sql.And, sql.Or, sql.Cast, sql.Case, sql.If, sql.Exists, sql.Array, sql.Extract),
+    *(sql.JSONExtract, sql.JSONExtractScalar, sql.JSONBExtract, sql.JSONBExtractScalar),
+)
+_WORDS = {"extract", "cast", "array"}
+_WRITING = (sql.DML, sql.DDL, sql.Command, sql.Into, sql.Lock)
+
+
+def _only_reads(node: sql.Expr, known: set[str]) -> bool:
+    if isinstance(node, sql.Func) and not isinstance(node, _SYNTAX):
+        return not isinstance(node.parent, sql.Dot) and bool(_names(node) & known)
+    return isinstance(node, sql.Query) or not isinstance(node, _WRITING)
+
+
+def _names(node: sql.Func) -> set[str]:
+    if isinstance(node, sql.Anonymous):
+        return {node.name.lower()}
+    in_postgres = node.sql("postgres").partition("(")[0]
+    return {name.lower() for name in (in_postgres, *node.sql_names())}
+
+
+def max_amount(amount: float | str, most: float) -> bool:
+    """Whether the amount is a finite number from 0 to `most`; text counts if it is one."""
+    if isinstance(amount, bool) or (isinstance(amount, str) and not _is_number(amount)):
+        return False
+    return isfinite(value := float(amount)) and 0 <= value <= most

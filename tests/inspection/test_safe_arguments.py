@@ -1,0 +1,200 @@
+"""What may pass, and how one would get past it: a line for each trick."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from inspection.safe_arguments import (
+    SQL_MAX,
+    is_private_address,
+    max_amount,
+    path_within,
+    shell_safe,
+    sql_is_select,
+    url_host_in,
+)
+
+
+def split(lines: str) -> list[str]:
+    return [line.strip() for line in lines.strip().splitlines()]
+
+
+def test_paths_stay_below_their_root() -> None:
+    for path in ("/srv", "/srv/", "/srv/a", "/srv//a b", "/srv/天气.txt", "/srv/..a"):
+        assert path_within(path, "/srv"), path
+        assert path_within(path, "/srv/"), path
+    assert path_within("/etc/passwd", "/")
+    for path in (
+        *("", "/", "srv/a", "/srvx", "/srv/../etc", "/srv/..", "/srv/./a", "/SRV/a"),
+        *("/srv/%2e%2e/etc", "/srv/\\..\\etc", "/srv/a\0.txt", "/srv/a\n", "file:///srv/a"),
+        *("/srv/．．/etc", "/srv/‥/etc", "~/srv/a", "/srv/$HOME", "/srv/*", "/srv/a?", "C:\\srv"),
+        "/srv/\u202egpj.exe",
+    ):
+        assert not path_within(path, "/srv"), path
+    assert not path_within("srv/a", "srv")
+
+
+INSIDE = """
+    https://a.example.org/x
+    http://A.EXAMPLE.org:8080/?q=https://evil.example/
+    https://a.b.example.org./
+    https://other.example#@evil.example
+"""
+OUTSIDE = r"""
+    https://example.org/
+    https://evil.example/a.example.org
+    https://a.example.org.evil.example/
+    https://aexample.org/
+    https://a.example.org@evil.example/
+    https://evil.example\@a.example.org/
+    https://evil.example\.a.example.org/
+    https://evil.example#a.example.org
+    https://evil.example?a.example.org
+    https://a.example.org%2eevil.example/
+    https://a。example.org/
+    https://a.example.org:99999/
+    https://a.example.org:x/
+    https://.example.org/
+    https:///a.example.org/
+    https:a.example.org
+    //a.example.org/
+    ftp://a.example.org/
+    javascript://a.example.org/%0aalert(1)
+    https://a.example.org /
+    https://[::1]/
+    a.example.org
+"""
+
+
+def test_urls_lead_to_their_hosts() -> None:
+    hosts = ["*.example.org", "Other.example"]
+    for url in split(INSIDE):
+        assert url_host_in(url, hosts), url
+    for url in (*split(OUTSIDE), "", "ht\ntps://a.example.org/", "https://a.example.org/\t"):
+        assert not url_host_in(url, hosts), url
+    assert not url_host_in("https://a.example.org/", [])
+
+
+PRIVATE = """
+    127.0.0.1
+    http://127.1/
+    0x7f.1
+    0x7f000001
+    2130706433
+    0177.0.0.1
+    0127.0.0.1
+    256.1.1.1
+    1.2.3.4.5
+    10.1.2.3:80
+    169.254.169.254
+    100.64.0.1
+    0.0.0.0
+    224.0.0.1
+    localhost
+    LOCALHOST.
+    db.internal
+    intranet
+    ::1
+    http://[::ffff:10.0.0.1]/
+    http://[fe80::1%25eth0]/
+    http://[2002:7f00:1::]/
+    http://[64:ff9b::7f00:1]/
+    http://user@8.8.8.8/
+    http://8.8.8.8\\@10.0.0.1/
+"""
+
+
+def test_private_addresses_are_known_however_they_are_written() -> None:
+    for address in (*split(PRIVATE), "", "http://", "8.8.8.8 "):
+        assert is_private_address(address), address
+    public = ("8.8.8.8", "https://8.8.8.8:443/x", "example.com:80", "https://[2606:4700::1111]/")
+    for address in (*public, "134744072", "https://a.example.com./"):
+        assert not is_private_address(address), address
+
+
+def test_a_word_means_nothing_to_a_shell() -> None:
+    for word in ("report.txt", "a@b.example", "/srv/x-1", "50%", "a=b"):
+        assert shell_safe(word), word
+    for word in ("", "-rf", "--", "a b", "a;b", "$(x)", "`x`", "a|b", "a>b", "a&", "a\n", "*", "~"):
+        assert not shell_safe(word), word
+    for word in ("'", '"', "\\", "#a", "{a,b}", "!x", "é"):
+        assert not shell_safe(word), word
+
+
+READS = r"""
+    select 1
+    SELECT count(*) FROM t WHERE a IN (SELECT b FROM u) LIMIT 5;
+    select "count"(1)
+    (select 1) union all (select lower(x) from y)
+    with r as (select 1) select * from r
+    select case when a and b or c::int = 3 then 1 end, a between 1 and 2, j->>'a'
+    select extract(year from d)
+    select E'a\', pg_sleep(1) --'
+    select 'drop table t; delete from t' -- pg_sleep(1)
+"""
+DOES_MORE = r"""
+    select 1; drop table t
+    select * into t from x
+    with x as (delete from t returning *) select * from x
+    with x as (insert into t values (1) returning *) select * from x
+    select 1 for update
+    explain analyze delete from t
+    copy t to program 'x'
+    do $$ begin end $$
+    set role postgres
+    merge into t using x on true when matched then delete
+    select pg_sleep(1)
+    select "pg_sleep"(1)
+    select pg_catalog.pg_sleep(1)
+    select s.count(1)
+    select pg_sleep /* */ (1)
+    select * from pg_read_file('/etc/passwd')
+    select * from rows from (pg_sleep(1))
+    select * from a, lateral pg_sleep(1)
+    select (select nextval('s'))
+    select 1 order by set_config('a', 'b', false)
+    select 'a\', pg_sleep(1) --'
+    select $x$ ' $x$, pg_sleep(1) --'
+    select 1 -- \n, pg_sleep(1)
+    select U&"\0070g_sleep"(1)
+    select * from dblink('', 'select 1') as t(a int)
+    select current_user
+    table t; table u
+    values (lo_import('/etc/passwd'))
+    selec 1
+"""
+
+
+def test_a_select_reads_and_calls_what_it_may(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        for text in split(READS):
+            assert sql_is_select(text.replace("\\n", "\n"), ["COUNT", "lower"]), text
+        for text in ("", *split(DOES_MORE)):
+            assert not sql_is_select(text.replace("\\n", "\n"), ["count", "lower"]), text
+    # A statement is nothing for a log.
+    assert caplog.text == ""
+    with pytest.raises(ValueError, match="longer than 4000"):
+        sql_is_select("select " + "1" * SQL_MAX, [])
+    with pytest.raises(ValueError, match="nested too deeply"):
+        sql_is_select("select " + "(" * 500 + "1" + ")" * 500, [])
+
+
+def test_amounts_are_numbers_within_bounds() -> None:
+    for amount in (0, 99.5, 100, "100", "1e2", "+7.50"):
+        assert max_amount(amount, 100), amount
+    for amount in (
+        -1,
+        100.01,
+        float("nan"),
+        float("inf"),
+        True,
+        "",
+        "nan",
+        "1_0",
+        "٣",
+        "1,0",
+        "-0.1",
+    ):
+        assert not max_amount(amount, 100), amount
