@@ -18,7 +18,7 @@ from cel_expr_python import cel
 
 from core.english import gettext as _
 from core.errors import CountersignError
-from policies.condition_functions import FORMS, FUNCTIONS, NOT_IN_LOOPS
+from policies.condition_functions import FORMS, FUNCTIONS, NOT_IN_LOOPS, prepare
 
 TEXT_MAX = 1000
 ARGUMENTS_MAX = 64 * 1024
@@ -54,6 +54,7 @@ _LITERAL = re.compile(
 )
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|filter)\s*\(")
 _GROWS = re.compile(r"\.\s*map\s*\(")
+_NAMES = re.compile(r"[a-z_]+")
 _JOINS = re.compile(r"\+")
 _MATCHES = re.compile(r"\bmatches\b")
 _MATCHES_LITERAL = re.compile(r"\.\s*matches\s*\(\s*\)")
@@ -116,6 +117,7 @@ def compiled(text: str, *, hints: bool) -> Condition:
     plain = _without_literals(text)
     _check_form(text, plain)
     expression = compile_with(text, _VARIABLES[hints])
+    prepare(_NAMES.findall(plain))
     loops, looks = len(_LOOP.findall(plain)), len(re.findall(r"\bargs\b", plain))
     names = tuple(name for name, root in _ROOTS.items() if re.search(rf"\b{root}\b", plain))
     return Condition(text, expression, loops, max(1, looks), len(_JOINS.findall(plain)), names)

@@ -7,14 +7,13 @@ import logging
 import pytest
 
 from inspection.safe_arguments import (
-    SQL_MAX,
     is_private_address,
     max_amount,
     path_within,
     shell_safe,
-    sql_is_select,
     url_host_in,
 )
+from inspection.select_statements import SQL_MAX, sql_is_select
 
 
 def split(lines: str) -> list[str]:
