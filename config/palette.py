@@ -1,26 +1,34 @@
-"""Anywhere from anywhere: pages, tools, servers, agents and calls, found by a few letters."""
+"""Search everywhere: pages, actions, tools, calls and whatever has a name, by a few letters."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
-from accounts.models import Agent, User
+from accounts.models import User
 from calls.models import Call
+from config.palette_actions import find_actions
+from config.palette_names import KINDS, RESULTS_MAX, address, find_named
+from config.palette_pages import PAGES
 from core.http import is_htmx, page
-from registry.models import Server, Tool
+from registry.models import Tool
+from registry.versions.search_index import parted
+from registry.views import catalogue_search
 
-# Of each kind, so that no kind pushes another off the list.
-RESULTS_MAX = 6
+# What has no icon of its own.
+ICONS = {"limit": "rule"}
+WORDS_MAX = 8
+# A shorter text is in most arguments.
+TEXT_MIN = 3
 # A call's id, its beginning, or its fingerprint.
 _HEX = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]{0,27}")
 
@@ -31,49 +39,6 @@ class PaletteEntry(NamedTuple):
     name: str
     href: str
     note: str = ""
-
-
-class PalettePage(NamedTuple):
-    icon: str
-    # Translated when it is shown.
-    name: object
-    address: str
-    permission: str = ""
-    query: str = ""
-
-
-PAGES = [
-    PalettePage("overview", _("Overview"), "overview", "calls.view_call"),
-    PalettePage("catalogue", _("Catalogue"), "registry:catalogue", "registry.view_tool"),
-    PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
-    PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
-    PalettePage("allow", _("Standing approvals"), "approvals:grants", "approvals.view_grant"),
-    PalettePage("calls", _("Calls"), "calls:list", "calls.view_call"),
-    PalettePage(
-        "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
-    ),
-    PalettePage("unknown", _("Unresolved calls"), "calls:unknown", "calls.view_call"),
-    PalettePage("disabled", _("Emergency stops"), "approvals:freezes", "calls.view_call"),
-    PalettePage("audit", _("Audit"), "audit:list", "audit.view_entry"),
-    PalettePage("audit", _("Who ran what"), "audit:report", "audit.view_entry"),
-    PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),
-    PalettePage("rule", _("Policy simulator"), "policies:explain", "policies.view_rule"),
-    PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
-    PalettePage("rule", _("Limits"), "policies:limits", "policies.view_limit"),
-    PalettePage("add", _("New limit"), "policies:add_limit", "policies.add_limit"),
-    PalettePage("agent", _("Agents"), "accounts:agents"),
-    PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
-    PalettePage("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
-    PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
-    PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
-    PalettePage("person", _("Users"), "accounts:people", "accounts.view_user"),
-    PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
-    PalettePage("bell", _("Notifications"), "notifications:webhooks", "notifications.view_webhook"),
-    PalettePage("add", _("New webhook"), "notifications:add_webhook", "notifications.add_webhook"),
-    PalettePage("settings", _("Settings"), "accounts:settings"),
-    PalettePage("bell", _("Your notifications"), "notifications:profile"),
-    PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),
-]
 
 
 @page("")
@@ -88,9 +53,10 @@ def places(text: str, person: User) -> Iterator[PaletteEntry]:
     yield from _calls(text, person)
     yield from _pages(text, person)
     if text:
+        yield from _actions(text, person)
         yield from _tools(text, person)
-        yield from _servers(text, person)
-        yield from _agents(text, person)
+        yield from _named(text, person)
+        yield from _record(text, person)
 
 
 def _pages(text: str, person: User) -> Iterator[PaletteEntry]:
@@ -105,28 +71,36 @@ def _pages(text: str, person: User) -> Iterator[PaletteEntry]:
 def _tools(text: str, person: User) -> Iterator[PaletteEntry]:
     if not person.has_perm("registry.view_tool"):
         return
-    found = Tool.objects.filter(exposed_name__icontains=text).order_by("exposed_name")
-    for tool in found.only("exposed_name", "state")[:RESULTS_MAX]:
+    by_name = Tool.objects.filter(exposed_name__icontains=text).order_by("exposed_name")
+    found = by_name.only("exposed_name", "state")[:RESULTS_MAX]
+    # What no name has is looked for in titles, descriptions and arguments.
+    for tool in found or catalogue_search.with_words(text):
         href = reverse("registry:tool", args=[tool.exposed_name])
         note = "" if tool.state == Tool.State.PUBLISHED else tool.get_state_display()
         yield PaletteEntry(str(_("Tool")), "tool", tool.exposed_name, href, note)
 
 
-def _servers(text: str, person: User) -> Iterator[PaletteEntry]:
-    if not person.has_perm("registry.view_server"):
-        return
-    found = Server.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
-    for server in found.order_by("slug")[:RESULTS_MAX]:
-        href = reverse("registry:server", args=[server.slug])
-        yield PaletteEntry(str(_("Server")), "server", server.slug, href, server.title)
+def _named(text: str, person: User) -> Iterator[PaletteEntry]:
+    for found in find_named([text], person):
+        note = found.note.strip()
+        if found.kind == "agent":
+            note = str(_("for {owner}")).format(owner=note)
+        label, icon = str(KINDS[found.kind].label), ICONS.get(found.kind, found.kind)
+        yield PaletteEntry(label, icon, found.name, address(found, person), note)
 
 
-def _agents(text: str, person: User) -> Iterator[PaletteEntry]:
-    found = Agent.objects.visible_to(person).filter(name__icontains=text)
-    for agent in found.select_related("owner").order_by("name")[:RESULTS_MAX]:
-        href = reverse("accounts:agent", args=[agent.name])
-        note = str(_("for {owner}")).format(owner=agent.owner.username)
-        yield PaletteEntry(str(_("Agent")), "agent", agent.name, href, note)
+def _actions(text: str, person: User) -> Iterator[PaletteEntry]:
+    words = parted(text).casefold().split()[:WORDS_MAX]
+    for action in find_actions(words, person):
+        yield PaletteEntry(str(_("Action")), "next", action.label, action.href)
+
+
+def _record(text: str, person: User) -> Iterator[PaletteEntry]:
+    """Arguments have no index: the audit log looks through them, stretch by stretch."""
+    if len(text) >= TEXT_MIN and person.has_perms(["audit.view_entry", "calls.view_payload"]):
+        name = str(_("Search arguments for “{text}”")).format(text=text)
+        href = f"{reverse('audit:list')}?{urlencode({'text': text})}"
+        yield PaletteEntry(str(_("Audit")), "audit", name, href)
 
 
 def _calls(text: str, person: User) -> Iterator[PaletteEntry]:

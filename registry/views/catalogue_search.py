@@ -25,6 +25,7 @@ USED_DAYS = 30
 # How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
 ALIKE = 0.3
 CLOSE_MAX = 20
+WITH_WORDS_MAX = 6
 # The operator that the index serves knows no other place for it.
 THRESHOLD = "SELECT set_config('pg_trgm.word_similarity_threshold', %s, true)"
 MAX_WORDS = 8
@@ -43,6 +44,11 @@ def tools(filters: Mapping[str, str]) -> QuerySet[Tool]:
     for word in words:
         found = found.filter(_has(word))
     return found.annotate(place=_place(words))
+
+
+def with_words(text: str) -> list[Tool]:
+    """The best few that have every word of a text; none for a text without words."""
+    return list(tools({"q": text}).order_by(F("place"))[:WITH_WORDS_MAX]) if _words(text) else []
 
 
 def close(filters: Mapping[str, str]) -> list[Tool]:

@@ -11,7 +11,9 @@ from approvals import services as approvals
 from audit.services import SYSTEM
 from calls.models import Call
 from calls.record.states import State
-from registry.models import Tool
+from policies.models import Limit, Rule
+from registry.models import Tool, Toolset
+from registry.versions import search_index
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +59,78 @@ def test_a_fingerprint_is_found_when_the_call_has_ended_and_only_decided_ones_ha
     page = as_alice.get(there).text
     assert ">Fingerprint<" not in page
     assert call.short_id in page
+
+
+def test_it_finds_users_toolsets_rules_and_limits_and_shows_each_to_who_may_see_it(
+    client: Client, ines: User, vera: User, alice: User, send_mail: Tool
+) -> None:
+    User.objects.filter(pk=alice.pk).update(first_name="Alice", last_name="Mailhouse")
+    box = Toolset.objects.create(slug="mailbox", title="信箱")
+    rule = Rule.objects.create(name="Mail inside", effect="allow", mode="off")
+    limit = Limit.objects.create(
+        name="Mails a day", kind="calls", amount=5, period="day", effect="deny"
+    )
+    person = reverse("accounts:person", args=[alice.pk])
+
+    client.force_login(ines)
+    for text in ("mail", "MAILHOUSE"):
+        assert person in found(client, text)
+    places = found(client, "mail")
+    assert reverse("registry:toolset", args=[box.slug]) in places
+    assert f"{reverse('policies:rules')}#rule-{rule.pk}" in places
+    assert reverse("policies:limit", args=[limit.pk]) in places
+    assert f"{reverse('audit:list')}?text=mail" in places
+    assert reverse("registry:toolset", args=[box.slug]) in found(client, "信箱")
+
+    client.force_login(vera)
+    places = found(client, "mail")
+    assert reverse("registry:toolset", args=[box.slug]) in places
+    for address in (person, "/policies/", "/limits/", "/audit/"):
+        assert address not in places
+
+
+def test_actions_are_found_by_their_words_and_lead_to_where_they_are_confirmed(
+    client: Client, olga: User, as_alice: Client, vera: User, scout: Agent, held: UUID
+) -> None:
+    stop, deny_all = "/emergency-stops/?what=agent:scout#begin", "/queue/deny-all/?agent=scout"
+    mine = found(as_alice, "deny scout")
+    assert deny_all in mine
+    assert stop in found(as_alice, "scout suspend")
+    assert "Disable agent scout" not in found(as_alice, "disable agent scout")
+
+    client.force_login(olga)
+    assert "Disable agent scout" in found(client, "Disable agent SCOUT")
+    assert "Action" not in found(client, "scout")
+    assert "Action" not in found(client, "disable nobody")
+    assert client.get(stop.partition("#")[0]).status_code == 200
+    assert '<option value="agent:scout" selected>' in client.get(stop.partition("#")[0]).text
+    scout.refresh_from_db()
+    assert scout.enabled
+
+    client.post("/language/", {"language": "zh-hans", "next": "/find/"})
+    assert "停用智能体 scout" in found(client, "停用scout")
+
+    client.force_login(vera)
+    client.post("/language/", {"language": "en", "next": "/find/"})
+    assert "Action" not in found(client, "deny scout")
+
+
+def test_tools_are_found_by_words_of_their_descriptions_in_any_script(
+    client: Client, vera: User, olga: User
+) -> None:
+    tool = {
+        "name": "report_v2",
+        "description": "返回结构化天气数据",
+        "inputSchema": {"type": "object"},
+    }
+    offering = scenery.server("wx", olga, tool)
+    search_index.note({Tool.objects.get(exposed_name="wx.report_v2"): tool})
+    client.force_login(vera)
+
+    assert reverse("registry:tool", args=["wx.report_v2"]) in found(client, "天气")
+    for text in ("气天", "the", "???"):
+        assert "/tools/" not in found(client, text)
+    assert offering.slug in found(client, "wx")
 
 
 def test_only_pages_that_one_may_open_are_offered(client: Client, vera: User) -> None:
