@@ -99,13 +99,6 @@ DETAILS_FORGOTTEN = """
 """
 
 
-def _only(column: str, *kinds: str) -> str:
-    """SQL condition on the new row `n`: the column is null or the id of a name of this kind."""
-    known = ", ".join(f"'{kind}'" for kind in kinds)
-    return f"""n.{column} IS NOT NULL AND (
-        SELECT k.kind IN ({known}) FROM audit_name k WHERE k.id = n.{column}) IS NOT TRUE"""
-
-
 # What is in an entry's context, where it has one (audit/sql/entries.sql).
 SHARED = "ARRAY['effect', 'rule', 'origin', 'revision', 'toolset']"
 # SQL over facts as jsonb: whoever reads them in any language gets the same, and gets to their end.
@@ -172,20 +165,27 @@ class LegalEntry(StrictTrigger):
             SELECT c.relowner FROM pg_class c WHERE c.oid = 'audit_entryrow'::regclass), 'USAGE')"""
         return f"""
         SELECT looked.why INTO wrong FROM (
-            SELECT CASE
-            WHEN (SELECT k.kind = 'action' AND (k.text NOT LIKE 'record.%' OR {by_owner})
-                  FROM audit_name k WHERE k.id = n.action) IS NOT TRUE
-            THEN 'an entry whose action is none, or the record''s own'
-            WHEN {_only("actor", "agent", "person", "policy", "system")}
-                OR {_only("agent", "agent")} OR {_only("person", "person")}
-                OR {_only("tool", "tool")} OR {_only("reason", "reason")}
-                OR {_only("context", "context")}
-            THEN 'an entry with a name that is not there, or of another kind'
-            WHEN n.details IS NOT NULL AND (
+            SELECT CASE used.as_what
+                WHEN 'action' THEN 'an entry whose action is none, or the record''s own'
+                ELSE 'an entry with a name that is not there, or of another kind'
+            END AS why FROM (
+                -- Entries that are written together have most of their names in common.
+                SELECT DISTINCT one.as_what, one.id FROM new_rows n CROSS JOIN LATERAL (VALUES
+                    ('action', n.action), ('actor', n.actor), ('agent', n.agent),
+                    ('person', n.person), ('tool', n.tool), ('reason', n.reason),
+                    ('context', n.context)) one (as_what, id)
+                WHERE one.id IS NOT NULL
+            ) used
+            WHERE (SELECT CASE used.as_what
+                WHEN 'action' THEN k.kind = 'action' AND (k.text NOT LIKE 'record.%' OR {by_owner})
+                WHEN 'actor' THEN k.kind IN ('agent', 'person', 'policy', 'system')
+                ELSE k.kind = used.as_what
+            END FROM audit_name k WHERE k.id = used.id) IS NOT TRUE
+            UNION ALL
+            SELECT 'an entry whose details cannot be read, or say what its context says'
+            FROM new_rows n WHERE n.details IS NOT NULL AND (
                 {facts} IS NOT TRUE OR n.context IS NOT NULL AND n.details ?| {SHARED})
-            THEN 'an entry whose details cannot be read, or say what its context says'
-            END AS why FROM new_rows n
-        ) looked WHERE looked.why IS NOT NULL LIMIT 1;
+        ) looked LIMIT 1;
         IF wrong IS NOT NULL THEN
             RAISE EXCEPTION USING MESSAGE = wrong;
         END IF;
