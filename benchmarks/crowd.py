@@ -198,6 +198,10 @@ def fill(
     }
     with link.transaction():
         link.execute("SET LOCAL session_replication_role = replica")
+        # Joins of all with all: of ten million calls a plan with loops takes hours.
+        link.execute("SET LOCAL enable_nestloop = off")
+        link.execute("SET LOCAL work_mem = '512MB'")
+        link.execute("SET LOCAL maintenance_work_mem = '1GB'")
         _people(servers)
         with _without_indexes(link):
             _registry(link, servers, tools)
