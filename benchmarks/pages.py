@@ -72,6 +72,9 @@ SINGLE = [
     "/servers/",
     "/servers/invoice-25/",
     "/servers/invoice-25/trouble/",
+    *(f"/servers/invoice-25/usage/?range={name}" for name in ("1h", "90d")),
+    *(f"/agents/agent-1/usage/?range={name}" for name in ("1h", "90d")),
+    *(f"/policies/{{rule}}/usage/?range={name}" for name in ("1h", "90d")),
     "/tools/{tool}/",
     "/tools/{tool}/versions/",
     "/tools/{tool}/usage/",
@@ -89,7 +92,7 @@ class Seen:
     scans: list[str]
 
 
-def paths(*, tool: str, call: str) -> Iterator[str]:
+def paths(*, tool: str, call: str, rule: int) -> Iterator[str]:
     """Every page alone, and with any single filter."""
     for page, filters in FILTERS.items():
         yield page
@@ -97,7 +100,7 @@ def paths(*, tool: str, call: str) -> Iterator[str]:
             for value in values:
                 yield f"{page}?{name}={value.format(tool=tool)}".replace(" ", "+")
     for page in SINGLE:
-        yield page.format(tool=tool, call=call)
+        yield page.format(tool=tool, call=call, rule=rule)
 
 
 def look(client: Any, path: str) -> Seen:
@@ -165,14 +168,20 @@ def visitor() -> Any:
     return client
 
 
-def some() -> dict[str, str]:
-    """The tool that is called most, and a call."""
+def some() -> dict[str, Any]:
+    """The tool that is called most, a call and a rule."""
     from calls.models import Call
+    from policies.models import Rule
     from registry.models import Tool
 
+    rule, _made = Rule.objects.get_or_create(name="Everyday work", defaults={"effect": "allow"})
     call = Call.objects.filter(state="succeeded").first()
     assert call
-    return {"tool": Tool.objects.order_by("pk")[0].exposed_name, "call": str(call.pk)}
+    return {
+        "tool": Tool.objects.order_by("pk")[0].exposed_name,
+        "call": str(call.pk),
+        "rule": rule.pk,
+    }
 
 
 def main() -> None:

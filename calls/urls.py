@@ -1,6 +1,6 @@
 from django.urls import path
 
-from calls.views import calls, usage
+from calls.views import calls, narrowed, usage
 
 app_name = "calls"
 
@@ -14,6 +14,9 @@ urlpatterns = [
     path("calls/<uuid:call_id>/resolve/", calls.resolve, name="resolve"),
     path("calls/<uuid:call_id>/result.json", calls.whole_result, name="result"),
     path("calls/<uuid:call_id>/arguments.json", calls.sent_arguments, name="arguments"),
+    path("agents/<slug:name>/usage/", narrowed.of_agent, name="agent_usage"),
+    path("servers/<slug:slug>/usage/", narrowed.of_server, name="server_usage"),
+    path("policies/<int:pk>/usage/", narrowed.of_rule, name="rule_usage"),
     path("tools/<tool:name>/usage/", usage.usage, name="usage"),
     path("tools/<tool:name>/calls/", usage.of_tool, name="of_tool"),
     path("servers/<slug:slug>/trouble/", usage.trouble, name="trouble"),

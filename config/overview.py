@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
 from approvals.pending import find_decidable
-from calls.views import range_charts, time_ranges
+from calls.views import range_charts
 from calls.views.range_figures import TopCaller, read_figures
 from config import checklist
 from config.needs import list_needs
@@ -60,7 +58,6 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "done": sum(step.is_done for step in steps),
         # Those who can do nothing about it are not told what is missing.
         "lacks": any(step.address and not step.is_done for step in steps),
-        "ranges": time_ranges.RANGES.values(),
     }
     if facts.has_call:
         context |= _charts(request)
@@ -68,17 +65,10 @@ def overview(request: ConsoleRequest) -> HttpResponse:
 
 
 def _charts(request: ConsoleRequest) -> dict[str, Any]:
-    chosen = time_ranges.range_named(request.GET.get("range", ""))
-    zone = ZoneInfo(request.user.time_zone or "UTC")
-    now = timezone.now()
-    shown = read_figures(chosen.edges(now, zone), now)
-    return {
-        "range": chosen,
-        "zone": zone,
-        "figures": shown,
-        "chart": range_charts.draw_stacks(shown, chosen),
-        "tops": list(_tops(shown.tops, request.user)),
-    }
+    drawn = range_charts.draw_range(
+        request.GET.get("range", ""), request.user, read_figures, listed={}
+    )
+    return drawn | {"tops": list(_tops(drawn["figures"].tops, request.user))}
 
 
 def _tops(tops: dict[str, list[TopCaller]], person: User) -> Iterator[TopList]:

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
+from accounts.models import User
 from calls.views import charts
 from calls.views.charts import StackPart
 from calls.views.range_figures import OUTCOMES, RangeFigures, TimeStep
-from calls.views.time_ranges import TimeRange
+from calls.views.time_ranges import RANGES, TimeRange, range_named
 from core.templatetags.console import duration
+
+
+class ChartKind(NamedTuple):
+    """The words of a chart; `outcomes`: the parts of a bar from the bottom."""
+
+    title: Any
+    unit: Any
+    durations: Any
+    outcomes: dict[str, Any]
+
+
+CALLS = ChartKind(
+    gettext_lazy("Calls by outcome"),
+    gettext_lazy("Calls"),
+    gettext_lazy("Time taken"),
+    {name: label for name, (label, _states) in OUTCOMES.items()},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +50,8 @@ class StackedBar:
     x: float
     width: float
     parts: list[StackPart]
-
-    @property
-    def outcomes(self) -> list[tuple[str, int]]:
-        return [
-            (str(label), self.step.counts.by_outcome[name])
-            for name, (label, _states) in OUTCOMES.items()
-        ]
+    # By their labels.
+    outcomes: list[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,7 @@ class StackedChart:
     slowest: float
     p50: list[str]
     p95: list[str]
+    kind: ChartKind
     width: int = charts.WIDTH
     height: int = charts.HEIGHT
     middle: int = charts.HEIGHT // 2
@@ -58,19 +75,44 @@ class StackedChart:
         return self.slowest / 2
 
 
-def draw_stacks(figures: RangeFigures, chosen: TimeRange, **narrowed: str) -> StackedChart:
-    """`narrowed`: further filters of the list of calls to which the bars lead."""
+def draw_range(
+    name: str,
+    person: User,
+    read: Callable[[Sequence[datetime], datetime], RangeFigures],
+    listed: dict[str, str] | None,
+    kind: ChartKind = CALLS,
+) -> dict[str, Any]:
+    """The context of `overview/charts.html`: what `read` finds between the edges of the range of
+    this name. `listed`: further filters of the list of calls to which the bars lead, None for
+    bars that lead nowhere."""
+    chosen = range_named(name)
+    zone = ZoneInfo(person.time_zone or "UTC")
+    now = timezone.now()
+    figures = read(chosen.edges(now, zone), now)
+    return {
+        "ranges": RANGES.values(),
+        "range": chosen,
+        "zone": zone,
+        "figures": figures,
+        "chart": draw_stacks(figures, chosen, listed, kind),
+    }
+
+
+def draw_stacks(
+    figures: RangeFigures, chosen: TimeRange, listed: dict[str, str] | None, kind: ChartKind
+) -> StackedChart:
     steps = figures.steps
     most = charts.rounded_up(max(step.counts.calls for step in steps))
     slowest = max((step.durations.p95 or 0 for step in steps), default=0)
     return StackedChart(
         bars=[
-            _bar(place, step, len(steps), most, chosen, narrowed)
+            _bar(place, step, len(steps), most, chosen, listed, kind)
             for place, step in enumerate(steps)
         ],
         counts=[most, most // 2, 0],
         times=_times(steps, chosen),
-        legend=[(name, str(label)) for name, (label, _states) in OUTCOMES.items()],
+        legend=[(name, str(label)) for name, label in kind.outcomes.items()],
+        kind=kind,
         slowest=slowest,
         p50=charts.line([step.durations.p50 for step in steps], slowest),
         p95=charts.line([step.durations.p95 for step in steps], slowest),
@@ -78,19 +120,26 @@ def draw_stacks(figures: RangeFigures, chosen: TimeRange, **narrowed: str) -> St
 
 
 def _bar(
-    place: int, step: TimeStep, of: int, most: int, chosen: TimeRange, narrowed: dict[str, str]
+    place: int,
+    step: TimeStep,
+    of: int,
+    most: int,
+    chosen: TimeRange,
+    listed: dict[str, str] | None,
+    kind: ChartKind,
 ) -> StackedBar:
-    counts = [(name, step.counts.by_outcome[name]) for name in OUTCOMES]
+    counts = [(name, step.counts.by_outcome[name]) for name in kind.outcomes]
     title = _title(step, chosen)
     width = charts.WIDTH / of
     return StackedBar(
         step=step,
         title=title,
-        label=_label(title, step),
-        address=_address(step, narrowed),
+        label=_label(title, step, counts, kind),
+        address="" if listed is None else _address(step, listed),
         x=round(place * width, 1),
         width=round(width, 1),
         parts=charts.stack(place, of, counts, most),
+        outcomes=[(str(kind.outcomes[name]), n) for name, n in counts],
     )
 
 
@@ -107,10 +156,11 @@ def _title(step: TimeStep, chosen: TimeRange) -> str:
     return f"{_day(step.since)} – {_day(step.until - chosen.step / chosen.step.days)}"
 
 
-def _label(title: str, step: TimeStep) -> str:
-    counts = step.counts
-    calls = ngettext("%(n)d call", "%(n)d calls", counts.calls) % {"n": counts.calls}
-    errors = ngettext("%(n)d error", "%(n)d errors", counts.errors) % {"n": counts.errors}
+def _label(title: str, step: TimeStep, counts: Sequence[tuple[str, int]], kind: ChartKind) -> str:
+    if kind is not CALLS:
+        return f"{title}: " + ", ".join(f"{kind.outcomes[name]} {n}" for name, n in counts)
+    calls = ngettext("%(n)d call", "%(n)d calls", step.counts.calls) % {"n": step.counts.calls}
+    errors = ngettext("%(n)d error", "%(n)d errors", step.counts.errors) % {"n": step.counts.errors}
     said = f"{title}: {calls}, {errors}"
     p95 = step.durations.p95
     return said if p95 is None else said + _(", p95 %s") % duration(p95)

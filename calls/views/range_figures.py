@@ -42,7 +42,7 @@ OUTCOMES: dict[str, tuple[Any, tuple[State, ...]]] = {
     ),
     "live": (_("Not ended yet"), LIVE),
 }
-_OUTCOME_OF = {state.value: name for name, (_label, states) in OUTCOMES.items() for state in states}
+OUTCOME_OF = {state.value: name for name, (_label, states) in OUTCOMES.items() for state in states}
 # As literals: the planner compares them with the condition of the index.
 _UNSUCCESSFUL = ", ".join(f"'{state}'" for state in State if state != State.SUCCEEDED)
 _ERRORS = ", ".join(f"'{state}'" for state in OUTCOMES["error"][1])
@@ -170,11 +170,8 @@ class RangeFigures:
     before: OutcomeCounts
     durations: StepDurations
     tops: dict[str, list[TopCaller]]
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether some step has more calls than were looked at."""
-        return any(step.counts.calls > LOOKED_AT for step in self.steps)
+    # Whether some step has more calls than were looked at.
+    is_sampled: bool
 
     @property
     def change_size(self) -> float:
@@ -200,10 +197,11 @@ def read_figures(edges: Sequence[datetime], now: datetime) -> RangeFigures:
     whole = [_durations(row) for kind, _key, *row in sample if kind == "all"]
     return RangeFigures(
         steps=steps,
-        total=_sum(step.counts for step in steps),
+        total=add_counts(step.counts for step in steps),
         before=counts[0],
         durations=whole[0] if whole else StepDurations(),
         tops=_tops(sample, edges),
+        is_sampled=any(step.counts.calls > LOOKED_AT for step in steps),
     )
 
 
@@ -222,13 +220,13 @@ def _of_step(rows: Iterable[tuple[str, int]]) -> OutcomeCounts:
     calls = by_state.pop("", 0)
     found = dict.fromkeys(OUTCOMES, 0)
     for state, n in by_state.items():
-        found[_OUTCOME_OF[state]] += n
+        found[OUTCOME_OF[state]] += n
     # What came in between two looks at the table is no call less than none.
     found["succeeded"] = max(0, calls - sum(by_state.values()))
     return OutcomeCounts(calls, found)
 
 
-def _sum(counts: Iterable[OutcomeCounts]) -> OutcomeCounts:
+def add_counts(counts: Iterable[OutcomeCounts]) -> OutcomeCounts:
     every = list(counts)
     found = {name: sum(one.by_outcome[name] for one in every) for name in OUTCOMES}
     return OutcomeCounts(sum(one.calls for one in every), found)
@@ -239,7 +237,7 @@ def _sample(edges: Sequence[datetime], counts: Sequence[int]) -> list[Any]:
         one
         for n, (since, until) in enumerate(pairwise(edges), start=1)
         if counts[n - 1]
-        for one in _slices(n, counts[n - 1], since, until)
+        for one in slices_of(n, counts[n - 1], since, until, LOOKED_AT)
     ]
     names = ("steps", "counts", "most", "lows", "highs")
     columns = zip(*slices, strict=True) if slices else ([] for _name in names)
@@ -251,12 +249,14 @@ def _sample(edges: Sequence[datetime], counts: Sequence[int]) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def _slices(n: int, calls: int, since: datetime, until: datetime) -> Iterator[tuple[Any, ...]]:
+def slices_of(
+    n: int, calls: int, since: datetime, until: datetime, looked_at: int
+) -> Iterator[tuple[Any, ...]]:
     """One for a step of few calls: all of them are looked at, however they lie in it."""
-    of = SLICES if calls > LOOKED_AT else 1
+    of = SLICES if calls > looked_at else 1
     cuts = [first_id(since + (until - since) * k / of) for k in range(of + 1)]
     for low, high in pairwise(cuts):
-        yield n, calls, LOOKED_AT // of, low, high
+        yield n, calls, looked_at // of, low, high
 
 
 def _durations(row: Sequence[Any]) -> StepDurations:

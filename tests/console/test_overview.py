@@ -58,12 +58,14 @@ def figures(client: Client, **query: str) -> RangeFigures:
     return found
 
 
-def make_call(agent: Agent, tool: Tool, state: State, ago: timedelta = timedelta()) -> UUID:
+def make_call(
+    agent: Agent, tool: Tool, state: State, ago: timedelta = timedelta(), **changes: Any
+) -> UUID:
     """A call of that state, so long ago by its id."""
     number = first_id(timezone.now() - ago).int | int.from_bytes(os.urandom(10), "big")
     first = state if state in (State.HELD, State.REFUSED) else State.QUEUED
     mail = {**scenery.MAIL, "subject": str(number)}
-    call = scenery.call(agent, tool, mail, first, id=UUID(int=number))
+    call = scenery.call(agent, tool, mail, first, id=UUID(int=number), **changes)
     if first == State.QUEUED:
         scenery.run(call)
         scenery.finish(call, {"content": []}, state)

@@ -80,6 +80,7 @@ def test_it_finds_users_toolsets_rules_and_limits_and_shows_each_to_who_may_see_
     assert f"{reverse('policies:rules')}#rule-{rule.pk}" in places
     assert reverse("policies:limit", args=[limit.pk]) in places
     assert f"{reverse('audit:list')}?text=mail" in places
+    assert "?text=" not in found(client, "ma")
     assert reverse("registry:toolset", args=[box.slug]) in found(client, "信箱")
 
     client.force_login(vera)
