@@ -1,6 +1,14 @@
 from django.urls import path
 
-from approvals.views import comments, deny_all, editing, emergency_stops, queue, standing_approvals
+from approvals.views import (
+    comments,
+    decisions,
+    deny_all,
+    editing,
+    emergency_stops,
+    queue,
+    standing_approvals,
+)
 
 app_name = "approvals"
 
@@ -24,6 +32,7 @@ urlpatterns = [
     path("queue/<uuid:call_id>/take-back/", comments.take_back, name="take_back"),
     path("queue/<uuid:call_id>/say/", comments.say, name="say"),
     path("queue/<uuid:call_id>/talk/", comments.show, name="talk"),
+    path("people/<int:pk>/decisions/", decisions.decisions, name="decisions"),
     path("emergency-stops/", emergency_stops.stops, name="freezes"),
     path("emergency-stops/banner/", emergency_stops.banner, name="frozen"),
     path("emergency-stops/begin/", emergency_stops.begin, name="freeze"),

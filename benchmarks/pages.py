@@ -74,6 +74,7 @@ SINGLE = [
     "/servers/invoice-25/trouble/",
     *(f"/servers/invoice-25/usage/?range={name}" for name in ("1h", "90d")),
     *(f"/agents/agent-1/usage/?range={name}" for name in ("1h", "90d")),
+    "/people/{voter}/decisions/?range=90d",
     *(f"/policies/{{rule}}/usage/?range={name}" for name in ("1h", "90d")),
     "/tools/{tool}/",
     "/tools/{tool}/versions/",
@@ -92,7 +93,7 @@ class Seen:
     scans: list[str]
 
 
-def paths(*, tool: str, call: str, rule: int) -> Iterator[str]:
+def paths(*, tool: str, call: str, rule: int, voter: int) -> Iterator[str]:
     """Every page alone, and with any single filter."""
     for page, filters in FILTERS.items():
         yield page
@@ -100,7 +101,7 @@ def paths(*, tool: str, call: str, rule: int) -> Iterator[str]:
             for value in values:
                 yield f"{page}?{name}={value.format(tool=tool)}".replace(" ", "+")
     for page in SINGLE:
-        yield page.format(tool=tool, call=call, rule=rule)
+        yield page.format(tool=tool, call=call, rule=rule, voter=voter)
 
 
 def look(client: Any, path: str) -> Seen:
@@ -169,11 +170,14 @@ def visitor() -> Any:
 
 
 def some() -> dict[str, Any]:
-    """The tool that is called most, a call and a rule."""
+    """The tool that is called most, a call, a rule and a voter."""
+    from accounts.models import User
     from calls.models import Call
     from policies.models import Rule
     from registry.models import Tool
 
+    # Who voted in the crowd (benchmarks/crowd.py).
+    voter, _made = User.objects.get_or_create(username="person-1")
     rule, _made = Rule.objects.get_or_create(name="Everyday work", defaults={"effect": "allow"})
     call = Call.objects.filter(state="succeeded").first()
     assert call
@@ -181,6 +185,7 @@ def some() -> dict[str, Any]:
         "tool": Tool.objects.order_by("pk")[0].exposed_name,
         "call": str(call.pk),
         "rule": rule.pk,
+        "voter": voter.pk,
     }
 
 

@@ -29,7 +29,8 @@ class CallQuerySet(models.QuerySet["Call"]):
 
     def for_list(self) -> Self:
         """Without what may be long: arguments, statement, the tool's definition."""
-        return self.select_related("agent", "person").defer("arguments", "statement")
+        shown = self.select_related("agent", "person", "amendment__person")
+        return shown.defer("arguments", "statement", "amendment__arguments")
 
     def for_page(self) -> Self:
         return self.select_related(

@@ -226,9 +226,11 @@ def _of_step(rows: Iterable[tuple[str, int]]) -> OutcomeCounts:
     return OutcomeCounts(calls, found)
 
 
-def add_counts(counts: Iterable[OutcomeCounts]) -> OutcomeCounts:
+def add_counts(
+    counts: Iterable[OutcomeCounts], outcomes: Iterable[str] = tuple(OUTCOMES)
+) -> OutcomeCounts:
     every = list(counts)
-    found = {name: sum(one.by_outcome[name] for one in every) for name in OUTCOMES}
+    found = {name: sum(one.by_outcome[name] for one in every) for name in outcomes}
     return OutcomeCounts(sum(one.calls for one in every), found)
 
 

@@ -552,3 +552,16 @@ def check_quotes(text: str) -> None:
         assert Entry.objects.filter(action="approval.voted", actor=who, reason=quoted).exists()
     for label in re.findall(rf"(\S+) {re.escape(RULES_SAID)}", text):
         assert label == "Policy:"
+
+
+def test_lists_of_calls_name_who_edited_one(
+    as_ines: Client, held: UUID, alice: User, scout: Agent, send_mail: Tool
+) -> None:
+    other = scenery.call(scout, send_mail, {**scenery.MAIL, "body": "b"}, State.HELD)
+    edit(held, alice, "Second thoughts")
+
+    for address in ("/calls/", f"/tools/{send_mail.exposed_name}/calls/", "/queue/"):
+        text = as_ines.get(address).text
+        assert text.count("Edited by alice") >= 1, address
+        assert str(other) in text
+    assert as_ines.get("/calls/").text.count("Edited by alice") == 1
