@@ -12,13 +12,14 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.core.asgi import get_asgi_application  # noqa: E402
 
+from config.health import health_first  # noqa: E402
 from config.mount import agents_first  # noqa: E402
 from config.origins import SameOrigin  # noqa: E402
 from config.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": agents_first(get_asgi_application()),
+        "http": health_first(agents_first(get_asgi_application())),
         "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -1,22 +1,50 @@
-"""Is this process alive, and does it reach and hear the database? For supervisors and balancers."""
+"""Is the console's process alive, and can it serve? For supervisors and balancers.
+
+Answered before any of Django runs: for any Host, and while every thread waits for the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connection
-from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_safe
 
 from core.connections import each_within
+from gateway.http import health
 from gateway.process import current
 
 WITHIN_S = 1.5
 
+# Its own: those of pages may all be waiting for the database.
+_threads = ThreadPoolExecutor(1, thread_name_prefix="health")
 
-@require_safe
-def healthz(request: HttpRequest) -> JsonResponse:
+
+def health_first(console: Any) -> Any:
+    async def route(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] in health.PATHS:
+            await health.respond(scope, send, _what_is_wrong)
+        else:
+            await console(scope, receive, send)
+
+    return route
+
+
+async def _what_is_wrong() -> str:
+    loop = asyncio.get_running_loop()
+    if not await loop.run_in_executor(_threads, _reaches_database):
+        return health.NO_DATABASE
+    return "" if current.is_listening() else health.NOT_LISTENING
+
+
+def _reaches_database() -> bool:
     try:
         with each_within(WITHIN_S), connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except (DatabaseError, InterfaceError):
-        return JsonResponse({"status": "no database"}, status=503)
-    if not current.is_listening():
-        return JsonResponse({"status": "not listening"}, status=503)
-    return JsonResponse({"status": "ok"})
+        return False
+    else:
+        return True
+    finally:
+        connection.close()

@@ -3,7 +3,6 @@ from django.urls import include, path
 
 from audit.urls import urls as audit_urls
 from calls.content.payloads import containing
-from config.health import healthz
 from config.overview import home, overview
 from config.palette import find
 from registry.views import tool_urls
@@ -13,7 +12,6 @@ tool_urls.register()
 handler500 = "config.errors.failed"
 
 urlpatterns = [
-    path("healthz", healthz),
     path("", home, name="home"),
     path("overview/", overview, name="overview"),
     path("find/", find, name="find"),

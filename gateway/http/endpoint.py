@@ -16,7 +16,7 @@ from accounts.tokens import Bearer
 from core import outage
 from core.errors import RecordUnavailable
 from gateway.dispatch import dispatch
-from gateway.http import body, request_checks
+from gateway.http import body, health, request_checks
 from gateway.http.body import Disconnected
 from gateway.http.token_usage import TokenUsage
 from gateway.process.current import close_runtime, get_runtime
@@ -74,8 +74,8 @@ class Endpoint:
             return
         with self._in_flight:
             try:
-                if scope["path"] == "/healthz":
-                    await self._health(send)
+                if scope["path"] in health.PATHS:
+                    await health.respond(scope, send, self._what_is_wrong)
                     return
                 context = await self._admit(scope)
                 if scope["method"] == "GET":
@@ -157,13 +157,10 @@ class Endpoint:
         self._runtime = await get_runtime()
         return self._runtime
 
-    async def _health(self, send: Any) -> None:
+    async def _what_is_wrong(self) -> str:
         runtime = self._runtime or await self._start()
         await runtime.fresh()
-        if runtime.call_runtime.listener.is_listening:
-            await respond(send, 200, b'{"status":"ok"}')
-        else:
-            await respond(send, 503, b'{"status":"not listening"}')
+        return "" if runtime.call_runtime.listener.is_listening else health.NOT_LISTENING
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
         while True:

@@ -127,6 +127,8 @@ async def test_it_is_unwell_as_long_as_the_database_hangs(
         for url in (house.web_url, house.agents_url):
             # What was known a moment ago is still true.
             await until(partial(is_unwell, http, url))
+            # Who waits for the database is not dead, and need not be started anew.
+            assert await probe(http, f"{url}/livez") == 200
     database.let_go()
 
     for url in (house.web_url, house.agents_url):
@@ -134,13 +136,17 @@ async def test_it_is_unwell_as_long_as_the_database_hangs(
 
 
 async def is_unwell(http: aiohttp.ClientSession, url: str) -> bool:
-    async with http.get(f"{url}/healthz") as response:
-        return response.status == 503
+    return await probe(http, f"{url}/readyz") == 503
 
 
 async def is_well(http: aiohttp.ClientSession, url: str) -> bool:
-    async with http.get(f"{url}/healthz") as response:
-        return response.status == 200
+    return await probe(http, f"{url}/readyz") == 200
+
+
+async def probe(http: aiohttp.ClientSession, url: str) -> int:
+    """As balancers ask, who know no name of ours."""
+    async with http.get(url, headers={"Host": "10.1.2.3:8000"}) as response:
+        return response.status
 
 
 async def test_a_long_call_whose_record_comes_too_late_is_never_sent(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection
-from django.test import Client
 
 from accounts.models import User
+from config.health import health_first
 from core import listen
 from core.listen import LEVEL, Listener
 from gateway.http.endpoint import Endpoint
@@ -99,21 +99,22 @@ async def test_who_fails_on_hearing_of_a_change_keeps_nobody_else_from_it(
 async def test_health_tells_of_a_process_that_does_not_listen(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await agents_health() == (200, "ok")
-    assert (await sync_to_async(Client().get)("/healthz")).status_code == 200
+    console = health_first(None)
+    assert await health_of(Endpoint()) == (200, "ok")
+    assert await health_of(console) == (200, "ok")
 
     monkeypatch.setattr(listen, "SILENT_S", 0.0)
 
-    assert await agents_health() == (503, "not listening")
-    response = await sync_to_async(Client().get)("/healthz")
-    assert (response.status_code, response.json()["status"]) == (503, "not listening")
+    for app in (Endpoint(), console):
+        assert await health_of(app) == (503, "not listening")
+        assert await health_of(app, "/livez") == (200, "ok")
 
 
-async def agents_health() -> tuple[int, str]:
+async def health_of(app: Any, path: str = "/readyz") -> tuple[int, str]:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await Endpoint()({"type": "http", "path": "/healthz", "method": "GET"}, None, send)
+    await app({"type": "http", "path": path, "method": "GET"}, None, send)
     return sent[0]["status"], json.loads(sent[1]["body"])["status"]
