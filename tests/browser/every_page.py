@@ -210,6 +210,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
         "people/roles/<int:pk>": "people/roles/1",
+        "people/<int:pk>/decisions": f"people/{person.pk}/decisions",
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
         "grants/<int:pk>": "grants/1",
