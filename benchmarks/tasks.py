@@ -61,7 +61,7 @@ async def seconds(client: str, url: str, token: str, tool: str, arguments: Json)
     return float(end["seconds"])
 
 
-async def compare(it: House, servers: dict[str, Server], rounds: int) -> None:
+async def compare(it: House, directly: dict[str, Server], rounds: int) -> None:
     number = 0
     for client, slug in PAIRS:
         ours = f"http://{HOST}:{it.agents_port}/mcp/desk/{slug}"
@@ -70,7 +70,7 @@ async def compare(it: House, servers: dict[str, Server], rounds: int) -> None:
         for turn in range(rounds + 1):
             number += 1
             tool, arguments = asked(slug, number)
-            one = await seconds(client, servers[slug].url, "", tool, arguments)
+            one = await seconds(client, directly[slug].url, "", tool, arguments)
             other = await seconds(client, ours, it.token, tool, arguments)
             if turn:
                 direct.append(one)
@@ -93,11 +93,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="countersign-tasks-", dir="/tmp") as folder:
         data = Path(folder)
         data.chmod(0o711)
-        with house(data / "var") as it, running_servers(data) as servers:
+        # Two of each: one of Python's SDK 1.x takes no more tasks once any of its sessions ended.
+        ours, theirs = data / "ours", data / "theirs"
+        ours.mkdir()
+        theirs.mkdir()
+        with (
+            house(data / "var") as it,
+            running_servers(ours) as servers,
+            running_servers(theirs) as directly,
+        ):
             furnish(servers.values())
             assert it.stack
             assert it.stack.worker
-            asyncio.run(compare(it, servers, given.rounds))
+            asyncio.run(compare(it, directly, given.rounds))
 
 
 if __name__ == "__main__":
