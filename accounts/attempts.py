@@ -54,6 +54,17 @@ def begin(kind: Attempt.Kind, person: User) -> Attempt:
     return _begin(Attempt(kind=kind, who=_digest(str(person.pk))))
 
 
+def begin_second_factor(request: HttpRequest, person: User) -> Attempt:
+    """Starts the second step of a sign-in, as above."""
+    attempt = Attempt(
+        kind=Attempt.Kind.FACTOR,
+        who=_digest(str(person.pk)),
+        address=client_address(request),
+        browser=_known_browser(request, person.username),
+    )
+    return _begin(attempt)
+
+
 def right(attempt: Attempt) -> None:
     attempt.delete()
 
@@ -101,7 +112,11 @@ def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
     """How many there were lately, and how many there may be."""
     recent = Attempt.objects.filter(kind=attempt.kind, at__gt=timezone.now() - WINDOW)
     of_name = recent.filter(who=attempt.who)
-    if attempt.kind != Attempt.Kind.SIGN_IN:
+    if attempt.kind == Attempt.Kind.FACTOR:
+        # Of whoever knows the password: in a known browser the person is let try all the same.
+        yield of_name.filter(browser=attempt.browser).count(), OF_PERSON
+        yield recent.filter(address=attempt.address).count(), OF_ADDRESS
+    elif attempt.kind != Attempt.Kind.SIGN_IN:
         yield of_name.count(), OF_PERSON
     elif attempt.browser:
         yield of_name.filter(browser=attempt.browser).count(), OF_BROWSER

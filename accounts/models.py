@@ -349,6 +349,7 @@ class Attempt(models.Model):
         SIGN_IN = "sign_in"
         PASSWORD = "password"  # noqa: S105 a word, not one
         CODE = "code"
+        FACTOR = "factor"
 
     kind = models.CharField(max_length=8, choices=Kind)
     # Digests: in the name's field people also type their passwords.

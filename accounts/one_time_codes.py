@@ -56,23 +56,29 @@ def confirm(person: User, code: str) -> None:
 
 
 @transaction.atomic
-def remove(person: User) -> None:
+def remove(person: User) -> bool:
     removed, _rows = CodeApp.objects.filter(person=person).delete()
     if removed:
         record("code_app.removed", actor=person.actor, person=person.username)
+    return bool(removed)
 
 
 def spend(person: User, code: str) -> bool:
     """Whether the code is valid and unused; marks it as used. Raises TooManyAttempts."""
-    app = CodeApp.objects.filter(person=person).exclude(confirmed_at=None).first()
-    if app is None:
+    if not _confirmed(person):
         return False
     attempt = attempts.begin(Attempt.Kind.CODE, person)
-    if _spend(app, code):
+    if use(person, code):
         attempts.right(attempt)
         return True
     attempts.wrong(attempt, person.username)
     return False
+
+
+def use(person: User, code: str) -> bool:
+    """Does what `spend` does, for a caller that counts the tries itself."""
+    app = _confirmed(person)
+    return app is not None and _spend(app, code)
 
 
 def secret(app: CodeApp) -> str:
@@ -87,6 +93,10 @@ def picture(app: CodeApp) -> bytes:
     drawn = io.BytesIO()
     segno.make(address, error="m").save(drawn, kind="svg", scale=5, border=3, light="#ffffff")
     return drawn.getvalue()
+
+
+def _confirmed(person: User) -> CodeApp | None:
+    return CodeApp.objects.filter(person=person).exclude(confirmed_at=None).first()
 
 
 def _spend(app: CodeApp, code: str) -> bool:

@@ -37,6 +37,7 @@ from core.text import lookalike_count
 
 MAX_DAYS = 90
 LINK_HOURS = 24
+BY_LINK = _("By a sign-in link.")
 # Until there are more people, the first one must be able to do everything that needs a person.
 FIRST_ROLES = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
 
@@ -382,12 +383,10 @@ def redeem_sign_in_link(text: str) -> User:
     if link.made_by_id:
         # Until a password is theirs alone, this may be whoever made the link.
         _let_in(link.person, link.made_by_id)
-    record(
-        "person.signed_in",
-        actor=link.person.actor,
-        reason=_("By a sign-in link."),
-        link_made_by=link.made_by.username if link.made_by else "",
-    )
+    # Whoever has a second factor is not signed in yet.
+    action = "sign_in_link.used" if any(link.person.proof_means) else "person.signed_in"
+    made_by = link.made_by.username if link.made_by else ""
+    record(action, actor=link.person.actor, reason=BY_LINK, link_made_by=made_by)
     return link.person
 
 

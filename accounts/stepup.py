@@ -35,6 +35,7 @@ from core.english import gettext as _
 from core.errors import CountersignError
 
 _UNREADABLE = gettext("The passkey's answer cannot be read. Press the button again.")
+WRONG_CODE = gettext("The code is wrong, or was used before. Wait for the app's next one.")
 VALID_S = 300
 ANSWER_MAX = 16 * 1024
 
@@ -109,7 +110,12 @@ def prove(person: User, statement: str, *, ticket: str, answer: str) -> Proof:
 def prove_by_code(person: User, statement: str, *, code: str) -> Proof:
     """The weaker way. Raises NotProven and TooManyAttempts."""
     if not one_time_codes.spend(person, code):
-        raise NotProven(_("The code is wrong, or was used before. Wait for the app's next one."))
+        raise NotProven(WRONG_CODE)
+    return keep_code_proof(person, statement)
+
+
+def keep_code_proof(person: User, statement: str) -> Proof:
+    """Keeps that a code, which the caller checked, was given for `statement`."""
     return _keep(person=person, method=Proof.Method.TOTP, statement=statement)
 
 

@@ -1,11 +1,17 @@
 from django.urls import path
 
-from accounts.views import agents, people, proofs, settings, sign_in
+from accounts.views import agents, people, proofs, second_factor, settings, sign_in
 
 app_name = "accounts"
 
 urlpatterns = [
     path("sign-in/", sign_in.SignIn.as_view(), name="sign_in"),
+    path("sign-in/second-step/", second_factor.second_step, name="second_factor"),
+    path(
+        "sign-in/second-step/passkey/",
+        second_factor.passkey_options,
+        name="second_factor_options",
+    ),
     path("sign-in/<str:text>/", sign_in.sign_in_link, name="sign_in_link"),
     # Before admin/, which would answer it.
     path("admin/login/", sign_in.boiler_room_door),

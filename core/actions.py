@@ -22,6 +22,10 @@ _SAID = {
 # The words that the names of all others give, for translators; a test holds that none is missing.
 OTHERS = (
     gettext_noop("Secret rotated"),
+    gettext_noop("Factor failed"),
+    gettext_noop("Factor limited"),
+    gettext_noop("Person factors reset"),
+    gettext_noop("Sign in link used"),
     gettext_noop("Limit disabled"),
     gettext_noop("Limit enabled"),
     gettext_noop("Limit reached"),

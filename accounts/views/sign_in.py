@@ -13,7 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import attempts, languages, services
+from accounts import attempts, languages, second_factor, services
 from accounts.forms import SignInForm
 from accounts.models import Attempt, User
 from audit.services import record
@@ -40,7 +40,12 @@ class SignIn(LoginView):
         person = form.get_user()
         assert isinstance(person, User)
         attempts.right(self.attempt)
-        record("person.signed_in", actor=person.actor, reason=english.gettext("By password."))
+        first_step = english.gettext("By password.")
+        if second_factor.is_needed(person):
+            there = self.get_success_url()
+            second_factor.begin(self.request, person, first_step=first_step, next_page=there)
+            return redirect("accounts:second_factor")
+        record("person.signed_in", actor=person.actor, reason=first_step)
         response = super().form_valid(form)
         attempts.remember_browser(self.request, response, person)
         languages.greet(self.request, response, person)
@@ -70,6 +75,10 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
+    if second_factor.is_needed(person):
+        first_step, home = services.BY_LINK, settings.LOGIN_REDIRECT_URL
+        second_factor.begin(request, person, first_step=first_step, next_page=home)
+        return redirect("accounts:second_factor")
     login(request, person)
     response = redirect(settings.LOGIN_REDIRECT_URL)
     languages.greet(request, response, person)

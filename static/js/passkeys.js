@@ -63,6 +63,28 @@
     });
   }
 
+  // Signing in: the second step.
+  for (const form of document.querySelectorAll("form[data-sign-in]")) {
+    const said = form.parentElement.querySelector("[data-sign-in-said]");
+    const say = (sentence) => { said.textContent = sentence; said.hidden = !sentence; };
+    if (location.origin !== form.dataset.origin) say(form.dataset.elsewhere);
+    else if (!able) say(form.dataset.unable);
+    else form.hidden = false;
+
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      say("");
+      try {
+        const { publicKey, ticket } = await ask(form.dataset.signIn, form, form.dataset);
+        form.elements.answer.value = answered(await navigator.credentials.get({ publicKey: asked(publicKey) }));
+        form.elements.ticket.value = ticket;
+        form.submit();
+      } catch (error) {
+        say(why(error, form.dataset));
+      }
+    });
+  }
+
   // Signing a decision: Approve waits for the passkey, then goes on as it would have.
   const box = (form, name) => form.querySelector(`[name="${name}"]`);
 

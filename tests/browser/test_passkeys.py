@@ -1,5 +1,6 @@
 """Passkeys in Chromium, with its virtual authenticator: made, and asked for by rules."""
 
+import os
 import re
 from collections.abc import Callable
 from uuid import UUID
@@ -9,6 +10,7 @@ from playwright.sync_api import CDPSession, Page, Request, Route, expect
 
 from approvals import services
 from approvals.models import Approval, Vote
+from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
 from policies.thresholds import StepUp, Threshold
@@ -249,3 +251,29 @@ def test_a_passkey_that_nobody_could_ask_for_says_so(window: Window, held: Held)
 
     expect(window.page.get_by_text("No answer came. Nothing was approved")).to_be_visible()
     assert state(call) == State.HELD
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_a_passkey_is_the_second_step_of_signing_in(window: Window, language: str) -> None:
+    page = window.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.context.clear_cookies()
+    page.context.add_cookies([{"name": "django_language", "value": language, "url": window.here}])
+    page.goto(f"{window.here}/sign-in/?next=/profile/")
+    page.locator("[name=username]").fill("alice")
+    page.locator("[name=password]").fill(scenery.PASSWORD)
+    page.keyboard.press("Enter")
+    use = page.get_by_role(
+        "button", name={"en": "Use a passkey", "zh-hans": "使用通行密钥"}[language]
+    )
+    expect(use).to_be_visible(timeout=SLOW)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    if pictures := os.environ.get("PICTURES"):
+        page.screenshot(path=f"{pictures}/second-{language}.png")
+    use.focus()
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile(r"/profile/$"), timeout=SLOW)
+    assert Entry.objects.filter(
+        action="person.signed_in", details__second_factor="passkey"
+    ).exists()

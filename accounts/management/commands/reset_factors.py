@@ -1,0 +1,19 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts import second_factor
+from accounts.models import User
+
+
+class Command(BaseCommand):
+    help = "Remove the passkeys and the code app of a person who lost them; the record says so."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("person", help="a user name")
+
+    def handle(self, *, person: str, **options: Any) -> None:
+        known = User.objects.filter(username=person).first()
+        if known is None:
+            raise CommandError(f"There is no person “{person}”.")
+        self.stdout.write(f"Removed of {person}: {second_factor.reset_at_host(known)}.")

@@ -1,0 +1,128 @@
+"""The second factor at sign-in: a passkey or a code is asked for after the first step.
+
+Between the two the session holds who passed the first step, and nobody is signed in.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
+
+from accounts import attempts, one_time_codes, passkeys, role_changes, stepup
+from accounts.actors import COMMAND_LINE
+from accounts.backend import Backend
+from accounts.models import RoleChange, User
+from accounts.stepup import VALID_S, NotProven, Ticket
+from audit.services import record
+from core.english import gettext as _
+
+PENDING = "second_factor"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSignIn:
+    """A sign-in after its first step, kept in the session; `first_step` is the entry's reason."""
+
+    person: int
+    # Disabling the person and a new password change it.
+    session_hash: str
+    issued: int
+    nonce: str
+    first_step: str
+    next_page: str
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(self.nonce, self.issued)
+
+
+def is_needed(person: User) -> bool:
+    return any(person.proof_means)
+
+
+def begin(request: HttpRequest, person: User, *, first_step: str, next_page: str) -> None:
+    """Keeps who passed the first step, for five minutes, under another session key."""
+    ticket = Ticket.new()
+    pending = PendingSignIn(
+        person=person.pk,
+        session_hash=person.get_session_auth_hash(),
+        issued=ticket.issued,
+        nonce=ticket.nonce,
+        first_step=first_step,
+        next_page=next_page,
+    )
+    request.session[PENDING] = asdict(pending)
+    request.session.cycle_key()
+
+
+def pending(request: HttpRequest) -> tuple[PendingSignIn, User] | None:
+    """None if nobody passed the first step here, or too long ago, or may not sign in any more."""
+    kept = request.session.get(PENDING)
+    if kept is None:
+        return None
+    read = PendingSignIn(**kept)
+    person = Backend().get_user(read.person)
+    if person is None or not 0 <= time.time() - read.issued <= VALID_S:
+        return None
+    is_bound = constant_time_compare(read.session_hash, person.get_session_auth_hash())
+    return (read, person) if is_bound else None
+
+
+def end(request: HttpRequest) -> None:
+    request.session.pop(PENDING, None)
+
+
+def offer(waiting: PendingSignIn, person: User) -> dict[str, Any]:
+    return stepup.offer(person, waiting.ticket, _statement(waiting, person))
+
+
+def prove(request: HttpRequest, waiting: PendingSignIn, person: User) -> str:
+    """The method that proved it, by the passkey's answer or the code of the form. Raises NotProven
+    and TooManyAttempts."""
+    attempt = attempts.begin_second_factor(request, person)
+    try:
+        method = _prove(request, waiting, person)
+    except NotProven:
+        attempts.wrong(attempt, person.username)
+        raise
+    attempts.right(attempt)
+    return method
+
+
+def _prove(request: HttpRequest, waiting: PendingSignIn, person: User) -> str:
+    statement = _statement(waiting, person)
+    if answer := request.POST.get("answer", ""):
+        ticket = request.POST.get("ticket", "")
+        return stepup.prove(person, statement, ticket=ticket, answer=answer).method
+    if not one_time_codes.use(person, request.POST.get("code", "")):
+        raise NotProven(stepup.WRONG_CODE)
+    return stepup.keep_code_proof(person, statement).method
+
+
+def _statement(waiting: PendingSignIn, person: User) -> str:
+    return f"Countersign: sign in\nperson: {person.username}\n{waiting.ticket.lines}"
+
+
+@transaction.atomic
+def reset_at_host(person: User) -> int:
+    """Removes every passkey and the app of somebody who lost them; returns how many."""
+    usable = list(person.passkeys.usable())
+    for passkey in usable:
+        passkeys.remove(passkey)
+    had_app = one_time_codes.remove(person)
+    role_changes.note_of_host(person, RoleChange.State.ENTERED)
+    count = len(usable) + had_app
+    reason = _("Lost, or locked out: the next sign-in asks for no second factor.")
+    record(
+        "person.factors_reset",
+        actor=COMMAND_LINE,
+        reason=reason,
+        person=person.username,
+        removed=count,
+    )
+    return count
