@@ -63,6 +63,8 @@ def test_what_the_palette_does_not_find_leads_to_the_page_that_says_so(alice: Pa
 
     alice.wait_for_url("**/find/?q=zzz")
     expect(alice.get_by_text("Nothing here is called “zzz”.").first).to_be_visible()
+    alice.get_by_role("main").locator('a[href="/audit/?text=zzz"]').press("Enter")
+    alice.wait_for_url("**/audit/?text=zzz")
 
 
 def test_every_place_has_its_key(alice: Page) -> None:

@@ -26,10 +26,11 @@ NOT_READ = {"script", "style", "pre", "code", "kbd", "option"}
 VOID = {"meta", "link", "input", "br", "img", "hr", "use", "path"}
 # Names of products, forms and units, and what every language writes so.
 ANY_LANGUAGE = re.compile(
-    r"(?x)\b(Countersign|English|MCP|JSON|JSONL|CSV|SQL|REST|HTTP|SSE|URL|CEL|SHA-256|KiB|UTC|Ctrl|"
-    r"Enter|Esc|Tab|Shift|VS\ Code|Cursor|Claude(\ Code|\ Desktop)?|Gemini(\ CLI)?|Codex(\ CLI)?|"
+    r"(?x)\b(Countersign|English|MCP|JSON(\ Schema)?|JSONL|CSV|SQL|REST|HTTP|SSE|URL|CEL|SHA-256|"
+    r"KiB|UTC|Ctrl|Enter|Esc|Tab|Shift|VS\ Code|Cursor|Claude(\ Code|\ Desktop)?|"
+    r"Gemini(\ CLI)?|Codex(\ CLI)?|"
     r"MCP\ Inspector|Inspector|Webhooks?|EMAIL_URL|Authorization|Bearer|args|p50|p95|curl|stdio|"
-    r"name\.tool|CLI|Slack|Microsoft\ Teams|Mattermost|Discord|Telegram)\b"
+    r"name\.tool|CLI|Slack|Microsoft\ Teams|Mattermost|Discord|Telegram|OpenAI|Anthropic)\b"
 )
 
 

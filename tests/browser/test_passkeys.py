@@ -267,6 +267,10 @@ def test_a_passkey_is_the_second_step_of_signing_in(window: Window, language: st
         "button", name={"en": "Use a passkey", "zh-hans": "使用通行密钥"}[language]
     )
     expect(use).to_be_visible(timeout=SLOW)
+    other = {"en": "Sign in as somebody else", "zh-hans": "以其他身份登录"}[language]
+    page.get_by_role("link", name=other).click()
+    page.go_back()
+    expect(use).to_be_visible(timeout=SLOW)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     if pictures := os.environ.get("PICTURES"):
         page.screenshot(path=f"{pictures}/second-{language}.png")
