@@ -37,7 +37,10 @@ PUBLISHED = (
     "The server's own word that something changed makes Countersign look again; nothing unreviewed "
     "reaches agents (2026-07-28, Tools, List Changed Notification: SHOULD)."
 )
-SPACES = "Python SDK 2.3 takes spaces around a header's value for a part of it; here they are cut."
+SPACES = (
+    "Python SDK 2.3 takes spaces around a header's value for a part of it; here they are cut (RFC "
+    "9110, 5.5: a field value does not include leading or trailing whitespace)."
+)
 PARAMETERS = (
     "The low-level `Server` of the TypeScript SDK 2.4 does not compare `Mcp-Param-…` headers with "
     "the arguments; Countersign does (2026-07-28, Transports, Custom Headers: MUST)."
