@@ -33,9 +33,9 @@ def test_a_rule_with_everything_that_a_rule_can_say(
     scenery.person("carol", Role.APPROVER)
     page = opened(scenery.person("ada", Role.ADMINISTRATOR))
     page.goto("/policies/")
-    page.get_by_role("link", name=which).press("Enter")
+    page.get_by_role("link", name=which, exact=True).press("Enter")
     page.get_by_role("link", name="Cancel").click()
-    page.get_by_role("link", name=which).click()
+    page.get_by_role("link", name=which, exact=True).click()
     form = page.get_by_role("main").locator("form")
     fill_rule(form)
 

@@ -242,7 +242,7 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
     page.get_by_role("button", name="Save the rule").click()
     expect(page.get_by_text("is saved.")).to_be_visible()
 
-    page.get_by_role("link", name="No files").click()
+    page.get_by_role("link", name="No files", exact=True).click()
     page.get_by_role("link", name="Remove").click()
     page.get_by_role("button", name="Remove the rule").click()
     expect(page.get_by_text("“No files” is removed.")).to_be_visible()
