@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.every_page import approved
 from tests.browser.scene import Office
 
 pytestmark = pytest.mark.long
@@ -13,11 +14,12 @@ WAYS = [
     ("/servers/mailer/", "Usage", True),
     ("/policies/", "Usage", False),
     ("/agents/scout/", "Usage", True),
-    ("/profile/", "How many you approved and denied, and the time to decide", False),
+    ("/profile/", "How many you approved and denied, and the time to decide", True),
 ]
 
 
 def test_charts_are_reached_and_narrowed_by_keyboard(alice: Page, office: Office) -> None:
+    approved(office, office.alice)
     for page, name, has_calls in WAYS:
         alice.goto(page)
         alice.get_by_role("main").get_by_role("link", name=name).first.press("Enter")

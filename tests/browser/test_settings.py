@@ -256,6 +256,8 @@ def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: U
     page.get_by_label("Approver").check()
     page.get_by_role("button", name="Create link").click()
     link = page.locator("#link").inner_text()
+    page.get_by_role("link", name="Approved, denied, time to decide").press("Enter")
+    page.wait_for_url("**/decisions/")
 
     theirs = opened()
     theirs.goto("/" + link.split("/", 3)[3])
