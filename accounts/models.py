@@ -109,6 +109,10 @@ class User(AbstractUser):
         codes = CodeApp.objects.filter(person=self).exclude(confirmed_at=None)
         return passkeys.exists(), codes.exists()
 
+    @property
+    def has_second_factor(self) -> bool:
+        return any(self.proof_means)
+
     @cached_property
     def group_names(self) -> list[str]:
         """The user's groups when loaded; approvals/eligibility.py reads them again."""

@@ -41,10 +41,6 @@ class PendingSignIn:
         return Ticket(self.nonce, self.issued)
 
 
-def is_needed(person: User) -> bool:
-    return any(person.proof_means)
-
-
 def begin(request: HttpRequest, person: User, *, first_step: str, next_page: str) -> None:
     """Keeps who passed the first step, for five minutes, under another session key."""
     ticket = Ticket.new()

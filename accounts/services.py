@@ -384,7 +384,7 @@ def redeem_sign_in_link(text: str) -> User:
         # Until a password is theirs alone, this may be whoever made the link.
         _let_in(link.person, link.made_by_id)
     # Whoever has a second factor is not signed in yet.
-    action = "sign_in_link.used" if any(link.person.proof_means) else "person.signed_in"
+    action = "sign_in_link.used" if link.person.has_second_factor else "person.signed_in"
     made_by = link.made_by.username if link.made_by else ""
     record(action, actor=link.person.actor, reason=BY_LINK, link_made_by=made_by)
     return link.person

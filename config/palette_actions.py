@@ -1,4 +1,4 @@
-"""Actions by their words, such as "disable agent scout": each leads to the page where it is
+"""Actions by name, such as "disable agent scout": each leads to the page where it is
 confirmed, and does nothing by itself."""
 
 from __future__ import annotations

@@ -6,18 +6,41 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import sqlglot
 from sqlglot import expressions as sql
+from sqlglot.dialects import Postgres
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 # It would write statements that it does not know into the log.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
-# As long as takes some 40 ms to parse.
 SQL_MAX = 4000
+# What the parser may do: it tries several readings of what is nested, and twice as many with each
+# level. Without such readings a statement takes about as many steps as it has words; so many take
+# some 30 ms.
+STEPS_MAX = 3_000
+
+
+class TooMuch(Exception):
+    """The statement takes more steps to parse than it may."""
+
+
+class BoundedParser(Postgres.Parser):  # type: ignore[misc]
+    """PostgreSQL's grammar; raises TooMuch instead of trying readings without end."""
+
+    def __init__(self) -> None:
+        super().__init__(dialect="postgres")
+        self.steps = 0
+
+    def _advance(self, times: int = 1) -> None:
+        self.steps += 1
+        if self.steps > STEPS_MAX:
+            raise TooMuch
+        super()._advance(times)
 
 
 def sql_is_select(text: str, functions: Sequence[str]) -> bool:
@@ -28,17 +51,20 @@ def sql_is_select(text: str, functions: Sequence[str]) -> bool:
     """
     if len(text) > SQL_MAX:
         raise ValueError(f"the statement is longer than {SQL_MAX} characters")
-    known = {name.lower() for name in functions}
+    known = frozenset(name.lower() for name in functions)
     try:
-        written = _written_calls(sqlglot.tokenize(text, read="postgres"))
-        statements = sqlglot.parse(text, read="postgres")
-    except RecursionError as error:
-        raise ValueError("the statement is nested too deeply") from error
+        tokens = sqlglot.tokenize(text, read="postgres")
+        statements = BoundedParser().parse(tokens, text)
+    except (RecursionError, TooMuch) as error:
+        raise ValueError("the statement is too long or nested too deeply to be read") from error
     except SqlglotError:
         return False
-    if len(statements) != 1 or not isinstance(statements[0], sql.Query) or not written <= known:
+    if len(statements) != 1 or not isinstance(statements[0], sql.Query):
         return False
-    return all(_only_reads(node, known) for node in statements[0].walk())
+    nodes = _nodes_of(known)
+    return _written_calls(tokens) <= known and all(
+        _only_reads(node, known, nodes) for node in statements[0].walk()
+    )
 
 
 def _written_calls(tokens: list[Token]) -> set[str]:
@@ -61,14 +87,26 @@ _WORDS = {"extract", "cast", "array"}
 _WRITING = (sql.DML, sql.DDL, sql.Command, sql.Into, sql.Lock)
 
 
-def _only_reads(node: sql.Expr, known: set[str]) -> bool:
+def _only_reads(node: sql.Expr, known: frozenset[str], nodes: frozenset[type]) -> bool:
+    if isinstance(node, sql.Anonymous):
+        return not isinstance(node.parent, sql.Dot) and node.name.lower() in known
     if isinstance(node, sql.Func) and not isinstance(node, _SYNTAX):
-        return not isinstance(node.parent, sql.Dot) and bool(_names(node) & known)
+        return not isinstance(node.parent, sql.Dot) and type(node) in nodes
     return isinstance(node, sql.Query) or not isinstance(node, _WRITING)
 
 
-def _names(node: sql.Func) -> set[str]:
-    if isinstance(node, sql.Anonymous):
-        return {node.name.lower()}
-    in_postgres = node.sql("postgres").partition("(")[0]
-    return {name.lower() for name in (in_postgres, *node.sql_names())}
+@lru_cache(maxsize=64)
+def _nodes_of(names: frozenset[str]) -> frozenset[type]:
+    """The types of nodes that the parser makes of calls of these functions."""
+    return frozenset(type(node) for name in names for node in _forms(name))
+
+
+def _forms(name: str) -> list[sql.Expr | None]:
+    found: list[sql.Expr | None] = []
+    if name.isidentifier() and name.isascii():
+        for form in (name, f"{name}()", f"{name}(a)", f"{name}(a, b)"):
+            try:
+                found.append(sqlglot.parse_one(form, read="postgres"))
+            except SqlglotError:
+                continue
+    return found

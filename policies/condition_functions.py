@@ -10,7 +10,7 @@ from cel_expr_python import cel
 from inspection import safe_arguments
 
 _TEXT, _NUMBER, _TEXTS = cel.Type.STRING, cel.Type.DOUBLE, cel.Type.List(cel.Type.STRING)
-# A statement is parsed: once, and not for each element of a list.
+# A statement is parsed, which takes long: once in a condition, and not for each element of a list.
 NOT_IN_LOOPS = "sql_is_select"
 
 

@@ -141,6 +141,8 @@ def _check_form(text: str, plain: str) -> None:
         raise BadCondition(_("map() is not for conditions: use all(), exists() or filter()."))
     if len(_MATCHES.findall(plain)) != len(_MATCHES_LITERAL.findall(plain)):
         raise BadCondition(_("matches() needs a pattern that is written out: x.matches('…')."))
+    if plain.count(NOT_IN_LOOPS) > 1:
+        raise BadCondition(_("%s() may stand in a condition once.") % NOT_IN_LOOPS)
     for loop in _LOOP.finditer(plain):
         where, end = {"column": loop.start() + 1}, _closing(plain, loop.end())
         if _LOOP.search(plain, loop.end(), end):

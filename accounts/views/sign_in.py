@@ -41,7 +41,7 @@ class SignIn(LoginView):
         assert isinstance(person, User)
         attempts.right(self.attempt)
         first_step = english.gettext("By password.")
-        if second_factor.is_needed(person):
+        if person.has_second_factor:
             there = self.get_success_url()
             second_factor.begin(self.request, person, first_step=first_step, next_page=there)
             return redirect("accounts:second_factor")
@@ -75,7 +75,7 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
-    if second_factor.is_needed(person):
+    if person.has_second_factor:
         first_step, home = services.BY_LINK, settings.LOGIN_REDIRECT_URL
         second_factor.begin(request, person, first_step=first_step, next_page=home)
         return redirect("accounts:second_factor")

@@ -41,9 +41,8 @@
 
   const why = (error, words) => (error.name === "Error" ? error.message : words.failed);
 
-  // Making one.
-  for (const form of document.querySelectorAll("form[data-passkey]")) {
-    const said = form.parentElement.querySelector("[data-passkey-said]");
+  // A form that is sent once its passkey has answered: `fill` puts the answer into it.
+  function withPasskey(form, said, fill) {
     const say = (sentence) => { said.textContent = sentence; said.hidden = !sentence; };
     if (location.origin !== form.dataset.origin) say(form.dataset.elsewhere);
     else if (!able) say(form.dataset.unable);
@@ -53,9 +52,7 @@
       event.preventDefault();
       say("");
       try {
-        const { publicKey } = await ask(form.dataset.passkey, form, form.dataset);
-        form.elements.answer.value = answered(await navigator.credentials.create({ publicKey: asked(publicKey) }));
-        form.elements.password.value = "";
+        await fill();
         form.submit();
       } catch (error) {
         say(why(error, form.dataset));
@@ -63,25 +60,21 @@
     });
   }
 
+  // Making one.
+  for (const form of document.querySelectorAll("form[data-passkey]")) {
+    withPasskey(form, form.parentElement.querySelector("[data-passkey-said]"), async () => {
+      const { publicKey } = await ask(form.dataset.passkey, form, form.dataset);
+      form.elements.answer.value = answered(await navigator.credentials.create({ publicKey: asked(publicKey) }));
+      form.elements.password.value = "";
+    });
+  }
+
   // Signing in: the second step.
   for (const form of document.querySelectorAll("form[data-sign-in]")) {
-    const said = form.parentElement.querySelector("[data-sign-in-said]");
-    const say = (sentence) => { said.textContent = sentence; said.hidden = !sentence; };
-    if (location.origin !== form.dataset.origin) say(form.dataset.elsewhere);
-    else if (!able) say(form.dataset.unable);
-    else form.hidden = false;
-
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      say("");
-      try {
-        const { publicKey, ticket } = await ask(form.dataset.signIn, form, form.dataset);
-        form.elements.answer.value = answered(await navigator.credentials.get({ publicKey: asked(publicKey) }));
-        form.elements.ticket.value = ticket;
-        form.submit();
-      } catch (error) {
-        say(why(error, form.dataset));
-      }
+    withPasskey(form, form.parentElement.querySelector("[data-sign-in-said]"), async () => {
+      const { publicKey, ticket } = await ask(form.dataset.signIn, form, form.dataset);
+      form.elements.answer.value = answered(await navigator.credentials.get({ publicKey: asked(publicKey) }));
+      form.elements.ticket.value = ticket;
     });
   }
 

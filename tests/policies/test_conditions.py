@@ -86,6 +86,7 @@ def test_what_conditions_can_say(scout: Agent, when: str, holds: bool) -> None:
         ("args.a.matches(args.b)", "a pattern that is written out"),
         ("matches(args.a, 'x')", "a pattern that is written out"),
         ("path_within(args.a)", "it is written path_within(path, '/srv/reports')"),
+        ("sql_is_select(args.a, []) || sql_is_select(args.b, [])", "may stand in a condition once"),
         ("args.a.all(x, sql_is_select(x, []))", "Column 7: a loop may not hold sql_is_select()"),
         ("'" + "x" * 1000 + "' == args.a", "at most 1000 characters"),
         ("(" * 40 + "true" + ")" * 40, "recursion"),

@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import services
+from accounts.management.people import find_person
 from accounts.models import User
 
 
@@ -16,9 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("person", help="a user name")
 
     def handle(self, *, person: str, **options: Any) -> None:
-        known = User.objects.filter(username=person).first()
-        if known is None:
-            raise CommandError(f"There is no person “{person}”.")
+        known = find_person(person)
         services.set_password_at_host(known, _ask(known))
         self.stdout.write(f"The password of {person} is set.")
 

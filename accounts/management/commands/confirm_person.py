@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import services
-from accounts.models import User
+from accounts.management.people import find_person
 from core.errors import CountersignError
 
 
@@ -14,9 +14,7 @@ class Command(BaseCommand):
         parser.add_argument("person", help="a user name")
 
     def handle(self, *, person: str, **options: Any) -> None:
-        known = User.objects.filter(username=person).first()
-        if known is None:
-            raise CommandError(f"There is no person “{person}”.")
+        known = find_person(person)
         try:
             services.confirm_at_host(known)
         except CountersignError as error:

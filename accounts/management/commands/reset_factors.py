@@ -1,9 +1,9 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from accounts import second_factor
-from accounts.models import User
+from accounts.management.people import find_person
 
 
 class Command(BaseCommand):
@@ -13,7 +13,5 @@ class Command(BaseCommand):
         parser.add_argument("person", help="a user name")
 
     def handle(self, *, person: str, **options: Any) -> None:
-        known = User.objects.filter(username=person).first()
-        if known is None:
-            raise CommandError(f"There is no person “{person}”.")
+        known = find_person(person)
         self.stdout.write(f"Removed of {person}: {second_factor.reset_at_host(known)}.")
