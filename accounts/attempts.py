@@ -30,7 +30,11 @@ KEPT_S = timedelta(days=1)
 OF_BROWSER, OF_PAIR, OF_NAME, OF_ADDRESS = 10, 10, 50, 200
 # Of somebody who is signed in: only that session can use them up.
 OF_PERSON = 8
+# Links for a new password: to one mailbox, and asked for by one address.
+OF_MAILBOX, OF_ASKER = 3, 20
 KNOWN = "known"
+WRONG = _("A wrong password or code, or nobody's name.")
+WRONG_PASSKEY = _("The passkey is not known here, or its answer is for another sign-in.")
 KNOWN_DAYS = 365
 
 
@@ -65,6 +69,22 @@ def begin_second_factor(request: HttpRequest, person: User) -> Attempt:
     return _begin(attempt)
 
 
+def count_reset(request: HttpRequest, mailbox: str) -> None:
+    """Counts a link that is asked for; each counts, whoever has the mailbox. Raises
+    TooManyAttempts."""
+    attempt = Attempt(
+        kind=Attempt.Kind.RESET,
+        who=_digest(mailbox.strip().casefold()),
+        address=client_address(request),
+    )
+    _begin(attempt)
+
+
+def begin_passkey(request: HttpRequest) -> Attempt:
+    """Starts a sign-in by passkey alone, which names nobody, as above."""
+    return _begin(Attempt(kind=Attempt.Kind.PASSKEY, who="", address=client_address(request)))
+
+
 def right(attempt: Attempt) -> None:
     attempt.delete()
 
@@ -75,7 +95,7 @@ def wrong(attempt: Attempt, name: str) -> None:
     record(
         f"{attempt.kind}.failed",
         actor=SYSTEM,
-        reason=_("A wrong password or code, or nobody's name."),
+        reason=WRONG_PASSKEY if attempt.kind == Attempt.Kind.PASSKEY else WRONG,
         person=person,
         address=attempt.address,
         known_browser=bool(attempt.browser),
@@ -94,6 +114,10 @@ def remember_browser(request: HttpRequest, response: HttpResponse, person: User)
         samesite="Lax",
         secure=settings.SESSION_COOKIE_SECURE,
     )
+
+
+def is_known_browser(request: HttpRequest, person: User) -> bool:
+    return bool(_known_browser(request, person.username))
 
 
 def _begin(attempt: Attempt) -> Attempt:
@@ -116,6 +140,12 @@ def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
         # Of whoever knows the password: in a known browser the person is let try all the same.
         yield of_name.filter(browser=attempt.browser).count(), OF_PERSON
         yield recent.filter(address=attempt.address).count(), OF_ADDRESS
+    elif attempt.kind == Attempt.Kind.PASSKEY:
+        # A signature is not guessed; nobody keeps everybody else out.
+        yield recent.filter(address=attempt.address).count(), OF_ADDRESS
+    elif attempt.kind == Attempt.Kind.RESET:
+        yield of_name.count(), OF_MAILBOX
+        yield recent.filter(address=attempt.address).count(), OF_ASKER
     elif attempt.kind != Attempt.Kind.SIGN_IN:
         yield of_name.count(), OF_PERSON
     elif attempt.browser:

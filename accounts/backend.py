@@ -10,7 +10,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, F, OuterRef, QuerySet, Value
 from django.db.models.functions import Concat
 
-from accounts.models import CodeApp, Passkey, User
+from accounts.models import CodeApp, FactorRequirement, Passkey, User
 from accounts.relying_party import rp_id
 
 
@@ -20,6 +20,7 @@ class Backend(ModelBackend):
         if found is None or not self.user_can_authenticate(found):
             return None
         found.group_names = found.names_of_groups
+        found.is_factor_required = found.must_have_factor
         found.proof_means = (found.has_passkey, found.has_codes)
         if not found.is_superuser:
             # Where ModelBackend keeps them once they were asked for.
@@ -36,6 +37,7 @@ def _with_rights() -> QuerySet[Any]:
             Passkey.objects.usable().filter(person=OuterRef("pk"), rp_id=rp_id()),
         ),
         has_codes=Exists(CodeApp.objects.filter(person=OuterRef("pk")).exclude(confirmed_at=None)),
+        must_have_factor=Exists(FactorRequirement.objects.filter(group__user=OuterRef("pk"))),
         own_rights=ArraySubquery(_named(Permission.objects.filter(user=OuterRef("pk")))),
         rights_of_groups=ArraySubquery(
             _named(Permission.objects.filter(group__user=OuterRef("pk")))

@@ -80,6 +80,19 @@ class GroupsForm(forms.Form):
     groups = _groups()
 
 
+class FactorForm(forms.Form):
+    groups = GroupsField(
+        Group.objects.order_by("name"),
+        label=_("Groups that need a second factor"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_(
+            "Whoever is in one of them, and has neither a passkey nor an app with codes, sets one "
+            "up before they do anything else."
+        ),
+    )
+
+
 class TimeZoneForm(forms.Form):
     time_zone = forms.ChoiceField(
         label=_("Time zone"),

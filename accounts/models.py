@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 import pgtrigger
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import AbstractUser, Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
@@ -15,6 +15,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from accounts.relying_party import rp_id
+from accounts.user_agents import device
 from audit.models import ClockTime
 from audit.services import Actor
 from core.triggers import Keep, Refuse, StrictTrigger, append_only, configuration
@@ -80,6 +81,8 @@ class User(AbstractUser):
         "self", models.PROTECT, null=True, editable=False, related_name="+"
     )
     confirmed_at = models.DateTimeField(null=True, editable=False)
+    # Whether a link for a new password may be sent to their confirmed address.
+    reset_by_mail_since = models.DateTimeField(null=True, editable=False)
     # Counts how often the account was disabled; sessions hold for one of these times alone.
     session_epoch = models.PositiveIntegerField(default=0, editable=False)
 
@@ -112,6 +115,16 @@ class User(AbstractUser):
     @property
     def has_second_factor(self) -> bool:
         return any(self.proof_means)
+
+    @cached_property
+    def is_factor_required(self) -> bool:
+        """Whether a group of this user needed a second factor, when loaded."""
+        return FactorRequirement.objects.filter(group__user=self).exists()
+
+    @property
+    def lacks_factor(self) -> bool:
+        """Whether they have to set one up before anything else: every page asks (core/http.py)."""
+        return self.is_factor_required and not self.has_second_factor
 
     @cached_property
     def group_names(self) -> list[str]:
@@ -201,6 +214,20 @@ class UsedName(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class FactorRequirement(models.Model):
+    """A group whose people need a second factor before they do anything else."""
+
+    group = models.OneToOneField(
+        Group, models.CASCADE, primary_key=True, related_name="factor_requirement"
+    )
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"second factor of {self.group_id}"
 
 
 class RoleChange(models.Model):
@@ -354,6 +381,8 @@ class Attempt(models.Model):
         PASSWORD = "password"  # noqa: S105 a word, not one
         CODE = "code"
         FACTOR = "factor"
+        RESET = "reset"
+        PASSKEY = "passkey"
 
     kind = models.CharField(max_length=8, choices=Kind)
     # Digests: in the name's field people also type their passwords.
@@ -420,6 +449,43 @@ class CodeApp(models.Model):
 
     def __str__(self) -> str:
         return f"codes of {self.person}"
+
+
+class BrowserSession(models.Model):
+    """Where a session of somebody who signed in is used; the session is Django's, with this key."""
+
+    person = models.ForeignKey(User, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=40, unique=True)
+    user_agent = models.CharField(max_length=300)
+    address = models.CharField(max_length=64)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.device
+
+    @property
+    def device(self) -> str:
+        return device(self.user_agent)
+
+
+class RecoveryCode(models.Model):
+    """A code for the second step of one sign-in, for whoever lost their device; stored as an HMAC.
+    Making new ones removes those before."""
+
+    person = models.ForeignKey(User, models.PROTECT, related_name="recovery_codes")
+    digest = models.BinaryField(max_length=32)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.person}"
 
 
 class Proof(models.Model):

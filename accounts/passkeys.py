@@ -34,6 +34,8 @@ from core.errors import CountersignError
 PASSKEYS_MAX = 20
 ANSWER_MAX = 64 * 1024
 NAME_MAX = 60
+USER = "passkey user"
+USER_BYTES = 32
 
 
 class PasskeyRefused(CountersignError):
@@ -51,7 +53,7 @@ def options(person: User) -> tuple[dict[str, Any], str]:
         rp_name="Countersign",
         user_name=person.username,
         # Says nothing about the person, and is the same for all of their passkeys.
-        user_id=seal.sign("passkey user", str(person.pk).encode()),
+        user_id=seal.sign(USER, str(person.pk).encode()),
         challenge=challenge,
         exclude_credentials=[PublicKeyCredentialDescriptor(id=key) for key in known],
         authenticator_selection=AuthenticatorSelectionCriteria(
@@ -113,6 +115,13 @@ def remove(passkey: Passkey) -> None:
 
 def key_digest(passkey: Passkey) -> str:
     return hashlib.sha256(bytes(passkey.public_key)).hexdigest()
+
+
+def is_user_of(passkey: Passkey, user: bytes) -> bool:
+    """Whether the passkey's device says the user that it was made for, under this secret or an old
+    one."""
+    person = str(passkey.person_id).encode()
+    return len(user) == USER_BYTES and seal.is_signature(USER, person, user)
 
 
 def _named(name: str) -> str:

@@ -13,15 +13,17 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from accounts import attempts, one_time_codes, passkeys, role_changes, stepup
+from accounts import attempts, one_time_codes, passkeys, recovery_codes, role_changes, stepup
 from accounts.actors import COMMAND_LINE
 from accounts.backend import Backend
 from accounts.models import RoleChange, User
 from accounts.stepup import VALID_S, NotProven, Ticket
 from audit.services import record
+from core.client_address import client_address
 from core.english import gettext as _
 
 PENDING = "second_factor"
+WRONG_RECOVERY_CODE = _("The recovery code is wrong, or was used before.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,17 @@ class PendingSignIn:
     nonce: str
     first_step: str
     next_page: str
+    # A hash, set once the second step is done.
+    new_password: str = ""
 
     @property
     def ticket(self) -> Ticket:
         return Ticket(self.nonce, self.issued)
 
 
-def begin(request: HttpRequest, person: User, *, first_step: str, next_page: str) -> None:
+def begin(
+    request: HttpRequest, person: User, *, first_step: str, next_page: str, new_password: str = ""
+) -> None:
     """Keeps who passed the first step, for five minutes, under another session key."""
     ticket = Ticket.new()
     pending = PendingSignIn(
@@ -51,6 +57,7 @@ def begin(request: HttpRequest, person: User, *, first_step: str, next_page: str
         nonce=ticket.nonce,
         first_step=first_step,
         next_page=next_page,
+        new_password=new_password,
     )
     request.session[PENDING] = asdict(pending)
     request.session.cycle_key()
@@ -78,8 +85,8 @@ def offer(waiting: PendingSignIn, person: User) -> dict[str, Any]:
 
 
 def prove(request: HttpRequest, waiting: PendingSignIn, person: User) -> str:
-    """The method that proved it, by the passkey's answer or the code of the form. Raises NotProven
-    and TooManyAttempts."""
+    """The method that proved it: the passkey's answer or one of the codes of the form. Raises
+    NotProven and TooManyAttempts."""
     attempt = attempts.begin_second_factor(request, person)
     try:
         method = _prove(request, waiting, person)
@@ -95,6 +102,10 @@ def _prove(request: HttpRequest, waiting: PendingSignIn, person: User) -> str:
     if answer := request.POST.get("answer", ""):
         ticket = request.POST.get("ticket", "")
         return stepup.prove(person, statement, ticket=ticket, answer=answer).method
+    if code := request.POST.get("recovery_code", ""):
+        if not recovery_codes.use(person, code, address=client_address(request)):
+            raise NotProven(WRONG_RECOVERY_CODE)
+        return recovery_codes.METHOD
     if not one_time_codes.use(person, request.POST.get("code", "")):
         raise NotProven(stepup.WRONG_CODE)
     return stepup.keep_code_proof(person, statement).method
@@ -106,11 +117,13 @@ def _statement(waiting: PendingSignIn, person: User) -> str:
 
 @transaction.atomic
 def reset_at_host(person: User) -> int:
-    """Removes every passkey and the app of somebody who lost them; returns how many."""
+    """Removes every passkey, the app and the recovery codes of somebody who lost them; returns how
+    many passkeys and apps."""
     usable = list(person.passkeys.usable())
     for passkey in usable:
         passkeys.remove(passkey)
     had_app = one_time_codes.remove(person)
+    recovery_codes.remove(person)
     role_changes.note_of_host(person, RoleChange.State.ENTERED)
     count = len(usable) + had_app
     reason = _("Lost, or locked out: the next sign-in asks for no second factor.")

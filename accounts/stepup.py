@@ -26,7 +26,7 @@ from webauthn import (
 from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import PublicKeyCredentialDescriptor, UserVerificationRequirement
 
-from accounts import one_time_codes
+from accounts import one_time_codes, passkeys
 from accounts.models import Passkey, Proof, User
 from accounts.relying_party import expected_origins, rp_id
 from core import seal
@@ -65,7 +65,7 @@ def offer(person: User, ticket: Ticket, statement: str) -> dict[str, Any]:
     keys = person.passkeys.usable().filter(rp_id=rp_id())
     options = generate_authentication_options(
         rp_id=rp_id(),
-        challenge=_digest(statement),
+        challenge=challenge(statement),
         allow_credentials=[PublicKeyCredentialDescriptor(id=bytes(k.credential_id)) for k in keys],
         user_verification=UserVerificationRequirement.REQUIRED,
     )
@@ -93,11 +93,16 @@ def prove(person: User, statement: str, *, ticket: str, answer: str) -> Proof:
         raise NotProven(_("What was confirmed is not this decision. Press the button again."))
     if not -5 <= time.time() - read.issued <= VALID_S:
         raise NotProven(_("The confirmation came too late. Press the button again."))
-    passkey, origin = _passkey(person, answer), _origin(answer)
+    return keep_signature(_passkey(person, answer), statement, answer)
+
+
+def keep_signature(passkey: Passkey, statement: str, answer: str) -> Proof:
+    """Keeps the proof that this passkey signed `statement`. Raises NotProven."""
+    origin = _origin(answer)
     count = _verified(passkey, statement, answer, origin, floor=passkey.sign_count)
     _count(passkey, count)
     return _keep(
-        person=person,
+        person=passkey.person,
         method=Proof.Method.PASSKEY,
         statement=statement,
         passkey=passkey,
@@ -140,7 +145,7 @@ def _verified(passkey: Passkey, statement: str, answer: str, origin: str, *, flo
     try:
         verified = verify_authentication_response(
             credential=answer,
-            expected_challenge=_digest(statement),
+            expected_challenge=challenge(statement),
             expected_rp_id=passkey.rp_id,
             expected_origin=origin,
             credential_public_key=bytes(passkey.public_key),
@@ -158,6 +163,21 @@ def _passkey(person: User, answer: str) -> Passkey:
     credential_id = _credential_id(answer)
     found = person.passkeys.usable().filter(credential_id=credential_id).first()
     if found is None:
+        raise NotProven(_("This passkey is not one of yours. Use one that your profile lists."))
+    return found
+
+
+def discovered_passkey(answer: str) -> Passkey:
+    """The passkey that a device chose, with the user that it was made for (WebAuthn 3, 7.2 step 6).
+    Raises NotProven."""
+    credential_id = _credential_id(answer)
+    usable = Passkey.objects.usable().filter(rp_id=rp_id()).select_related("person")
+    found = usable.filter(credential_id=credential_id).first()
+    try:
+        user = base64url_to_bytes(json.loads(answer)["response"]["userHandle"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NotProven(str(_UNREADABLE)) from error
+    if found is None or not passkeys.is_user_of(found, user):
         raise NotProven(_("This passkey is not one of yours. Use one that your profile lists."))
     return found
 
@@ -204,5 +224,6 @@ def _seal(person: User, ticket: Ticket, statement: str) -> str:
     return seal.to_text(seal.sign("step-up ticket", text.encode()))
 
 
-def _digest(statement: str) -> bytes:
+def challenge(statement: str) -> bytes:
+    """The bytes that a passkey signs of it."""
     return hashlib.sha256(statement.encode()).digest()

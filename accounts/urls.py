@@ -1,6 +1,16 @@
 from django.urls import path
 
-from accounts.views import agents, people, proofs, second_factor, settings, sign_in
+from accounts.views import (
+    agents,
+    passkey_sign_in,
+    password_reset,
+    people,
+    proofs,
+    second_factor,
+    sessions,
+    settings,
+    sign_in,
+)
 
 app_name = "accounts"
 
@@ -12,7 +22,11 @@ urlpatterns = [
         second_factor.passkey_options,
         name="second_factor_options",
     ),
+    path("sign-in/passkey/", passkey_sign_in.sign_in, name="passkey_sign_in"),
+    path("sign-in/passkey/options/", passkey_sign_in.options, name="passkey_sign_in_options"),
+    path("sign-in/set-up/", people.set_up_factor, name="set_up_factor"),
     path("sign-in/<str:text>/", sign_in.sign_in_link, name="sign_in_link"),
+    path("password-reset/<str:text>/", password_reset.set_password, name="password_reset"),
     # Before admin/, which would answer it.
     path("admin/login/", sign_in.boiler_room_door),
     path("sign-out/", sign_in.SignOut.as_view(), name="sign_out"),
@@ -28,7 +42,12 @@ urlpatterns = [
     path("profile/codes/picture.svg", proofs.picture, name="code_picture"),
     path("profile/codes/confirm/", proofs.confirm_code_app, name="confirm_code_app"),
     path("profile/codes/remove/", proofs.remove_code_app, name="remove_code_app"),
+    path("profile/recovery-codes/", proofs.make_recovery_codes, name="recovery_codes"),
+    path("profile/sessions/", sessions.list_sessions, name="sessions"),
+    path("profile/sessions/end/", sessions.end_other_sessions, name="end_other_sessions"),
+    path("profile/sessions/<int:pk>/end/", sessions.end_session, name="end_session"),
     path("people/", people.people, name="people"),
+    path("people/second-factor/", people.require_factor, name="require_factor"),
     path("people/roles/<int:pk>/", people.answer_request, name="answer_request"),
     path("new/person/", people.invite, name="invite"),
     path("people/<int:pk>/", people.person, name="person"),

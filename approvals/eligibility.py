@@ -17,12 +17,15 @@ from accounts.models import User
 from approvals.models import Approval, Vote
 from calls import pauses
 from calls.models import Call
+from core import planned
 from core.english import gettext as _
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DECIDE, PERSON, Threshold, plain, stored
 
 Thresholds = list[dict[str, Any]]
+
+_WAS_HELD = "SELECT FROM approvals_approval WHERE call_id = %s"
 
 # The rule is as entries know it: it may have another name by now, or be gone.
 _FACTS = f"""
@@ -234,9 +237,9 @@ def decided(call_id: UUID, thresholds: Thresholds) -> str:
 
 def obstacle(call: Call, decision: Decision) -> str:
     """At the claim: do people still stand behind the call? Says why not."""
-    approval = Approval.objects.filter(pk=call.pk).first()
-    if approval is None:
+    if not planned.execute(_WAS_HELD, [call.pk]).rowcount:
         return "" if call.effect == Effect.ALLOW else _("Nobody approved the call.")
+    approval = Approval.objects.get(pk=call.pk)
     if decided(call.pk, approval.thresholds) != Approval.State.APPROVED:
         return _("The votes no longer count: %(why)s") % {"why": _lost(approval)}
     if decision.effect == Effect.ASK:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db.models import Q
@@ -14,6 +15,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
+from audit.models.entries import of_call
 from audit.names import RowFilter, named
 
 RANGES = {
@@ -34,6 +36,7 @@ FIELDS: dict[str, Any] = {
     "action": _("What"),
     "decision": _("Decision"),
     "rule": _("Rule"),
+    "call": _("Call"),
 }
 TIMES = ("range", "since", "until")
 NAMES = (*FIELDS, "state", *TIMES, "text")
@@ -94,7 +97,16 @@ class Filters:
 
     def of_rows(self) -> RowFilter:
         """The filter on EntryRow, by the numbers of the names."""
-        return named(self.given).narrow(self._in_time())
+        return named(self.given).narrow(self._in_time() & self._of_call())
+
+    def _of_call(self) -> Q:
+        asked = self.given.get("call")
+        if not asked:
+            return Q()
+        try:
+            return of_call(UUID(asked))
+        except ValueError:
+            return Q(pk__in=[])
 
     def _in_time(self) -> Q:
         since, until = self._span()

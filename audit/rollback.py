@@ -31,7 +31,17 @@ _anchors_agree = threading.Event()
 def has_gone_back() -> bool:
     """Also says so in the database, for everybody. Not within a repeatable read: it compares with
     what was seen up to now."""
-    why = _older_transactions() or ("" if _anchors_agree.is_set() else _older_than_anchors())
+    # Before the database is asked, since others go on meanwhile.
+    seen = position.read()
+    with connection.cursor() as cursor:
+        cursor.execute(NEXT)
+        return is_older_than(seen, *cursor.fetchone())
+
+
+def is_older_than(seen: KnownPosition, place: str, following: str) -> bool:
+    """has_gone_back, for who has read the row of NEXT by itself, and `seen` before it."""
+    why = _older_transactions(seen, place, following)
+    why = why or ("" if _anchors_agree.is_set() else _older_than_anchors())
     if not why:
         _anchors_agree.set()
         return False
@@ -40,20 +50,18 @@ def has_gone_back() -> bool:
     return True
 
 
-def note_position() -> None:
-    """In the transaction that takes a call to send: once it is durable, this host remembers it."""
-    with connection.cursor() as cursor:
-        cursor.execute(OWN)
-        place, number = cursor.fetchone()
-    transaction.on_commit(partial(position.note, KnownPosition(place, int(number))))
+def note_position(own: KnownPosition | None = None) -> None:
+    """In the transaction that takes a call to send: once it is durable, this host remembers it.
+    `own`: this transaction's, where it is known."""
+    if own is None:
+        with connection.cursor() as cursor:
+            cursor.execute(OWN)
+            place, number = cursor.fetchone()
+        own = KnownPosition(place, int(number))
+    transaction.on_commit(partial(position.note, own))
 
 
-def _older_transactions() -> str:
-    # Before the database is asked, since others go on meanwhile.
-    seen = position.read()
-    with connection.cursor() as cursor:
-        cursor.execute(NEXT)
-        place, following = cursor.fetchone()
+def _older_transactions(seen: KnownPosition, place: str, following: str) -> str:
     if seen.place != place or int(following) > seen.transaction:
         return ""
     return f"its next transaction is {following}, and this host has seen {seen.transaction}."

@@ -11,6 +11,7 @@ import orjson
 from django.utils import timezone
 
 from audit.services import SYSTEM
+from calls.configuration import CURRENT, CallConfiguration
 from calls.models import Call
 from calls.record.refusal import AGAIN, RetryAdvice, of_policy
 from calls.record.statements import differences, statement
@@ -21,8 +22,8 @@ from policies import decide, history
 from policies.decide import Decision, RuleBook
 from policies.models import Effect
 from registry.models import Tool
-from registry.publishing import published_catalogue
 from registry.publishing.published_tools import PublishedTool
+from registry.publishing.tool_override import OverriddenTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ class Obstacle:
     again: RetryAdvice = RetryAdvice.NOW
 
 
-def find_changes(call: Call, tool: PublishedTool | None) -> Obstacle | None:
+def find_changes(
+    call: Call, tool: PublishedTool | None, configuration: CallConfiguration = CURRENT
+) -> Obstacle | None:
     """Lists what changed since the call was requested, policy apart."""
     if tool is None:
         return _unpublished(call)
-    return next(_changes(call, tool), None)
+    return next(_changes(call, tool, configuration), None)
 
 
 def _unpublished(call: Call) -> Obstacle:
@@ -53,7 +56,9 @@ def _unpublished(call: Call) -> Obstacle:
     return Obstacle(said, RetryAdvice.LATER)
 
 
-def _changes(call: Call, tool: PublishedTool) -> Iterator[Obstacle]:
+def _changes(
+    call: Call, tool: PublishedTool, configuration: CallConfiguration
+) -> Iterator[Obstacle]:
     if tool.definition_id != call.definition_id:
         yield Obstacle(_("The tool's definition changed after the call was asked for."))
     if call.executed == Executed.UNKNOWN and not tool.safe_to_repeat:
@@ -62,17 +67,16 @@ def _changes(call: Call, tool: PublishedTool) -> Iterator[Obstacle]:
         yield Obstacle(_("The agent or its owner was disabled."), RetryAdvice.LATER)
     if call.token and (call.token.revoked_at or call.token.expires_at <= timezone.now()):
         yield Obstacle(_("The agent's token was revoked or has expired."))
-    if not published_catalogue.offers(call.toolset, tool, agent_id=call.agent_id):
+    if not configuration.offers(call.toolset, tool, agent_id=call.agent_id):
         yield Obstacle(_("The toolset no longer offers the tool to the agent."), RetryAdvice.NO)
-    if not _is_fixed_alike(call, tool):
+    if not _is_fixed_alike(call, configuration.override_of(call.toolset, tool)):
         said = _("The toolset now fixes arguments of the tool otherwise.")
         yield Obstacle(said, RetryAdvice.CHANGED)
     if why := _other_statement(call, tool):
         yield Obstacle(why)
 
 
-def _is_fixed_alike(call: Call, tool: PublishedTool) -> bool:
-    shown = published_catalogue.override_of(call.toolset, tool)
+def _is_fixed_alike(call: Call, shown: OverriddenTool) -> bool:
     if not shown.is_readable:
         return False
     return not shown.pins or shown.agrees(orjson.loads(call.to_send))
@@ -99,13 +103,15 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
     }
 
 
-def subject(call: Call, tool: PublishedTool, arguments: bytes) -> decide.Subject:
+def subject(
+    call: Call, tool: PublishedTool, arguments: bytes, configuration: CallConfiguration = CURRENT
+) -> decide.Subject:
     """The call as rules would see it if it were sent now with these arguments."""
     owner = call.agent.owner
     return decide.Subject(
         agent_id=call.agent_id,
         agent=call.agent.name,
-        groups=frozenset(owner.groups.values_list("name", flat=True)),
+        groups=configuration.groups_of(owner),
         definition_id=tool.definition_id,
         server=tool.server_slug,
         tool=tool.name,
@@ -125,12 +131,13 @@ def judged(
     *,
     book: RuleBook | None = None,
     at: datetime | None = None,
+    configuration: CallConfiguration = CURRENT,
 ) -> Decision:
     """The decision of rules (`book`, or the current ones) on the call with these arguments.
 
     `at`: what conditions take for the time of day; None: now.
     """
-    rules, asked = book or decide.load(), subject(call, tool, arguments)
+    rules, asked = book or configuration.rules(), subject(call, tool, arguments, configuration)
     asked.at = at
     if rules.needs_history(asked):
         # As it was when the call was asked for: what came after says nothing against it.

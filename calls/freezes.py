@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from calls.models import Freeze
+from core import planned
 from core.english import gettext as _
 from core.journal import Statement
 
@@ -85,7 +86,8 @@ def frozen(prefix: str = "") -> Exists:
 def wait_for_freezes() -> None:
     """Before a call is started; holds until the caller's transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [STARTING])
+        # What follows in this transaction is the same for each call that is started.
+        cursor.execute(f"SELECT pg_advisory_xact_lock_shared(%s), {planned.KEEP_PLANS}", [STARTING])
 
 
 def wait_for_starts() -> None:

@@ -28,10 +28,13 @@ STATE = f"""
     ) p ON true
 """
 
-# As part of a statement: is anything stopped at all, whoever stopped it?
-IS_ANYTHING_STOPPED = f"""
+# As part of a statement: is nothing sent, for the reasons here? Is anything stopped at all?
+IS_PAUSED = f"""
     (({origins.AT_HOME}) IS NOT TRUE
-     OR EXISTS (SELECT FROM calls_pause WHERE ended_at IS NULL)
+     OR EXISTS (SELECT FROM calls_pause WHERE ended_at IS NULL))
+"""
+IS_ANYTHING_STOPPED = f"""
+    ({IS_PAUSED}
      OR EXISTS (SELECT FROM calls_freeze WHERE ended_at IS NULL))
 """
 

@@ -7,6 +7,7 @@ from calls.measuring import measure
 from calls.queue.worker import work
 from calls.record.listed_tasks import KEPT_S, forget
 from calls.services import forget_keys
+from calls.tally import advance
 from core import months
 from policies.limits.sweeping import sweep_counters
 
@@ -25,6 +26,7 @@ def measure_tools() -> None:
     # Lost, it comes again within a minute; repeated, it finds the same.
     measure()
     forget_keys()
+    advance()
 
 
 @shared_task(name="calls.expire_results")

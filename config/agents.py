@@ -22,8 +22,10 @@ from channels.layers import get_channel_layer  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from config.front import Front  # noqa: E402
+from config.metrics import metrics_first  # noqa: E402
 from config.ports import asked_for  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
+from core.process import set_role  # noqa: E402
 from gateway.http.endpoint import Endpoint  # noqa: E402
 from gateway.subscriptions import streams  # noqa: E402
 
@@ -69,8 +71,11 @@ class AgentServer(uvicorn.Server):
 
 
 def main() -> None:
+    set_role("agents")
     config = uvicorn.Config(
-        app,
+        metrics_first(app, with_record=False),
+        # By its look it would be of the second.
+        interface="asgi3",
         loop="uvloop",
         http=Front,
         ws="none",

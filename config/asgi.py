@@ -13,13 +13,17 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.core.asgi import get_asgi_application  # noqa: E402
 
 from config.health import health_first  # noqa: E402
+from config.metrics import metrics_first  # noqa: E402
 from config.mount import agents_first  # noqa: E402
 from config.origins import SameOrigin  # noqa: E402
+from config.requests import with_request_ids  # noqa: E402
 from config.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": health_first(agents_first(get_asgi_application())),
+        "http": with_request_ids(
+            metrics_first(health_first(agents_first(get_asgi_application())), with_record=True)
+        ),
         "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

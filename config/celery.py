@@ -4,7 +4,13 @@ import threading
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import (
+    beat_init,
+    setup_logging,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -22,17 +28,30 @@ def configure_logging(**_: Any) -> None:
     logging.config.dictConfig(settings.LOGGING)
 
 
+@beat_init.connect
+def begin_beat(**_: Any) -> None:
+    from config import beat
+    from config.probes import serve_probes
+
+    serve_probes("beat", beat.find_fault)
+
+
 @worker_ready.connect
 def begin(**_: Any) -> None:
     # Celery offers no other hook; all need the worker's process, not its messages. Imported here,
     # since this module is what makes Django ready.
+    from calls.queue.worker import find_fault
     from config.attendant import Attendant
+    from config.probes import serve_probes
     from config.readiness import say_ready
     from config.sweep import Sweep
     from config.watchdog import Watchdog
     from notifications.sweeping import NotificationSweep
 
-    Sweep().start()
+    sweep = Sweep()
+    # First: it names the process.
+    serve_probes("worker", lambda: "the sweep stands" if sweep.stands else find_fault())
+    sweep.start()
     NotificationSweep().start()
     Watchdog().start()
     Attendant().start()

@@ -34,7 +34,8 @@ FACTS = f"""
         (SELECT count(*) FROM (
             SELECT FROM accounts_user u WHERE approvals_may_decide(u.id) LIMIT 2) d) > 1,
         EXISTS (SELECT FROM notifications_mailrecipient WHERE confirmed_at IS NOT NULL)
-            OR EXISTS (SELECT FROM notifications_webhook WHERE enabled),
+            OR EXISTS (SELECT FROM notifications_webhook WHERE enabled)
+            OR EXISTS (SELECT FROM notifications_pushdevice),
         (SELECT count(*) FROM (
             SELECT FROM notifications_delivery WHERE state = 'dead' LIMIT {COUNTED}) n)
 """
@@ -126,7 +127,7 @@ KINDS = [
     _Kind(
         "has_receiver",
         _("Get notified"),
-        _("By e-mail or a webhook, so that nobody has to keep a page open."),
+        _("By e-mail, on a device or by a webhook, so that nobody has to keep a page open."),
         "notifications:webhooks",
         "notifications.add_webhook",
     ),

@@ -17,6 +17,8 @@ from typing import Any
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from config.requests import with_request_ids
+from core import request_ids
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 
 REMEMBERED = 4096
@@ -27,7 +29,8 @@ _length = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,5})\r\n").search
 # Kept nowhere: the digest is of all of the head, and the token is read anew from each.
 _token = re.compile(rb"\r\n[Aa]uthorization: ([^\r\n]+)\r\n").search
 _VARYING = (b"content-length", b"authorization")
-_SPECIAL = (b"transfer-encoding", b"expect", b"upgrade")
+# What comes with another value each time is not worth remembering.
+_SPECIAL = (b"transfer-encoding", b"expect", b"upgrade", request_ids.HEADER)
 _heads: dict[bytes, tuple[dict[str, Any], HeaderCacheEntry]] = {}
 
 
@@ -117,12 +120,21 @@ class Front(HttpToolsProtocol):
             keep_alive=True,
             on_response=self.on_response_complete,
         )
-        self._start_asgi_task(self.cycle, self.app)
+        # As `make_id` does, without its call.
+        self.cycle.request_id = request_ids.FORM % (
+            request_ids.PREFIX,
+            next(request_ids.NUMBERS),
+        )
+        super()._start_asgi_task(self.cycle, self.app)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Starts a request that uvicorn parsed, with an id."""
+        super()._start_asgi_task(cycle, with_request_ids(app))
 
     def _learn(self, data: bytes, key: bytes) -> None:
         """Parsed as ever; remembered if it is a request like those that come again and again."""
         super().data_received(data)
-        if not key or not self._at_rest or self.transport.is_closing():
+        if not key or not self._at_rest or self.transport.is_closing() or settings.ACCESS_LOG:
             return
         if (
             self.scope["method"] != "POST"
@@ -175,10 +187,19 @@ def _split(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
 class Cycle(RequestResponseCycle):
     """A known request's cycle; its `send` also takes a whole response at once."""
 
+    request_id = b""
+
     def run_asgi(self, app: Any) -> Coroutine[Any, Any, None]:
-        return super().run_asgi(lambda scope, receive, _send: app(scope, receive, self))
+        def run(scope: Any, receive: Any, _send: Any) -> Any:
+            request_ids.current.set(self)
+            return app(scope, receive, self)
+
+        return super().run_asgi(run)
 
     async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            headers = [*message["headers"], (request_ids.HEADER, self.request_id)]
+            message = {**message, "headers": headers}
         await self.send(message)
 
     def whole(self, head: bytes, body: bytes) -> bool:
@@ -189,7 +210,9 @@ class Cycle(RequestResponseCycle):
         if not self.keep_alive or b"connection: " in added:
             # This process, or this connection, ends.
             return False
-        self.transport.write(b"HTTP/1.1 %b%b\r\n%b" % (head, added, body))
+        self.transport.write(
+            b"HTTP/1.1 %b%bx-request-id: %b\r\n\r\n%b" % (head, added, self.request_id, body)
+        )
         self.response_started = self.response_complete = True
         self.message_event.set()
         self.on_response()

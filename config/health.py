@@ -6,6 +6,7 @@ Answered before any of Django runs: for any Host, and while every thread waits f
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,20 +23,27 @@ _threads = ThreadPoolExecutor(1, thread_name_prefix="health")
 
 
 def health_first(console: Any) -> Any:
+    what_is_wrong = find_fault_after(lambda: "" if current.is_listening() else health.NOT_LISTENING)
+
     async def route(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] in health.PATHS:
-            await health.respond(scope, send, _what_is_wrong)
+            await health.respond(scope, send, what_is_wrong)
         else:
             await console(scope, receive, send)
 
     return route
 
 
-async def _what_is_wrong() -> str:
-    loop = asyncio.get_running_loop()
-    if not await loop.run_in_executor(_threads, _reaches_database):
-        return health.NO_DATABASE
-    return "" if current.is_listening() else health.NOT_LISTENING
+def find_fault_after(find_fault: Callable[[], str]) -> Callable[[], Awaitable[str]]:
+    """The same, once the database has answered."""
+
+    async def what_is_wrong() -> str:
+        loop = asyncio.get_running_loop()
+        if not await loop.run_in_executor(_threads, _reaches_database):
+            return health.NO_DATABASE
+        return find_fault()
+
+    return what_is_wrong
 
 
 def _reaches_database() -> bool:

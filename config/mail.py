@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-BACKENDS = "django.core.mail.backends"
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+FILES = "notifications.mail_files.PrivateFileBackend"
 PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
@@ -29,14 +30,14 @@ class MailServer(NamedTuple):
 def mail_server(url: str) -> MailServer:
     """Without a URL, mail is written to files. Raises BadEmailUrl."""
     if not url:
-        return MailServer(f"{BACKENDS}.filebased.EmailBackend")
+        return MailServer(FILES)
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:
         raise BadEmailUrl(
             "EMAIL_URL is none of smtp://…, smtp+tls://… and smtps://…, with user:password@host."
         )
     return MailServer(
-        f"{BACKENDS}.smtp.EmailBackend",
+        SMTP,
         parts.hostname,
         parts.port or PORTS[parts.scheme],
         unquote(parts.username or ""),

@@ -46,5 +46,6 @@ PAGES = [
     PalettePage("add", _("New webhook"), "notifications:add_webhook", "notifications.add_webhook"),
     PalettePage("settings", _("Settings"), "accounts:settings"),
     PalettePage("bell", _("Your notifications"), "notifications:profile"),
+    PalettePage("person", _("Your sessions"), "accounts:sessions"),
     PalettePage("person", _("Your profile: time zone and password"), "accounts:profile"),
 ]

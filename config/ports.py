@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import argparse
 import socket
+from urllib.parse import urlsplit
 
 BACKLOG = 2048
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Raises OSError. `shared`: another process of the same user may listen there too."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.bind((host.strip("[]"), port))
         made.listen(BACKLOG)
     except OSError:
@@ -24,6 +27,19 @@ def listen(host: str, port: int) -> socket.socket:
     made.setblocking(False)
     made.set_inheritable(True)
     return made
+
+
+def parse_address(text: str, *, setting: str) -> tuple[str, int] | None:
+    """`host:port` of a setting; None where it is empty."""
+    if not text:
+        return None
+    try:
+        parts = urlsplit(f"//{text}")
+        if parts.hostname and parts.port:
+            return parts.hostname, parts.port
+    except ValueError:
+        pass
+    raise ValueError(f"{setting} is {text!r}, and has to be an address with a port: 127.0.0.1:9100")
 
 
 def asked_for() -> socket.socket:

@@ -26,11 +26,14 @@ from audit.anchors import keep, kept_in, remember, remembered_in  # noqa: E402
 from audit.models import Checkpoint  # noqa: E402
 from audit.sealing import BATCH, Inconsistent, Sealing, require  # noqa: E402
 from audit.signing import CannotSign  # noqa: E402
+from config.probes import serve_probes  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
 
 log = logging.getLogger(__name__)
 
 ANCHOR_EVERY_S = 60.0
+# So long without a round that went well.
+STANDS_AFTER_S = 30.0
 
 
 class Sealer:
@@ -40,6 +43,12 @@ class Sealer:
         self._sealing = Sealing()
         # From what was signed here last: looked at once, since no leaf of a sealed record changes.
         self._goes_on = False
+        self._sealed_at = time.monotonic()
+
+    def find_fault(self) -> str:
+        """Why nothing is sealed; empty if all is that is to be."""
+        late_s = STANDS_AFTER_S + 2 * settings.SEAL_EVERY_S
+        return "" if time.monotonic() - self._sealed_at < late_s else "nothing is sealed"
 
     def run(self) -> None:
         """Seals until stopped. Raises CannotSign at once, since waiting does not help."""
@@ -63,6 +72,7 @@ class Sealer:
                 remember(newest)
             if sealed < BATCH or self.stopping.is_set():
                 break
+        self._sealed_at = time.monotonic()
         self.anchor()
 
     def _require_kept(self) -> None:
@@ -82,6 +92,7 @@ class Sealer:
 
 def main() -> None:
     sealer = Sealer()
+    serve_probes("seal", sealer.find_fault)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sealer.stopping.set())
     say_ready()

@@ -17,10 +17,16 @@ from config.secret_check import check_secret
 from core import seal
 from core.errors import CountersignError
 from core.secrets import fingerprint_of
-from notifications import webhook_requests
+from notifications import push_keys, subscriptions, webhook_requests
 from registry import connections
 
-SEALED = (*connections.SEALED, *webhook_requests.SEALED, *one_time_codes.SEALED)
+SEALED = (
+    *connections.SEALED,
+    *webhook_requests.SEALED,
+    *push_keys.SEALED,
+    *subscriptions.SEALED,
+    *one_time_codes.SEALED,
+)
 
 
 class RotationRefused(CountersignError):

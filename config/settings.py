@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from psycopg.conninfo import conninfo_to_dict
 
 from config.mail import mail_server
+from config.ports import parse_address
 from config.secret import old_secret_keys, secret_key
 from core import logs
 from core.connections import KEEPALIVE, DatabaseConnection
@@ -84,7 +85,7 @@ INSTALLED_APPS = [
     "approvals",
     "notifications",
     "gateway",
-    "django.contrib.admin",
+    "config.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -103,7 +104,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.static_files.StaticFilesMiddleware",
+    "config.static_files.PackedPagesMiddleware",
     "csp.middleware.CSPMiddleware",
     "accounts.session_cookies.SessionCookieMiddleware",
     "config.language.LanguageMiddleware",
@@ -198,9 +200,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "accounts.passwords.StrengthValidator"},
 ]
 LOGIN_URL = "accounts:sign_in"
+SET_UP_FACTOR_URL = "accounts:set_up_factor"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "accounts:sign_in"
-SESSION_COOKIE_AGE = 12 * 3600
+SESSION_ENGINE = "accounts.session_store"
+# A session ends when it was not used for so long, and so long after its sign-in.
+SESSION_IDLE_S = float(os.environ.get("COUNTERSIGN_SESSION_IDLE_S", str(4 * 3600)))
+SESSION_MAX_S = float(os.environ.get("COUNTERSIGN_SESSION_MAX_S", str(12 * 3600)))
+SESSION_COOKIE_AGE = int(SESSION_MAX_S)
+# Of the link in a mail, in seconds.
+PASSWORD_RESET_TIMEOUT = 1800
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_HSTS_SECONDS = 365 * 86400 if PUBLIC_URL.startswith("https://") else 0
@@ -226,6 +235,10 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "config.static_files.HashedStorage"},
+}
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 WHITENOISE_AUTOREFRESH = DEBUG
@@ -247,8 +260,9 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 # A message is only a doorbell: longer than the longest call, so that Redis never rings twice.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "config.beat:TickingScheduler"
 CELERY_BEAT_SCHEDULE = {
+    "remove ended sessions": {"task": "accounts.remove_ended_sessions", "schedule": 3600.0},
     "remove old deliveries": {"task": "notifications.remove_old", "schedule": 3600.0},
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
     "measure tools": {"task": "calls.measure", "schedule": 60.0},
@@ -266,6 +280,12 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _encrypted
 DEFAULT_FROM_EMAIL = os.environ.get("COUNTERSIGN_EMAIL_FROM") or (
     f"Countersign <countersign@{urlsplit(PUBLIC_URL).hostname or 'localhost'}>"
 )
+
+# Hosts of the push services of Chrome, Firefox, Safari and Edge. Without any, nobody has pushes.
+PUSH_SERVICES = (
+    "fcm.googleapis.com,*.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com"
+)
+PUSH_HOSTS = [h for h in os.environ.get("COUNTERSIGN_PUSH_HOSTS", PUSH_SERVICES).split(",") if h]
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.AgentTokenAuthentication"],
@@ -329,7 +349,15 @@ LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"
 AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
+# Who may read `/metrics`; empty: nobody, and there is none.
+METRICS_TOKEN = os.environ.get("COUNTERSIGN_METRICS_TOKEN", "")
+
+# Where worker, beat and sealer answer probes (config/probes.py): address and first port.
+PROBES = parse_address(os.environ.get("COUNTERSIGN_PROBES", ""), setting="COUNTERSIGN_PROBES")
+
 LOG_FORMAT = logs.style(os.environ.get("COUNTERSIGN_LOG_FORMAT", ""), terminal=sys.stderr.isatty())
+# A line for each request, at level INFO (config/requests.py).
+ACCESS_LOG = os.environ.get("COUNTERSIGN_ACCESS_LOG") == "1"
 LOGGING = logs.configuration(
     style=LOG_FORMAT, level=os.environ.get("COUNTERSIGN_LOG_LEVEL", "INFO").upper()
 )

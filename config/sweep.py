@@ -28,6 +28,8 @@ EVERY_S = 1.0
 OVERDUE_S = 1.0
 # A round that takes longer, or comes later, says that the database was away for everybody.
 SLOW_S = 2.0
+# Longer than any round waits for a database that is away.
+STANDS_AFTER_S = 30.0
 # Calls that the sweep itself may have under way: the broker is a convenience, not a need.
 AT_ONCE = 32
 
@@ -36,13 +38,18 @@ class Sweep:
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._room = threading.Semaphore(AT_ONCE)
-        self._looked_at = time.monotonic()
+        self._looked_at = self._turned_at = time.monotonic()
         self._spare_until = 0.0
         self._silence = StaleLeases()
         self._reevaluation = Reevaluation()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
+
+    @property
+    def stands(self) -> bool:
+        """It has not turned for long, whatever it is waiting for."""
+        return time.monotonic() - self._turned_at > STANDS_AFTER_S
 
     def stop(self) -> None:
         self._stopping.set()
@@ -51,6 +58,7 @@ class Sweep:
         # From here on what dead processes left behind is taken over, also if no call comes.
         background()
         while not self._stopping.wait(EVERY_S):
+            self._turned_at = time.monotonic()
             try:
                 self._once()
             except Exception:

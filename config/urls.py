@@ -5,6 +5,7 @@ from audit.urls import urls as audit_urls
 from calls.content.payloads import containing
 from config.overview import home, overview
 from config.palette import find
+from config.service_worker import offline, service_worker
 from registry.views import tool_urls
 
 tool_urls.register()
@@ -15,6 +16,8 @@ urlpatterns = [
     path("", home, name="home"),
     path("overview/", overview, name="overview"),
     path("find/", find, name="find"),
+    path("service-worker.js", service_worker, name="service_worker"),
+    path("offline/", offline, name="offline"),
     path("", include("notifications.urls")),
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),

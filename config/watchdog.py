@@ -30,6 +30,7 @@ class Watchdog:
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def _run(self) -> None:
+        was_deaf = False
         while True:
             time.sleep(settings.DEAF_AFTER_S / 6)
             try:
@@ -37,9 +38,11 @@ class Watchdog:
             except DatabaseError as error:
                 log.warning("watchdog: %s", str(error).strip())
             else:
-                if deaf:
+                # Right after a pause calls wait, too, until they are looked for.
+                if deaf and was_deaf:
                     self._replace()
                     return
+                was_deaf = deaf
             finally:
                 close_old_connections()
 

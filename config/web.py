@@ -20,6 +20,7 @@ from config.asgi import application
 from config.ports import asked_for
 from config.readiness import say_ready
 from config.web_protocols import Factory, WebSocket
+from core.process import set_role
 from gateway.http.endpoint import app as agents
 from gateway.subscriptions import streams
 
@@ -73,6 +74,7 @@ def _is_asked(details: dict[str, Any]) -> bool:
 
 
 def main() -> None:
+    set_role("web")
     sock = asked_for()
     options = {"signal_handlers": False, "verbosity": 0, "server_name": ""}
     # It wants an address and would open it by itself; ours is open.

@@ -23,13 +23,20 @@ _PORT = re.compile(r"^(?:\[([^\]]+)\](?::\w+)?|([^:]+):\w+)$")
 
 def client_address(request: HttpRequest) -> str:
     """The client's IP address as text; empty where the peer has none."""
-    peer = _parse(str(request.META.get("REMOTE_ADDR", "")))
+    headers = request.headers
+    peer = str(request.META.get("REMOTE_ADDR", ""))
+    return address_from(peer, headers.get("X-Forwarded-For", ""), headers.get("Forwarded", ""))
+
+
+def address_from(peer_text: str, forwarded_for: str, forwarded: str) -> str:
+    """The same, of the peer's address and two headers, empty where there are none."""
+    peer = _parse(peer_text)
     if peer is None:
         return ""
     if not _is_trusted(peer):
         return str(peer)
-    by_list = _client(peer, request.headers.get("X-Forwarded-For", "").split(","))
-    by_standard = _client(peer, map(_for, request.headers.get("Forwarded", "").split(",")))
+    by_list = _client(peer, forwarded_for.split(","))
+    by_standard = _client(peer, map(_for, forwarded.split(",")))
     # A proxy that writes one of them may hand on the other as the client sent it.
     told = {by_list, by_standard} - {peer}
     return str(told.pop() if len(told) == 1 else peer)

@@ -38,6 +38,14 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
 }
 
+# Of connections whose statements look up a handful of rows by key, whatever the tables grow to:
+# each is planned once, for any parameters, and never with a scan that was right only while a table
+# was empty. To plan, with all months of a table, takes longer than to look up.
+PLANS = (
+    "-c plan_cache_mode=force_generic_plan -c jit=off -c max_parallel_workers_per_gather=0 "
+    "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
+)
+
 _statement_s: ContextVar[float] = ContextVar("statement_s", default=float("inf"))
 
 

@@ -20,6 +20,7 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
+from core.http import lacks_factor
 from core.hub import ChannelLayerDown, Hub
 
 log = logging.getLogger(__name__)
@@ -198,6 +199,6 @@ def _viewers(keys: Iterable[str | None], permissions: set[str]) -> dict[str | No
 def _of_session(key: str | None, permissions: set[str]) -> Viewer | None:
     session = SessionStore(key)
     person = auth.get_user(cast(HttpRequest, SimpleNamespace(session=session)))
-    if not isinstance(person, AbstractUser) or not person.is_active:
+    if not isinstance(person, AbstractUser) or not person.is_active or lacks_factor(person):
         return None
     return Viewer(person, frozenset(p for p in permissions if person.has_perm(p)))

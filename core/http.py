@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
@@ -26,10 +28,11 @@ STATEMENT_S = 10.0
 View = Callable[..., HttpResponseBase]
 
 
-def page(permission: str, *methods: str) -> Callable[[View], View]:
+def page(permission: str, *methods: str, before_factor: bool = False) -> Callable[[View], View]:
     """A page for signed-in people who hold `permission`; reads unless methods are given.
 
-    An empty permission lets everybody in who is signed in: such a view asks the row.
+    An empty permission lets everybody in who is signed in: such a view asks the row. Whoever has
+    to set up a second factor first reaches only pages `before_factor`.
     """
 
     def decorate(view: View) -> View:
@@ -39,9 +42,11 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             with each_within(STATEMENT_S):
                 with outage.recording(request):
-                    may = _may(request, permission)
+                    may = _may(request, permission, before_factor)
                 if not may:
                     return _to_sign_in(request)
+                if not before_factor and lacks_factor(request.user):
+                    return _to_set_up(request)
                 outage.forget(request)
                 return view(request, *args, **kwargs)
 
@@ -50,10 +55,18 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
     return decorate
 
 
-def _may(request: HttpRequest, permission: str) -> bool:
+def lacks_factor(person: object) -> bool:
+    """Whether a role of theirs needs a second factor, and they have none."""
+    return bool(getattr(person, "lacks_factor", False))
+
+
+def _may(request: HttpRequest, permission: str, before_factor: bool) -> bool:
     """False for whoever has to sign in first."""
     if not request.user.is_authenticated:
         return False
+    if not before_factor and lacks_factor(request.user):
+        # Led elsewhere, whatever they may.
+        return True
     if permission and not request.user.has_perm(permission):
         raise PermissionDenied
     return True
@@ -72,6 +85,13 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(_sign_in(request.get_full_path(), ended=had_session))
     # A form's address is no page to come back to; the page that it was on is.
     return HttpResponseRedirect(_sign_in(page_of(request), ended=True))
+
+
+def _to_set_up(request: HttpRequest) -> HttpResponse:
+    reads = request.method in ("GET", "HEAD") and not is_htmx(request)
+    there = request.get_full_path() if reads else page_of(request)
+    address = f"{reverse(settings.SET_UP_FACTOR_URL)}?{urlencode({'next': there})}"
+    return HttpResponseClientRedirect(address) if is_htmx(request) else redirect(address)
 
 
 def _sign_in(there: str, *, ended: bool) -> str:

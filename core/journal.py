@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -18,19 +19,12 @@ from typing import Any
 import orjson
 import psycopg
 
-from core.connections import KEEPALIVE, AsyncConnection
+from core import figures
+from core.connections import KEEPALIVE, PLANS, AsyncConnection
 from core.errors import RecordUnavailable, RecordUnsure
 from core.pipeline import Pipeline, Row
 
 log = logging.getLogger(__name__)
-
-# The statements look up a handful of rows by key, whatever the tables grow to: planned once, and
-# never with a scan that was right only while a table was empty.
-PLANS = (
-    "-c plan_cache_mode=force_generic_plan -c jit=off "
-    "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
-)
-
 
 # While one commit is under way, the next begins on another connection, if so many wait for it.
 LANES = 2
@@ -145,6 +139,11 @@ class GroupCommit:
         # The last attempt found no database.
         self.database_down = False
 
+    @property
+    def waiting(self) -> int:
+        """Writes that no commit has taken yet."""
+        return len(self._waiting)
+
     async def write(self, *lines: Line, within: float | None = 2.0) -> list[Row | None]:
         """One row (or None) for each line, in order.
 
@@ -256,6 +255,7 @@ class GroupCommit:
     async def _commit(self, lane: _Connection, units: list[_Write]) -> None:
         if not units:
             return
+        began = time.monotonic()
         try:
             answers = await self._transaction(lane, units)
         except psycopg.OperationalError as error:
@@ -264,6 +264,7 @@ class GroupCommit:
             await self._one_by_one(lane, units, error)
         else:
             self.database_down = False
+            figures.COMMIT.note(time.monotonic() - began)
             for unit in units:
                 if not unit.done.done():
                     unit.done.set_result(list(map(answers.get, unit.keys)))

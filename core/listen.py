@@ -15,8 +15,12 @@ from collections.abc import Callable
 import psycopg
 
 from core.connections import KEEPALIVE, AsyncConnection
+from core.process import process_name
 
 log = logging.getLogger(__name__)
+
+# By its connections others see that a process lives, which may have several.
+NAME = "countersign listener"
 
 CALL = "countersign_call"
 CANCEL = "countersign_cancel"
@@ -87,7 +91,7 @@ class Listener:
         return await AsyncConnection.connect(
             self._conninfo,
             autocommit=True,
-            application_name="countersign listener",
+            application_name=f"{NAME} {process_name()}",
             **KEEPALIVE,
         )
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 
+from core.request_ids import current_id
 from core.text import revealed
 
 ExcInfo: TypeAlias = (
@@ -30,7 +31,7 @@ BELOW = "    | "
 # What lets somebody in, wherever a library or a server quotes it: tokens, sign-in links, and
 # passwords in URLs.
 _SECRETS = re.compile(
-    r"(csa_[0-9A-Za-z]{8}_|/sign-in/|[Bb]earer )[\w.~+=-]{6,}|(://[^/\s:@]*:)[^/\s@]+(?=@)"
+    r"(csa_[0-9A-Za-z]{8}_|/sign-in/|/password-reset/|[Bb]earer )[\w.~+=-]{6,}|(://[^/\s:@]*:)[^/\s@]+(?=@)"
 )
 
 
@@ -55,12 +56,13 @@ class CallContext:
 _current: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 
-class CallIdFilter(logging.Filter):
-    """Adds `call_id` to a record: empty where no call is being handled."""
+class IdFilter(logging.Filter):
+    """Adds `call_id` and `request_id` to a record: empty where none is being handled."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         current = _current.get()
         record.call_id = str((current and current.call_id) or "")
+        record.request_id = current_id()
         return True
 
 
@@ -74,17 +76,18 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [call id or -] message`."""
+    """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [call id, request id, or -] message`."""
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s [%(call)s] %(message)s")
+        super().__init__("%(asctime)s %(levelname)s %(name)s [%(ids)s] %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return _time(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = escaped(record.message)
-        record.call = getattr(record, "call_id", "") or "-"
+        found = (getattr(record, name, "") for name in ("call_id", "request_id"))
+        record.ids = " ".join(filter(None, found)) or "-"
         return super().formatMessage(record)
 
     def formatException(self, ei: ExcInfo) -> str:
@@ -95,8 +98,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: `time`, `level`, `logger`, `call_id` (or null), `message`, and
-    `exception` or `stack` where there is one."""
+    """One object a line: `time`, `level`, `logger`, `call_id` and `request_id` (or null),
+    `message`, and `http`, `exception` or `stack` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -104,8 +107,11 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "call_id": getattr(record, "call_id", "") or None,
+            "request_id": getattr(record, "request_id", "") or None,
             "message": printable(record.getMessage()),
         }
+        if facts := getattr(record, "http", None):
+            line["http"] = {**facts, "path": printable(facts["path"])}
         if record.exc_info:
             lines = self.formatException(record.exc_info).split("\n")
             line["exception"] = "\n".join(map(escaped, lines))
@@ -128,13 +134,13 @@ def configuration(*, style: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"call_id": {"()": CallIdFilter}, "refusals": {"()": RefusalFilter}},
+        "filters": {"ids": {"()": IdFilter}, "refusals": {"()": RefusalFilter}},
         "formatters": {"line": {"()": formatter}},
         "handlers": {
             "stderr": {
                 "()": StandardError,
                 "formatter": "line",
-                "filters": ["call_id", "refusals"],
+                "filters": ["ids", "refusals"],
             }
         },
         "root": {"handlers": ["stderr"], "level": level},

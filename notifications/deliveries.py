@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from uuid import UUID
 
 from django.db import connection, models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.models import User
 from audit.models import ClockTime, Entry
 from notifications.events import Event, event_of
-from notifications.models import Delivery, Webhook
+from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
 from notifications.recipients import Audience
 
 # Longer than any sender takes for one message; a sender that died is not waited for longer.
@@ -83,8 +83,12 @@ def create_reminders() -> int:
     return len(entries)
 
 
-def create_test(webhook: Webhook, entry: Entry) -> Delivery:
-    made = _delivery(entry, Event.TEST, webhook=webhook)
+def create_test(
+    entry: Entry, *, webhook: Webhook | None = None, device: PushDevice | None = None
+) -> Delivery:
+    receiver = webhook or device
+    assert receiver is not None
+    made = _delivery(entry, Event.TEST, receiver)
     made.save(force_insert=True)
     return made
 
@@ -93,27 +97,21 @@ def _store(events: list[tuple[Entry, Event]]) -> None:
     webhooks, audience = list(Webhook.objects.filter(enabled=True)), Audience()
     made: list[Delivery] = []
     for entry, event in events:
-        made += [_delivery(entry, event, webhook=one) for one in webhooks if one.wants(event)]
-        made += _mails(entry, event, audience)
+        made += [_delivery(entry, event, one) for one in webhooks if one.wants(event)]
+        made += [_delivery(entry, event, one) for one in audience.readers(entry, event)]
     Delivery.objects.bulk_create(_gathered(made), ignore_conflicts=True)
 
 
-def _mails(entry: Entry, event: Event, audience: Audience) -> Iterator[Delivery]:
-    return (_delivery(entry, event, person=one) for one in audience.people(entry, event))
-
-
-def _delivery(
-    entry: Entry, event: Event, *, person: User | None = None, webhook: Webhook | None = None
-) -> Delivery:
-    return Delivery(
-        entry_id=entry.pk,
-        event=event,
-        call_id=entry.call_id,
-        server=entry.server,
-        channel=Delivery.Channel.EMAIL if person else Delivery.Channel.WEBHOOK,
-        person=person,
-        webhook=webhook,
-    )
+def _delivery(entry: Entry, event: Event, to: MailRecipient | Webhook | PushDevice) -> Delivery:
+    made = Delivery(entry_id=entry.pk, event=event, call_id=entry.call_id, server=entry.server)
+    match to:
+        case MailRecipient():
+            made.channel, made.person = Delivery.Channel.EMAIL, to.person
+        case Webhook():
+            made.channel, made.webhook = Delivery.Channel.WEBHOOK, to
+        case PushDevice():
+            made.channel, made.device = Delivery.Channel.PUSH, to
+    return made
 
 
 def _gathered(made: list[Delivery]) -> Iterator[Delivery]:
@@ -121,7 +119,7 @@ def _gathered(made: list[Delivery]) -> Iterator[Delivery]:
     reviews = _Reviews()
     asked = _asked_lately(made)
     for one in made:
-        if one.event == Event.DEFINITION_REVIEW and one.person_id:
+        if one.event == Event.DEFINITION_REVIEW and not one.webhook_id:
             if not reviews.is_first(one):
                 continue
             one.next_at = timezone.now() + GATHERING
@@ -133,19 +131,20 @@ def _gathered(made: list[Delivery]) -> Iterator[Delivery]:
 
 
 class _Reviews:
-    """Mail on definitions that is on its way: one for each person and server."""
+    """Mails and pushes on definitions that are on their way: one for each receiver and server."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[int | None, str]] | None = None
+        self._known: set[tuple[int | None, UUID | None, str]] | None = None
 
     def is_first(self, one: Delivery) -> bool:
         if self._known is None:
             waiting = Delivery.objects.pending().filter(
-                event=Event.DEFINITION_REVIEW, person__isnull=False, attempts=0
+                event=Event.DEFINITION_REVIEW, webhook__isnull=True, attempts=0
             )
-            self._known = set(waiting.values_list("person_id", "server"))
-        is_first = (one.person_id, one.server) not in self._known
-        self._known.add((one.person_id, one.server))
+            self._known = set(waiting.values_list("person_id", "device_id", "server"))
+        key = (one.person_id, one.device_id, one.server)
+        is_first = key not in self._known
+        self._known.add(key)
         return is_first
 
 
@@ -165,8 +164,11 @@ def claim() -> Delivery | None:
     with connection.cursor() as cursor:
         cursor.execute(CLAIM, [LEASE_S])
         row = cursor.fetchone()
-    found = Delivery.objects.select_related("person", "webhook")
-    return found.get(pk=row[0]) if row else None
+    if not row:
+        return None
+    found = Delivery.objects.select_related("person", "webhook", "device__person")
+    # It goes with its device, which somebody may remove at any time.
+    return found.filter(pk=row[0]).first() or claim()
 
 
 @transaction.atomic
@@ -255,4 +257,6 @@ def _own(delivery: Delivery) -> models.QuerySet[Delivery]:
 
 def _same_place(delivery: Delivery) -> models.QuerySet[Delivery]:
     there = Q(channel=delivery.channel, webhook=delivery.webhook_id)
+    if delivery.device:
+        there &= Q(device__in=PushDevice.objects.filter(host=delivery.device.host))
     return Delivery.objects.pending().filter(there).exclude(pk=delivery.pk)

@@ -18,11 +18,19 @@ class Event(models.TextChoices):
     STOP_BEGAN = "emergency_stop.began", _("An emergency stop began")
     STOP_ENDED = "emergency_stop.ended", _("An emergency stop ended")
     ROLE_CHANGED = "role.changed", _("A role that decides was given, requested or taken away")
+    RECOVERY_CODE_USED = "recovery_code.used", _("A recovery code was used")
+    NEW_DEVICE = "person.new_device", _("Somebody signed in on a new device")
+    PASSWORD_RESET = "password_reset.requested", _("A link for a new password was asked for")
     TEST = "test", _("Test message")
 
 
+# On somebody's own account: mail and pushes to that person alone, whatever they chose, and to no
+# webhook.
+PERSONAL = (Event.RECOVERY_CODE_USED, Event.NEW_DEVICE, Event.PASSWORD_RESET)
 # Nobody subscribes to a test; it goes where it was asked for.
-CHOICES = [(str(value), label) for value, label in Event.choices if value != Event.TEST]
+CHOICES = [
+    (str(value), label) for value, label in Event.choices if value not in (*PERSONAL, Event.TEST)
+]
 # Switched on for whoever gives an address: what waits for people, and what was stopped.
 USUAL = [
     Event.APPROVAL_NEEDED,
@@ -48,6 +56,9 @@ BY_ACTION = {
     "role.given": Event.ROLE_CHANGED,
     "role.requested": Event.ROLE_CHANGED,
     "role.taken": Event.ROLE_CHANGED,
+    "recovery_code.used": Event.RECOVERY_CODE_USED,
+    "person.new_device": Event.NEW_DEVICE,
+    "password_reset.requested": Event.PASSWORD_RESET,
 }
 
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from core.outbound import AddressRefused
 from notifications.chat_formats import check_address, hint
 from notifications.events import CHOICES
+from notifications.guarded_requests import check_url
 from notifications.models import Webhook
-from notifications.webhook_requests import check_url
 
 
 class EventsField(forms.MultipleChoiceField):
@@ -89,3 +89,8 @@ class MailForm(forms.Form):
         help_text=_("A new one counts once you have followed the link that is sent there."),
     )
     events = EventsField(label=_("Send mail when"))
+
+
+class DevicesForm(forms.Form):
+    prefix = "devices"
+    events = EventsField(label=_("Notify devices when"))

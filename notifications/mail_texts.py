@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts import password_reset
 from accounts.models import User
 from approvals.models import Approval
 from audit.models import Entry
 from core.messages.localizing import localized
-from notifications.events import Event
+from notifications.events import PERSONAL, Event
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, NOT_ALLOWED, REVIEWED, NotNeeded
 from notifications.payloads import link
@@ -47,7 +50,7 @@ def compose(delivery: Delivery, person: User) -> MailText:
     entry, event = Entry.objects.get(pk=delivery.entry_id), Event(delivery.event)
     if event in ASKED and not list(deciders(delivery.call_id, [person])):
         raise NotNeeded(DECIDED)
-    if event not in ASKED and event not in ANSWERED and not may_act(person, event):
+    if event not in (*ASKED, *ANSWERED, *PERSONAL) and not may_act(person, event):
         raise NotNeeded(NOT_ALLOWED)
     return describe(delivery, entry, event)
 
@@ -65,6 +68,12 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
             return _of_server(delivery, entry, event)
         case Event.ROLE_CHANGED:
             return _of_role(delivery, entry)
+        case Event.RECOVERY_CODE_USED:
+            return _of_recovery_code(delivery, entry)
+        case Event.PASSWORD_RESET:
+            return _of_reset(delivery, entry)
+        case Event.NEW_DEVICE:
+            return _of_device(delivery, entry)
     return _of_stop(delivery, entry, event)
 
 
@@ -188,6 +197,53 @@ def names_of_role(entry: Entry) -> dict[str, str]:
     details = entry.details or {}
     person, role = details.get("person", ""), details.get("role", "")
     return {"actor": entry.actor, "person": person, "role": _(role) if role else ""}
+
+
+def _of_recovery_code(delivery: Delivery, entry: Entry) -> MailText:
+    details = entry.details or {}
+    return MailText(
+        _("A recovery code of yours was used"),
+        _("If that was not you: set a new password, and make new recovery codes."),
+        link(delivery),
+        _("Open your profile"),
+        [
+            (_("User"), entry.actor),
+            (_("Address"), str(details.get("address", ""))),
+            (_("Recovery codes left"), str(details.get("left", ""))),
+        ],
+    )
+
+
+def _of_reset(delivery: Delivery, entry: Entry) -> MailText:
+    """Its link is made as it is sent: nothing that opens the account waits in a row."""
+    person = delivery.person
+    is_old = timezone.now() - entry.at > timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    if person is None or not person.reset_by_mail_since or is_old:
+        raise NotNeeded(NOT_ALLOWED)
+    address = str((entry.details or {}).get("address", ""))
+    text = password_reset.link_text(person)
+    return MailText(
+        _("Set a new password"),
+        _("Somebody asked for this link. It works once, within 30 minutes."),
+        settings.PUBLIC_URL + reverse("accounts:password_reset", args=[text]),
+        _("Set a new password"),
+        [(_("User"), person.username), (_("Address"), address)],
+    )
+
+
+def _of_device(delivery: Delivery, entry: Entry) -> MailText:
+    details = entry.details or {}
+    return MailText(
+        _("Your account was signed in to on a new device"),
+        _("If that was not you: end the session, and set a new password."),
+        link(delivery),
+        _("Open your sessions"),
+        [
+            (_("User"), entry.actor),
+            (_("Device"), localized(str(details.get("device", "")))),
+            (_("Address"), str(details.get("address", ""))),
+        ],
+    )
 
 
 def _of_stop(delivery: Delivery, entry: Entry, event: Event) -> MailText:

@@ -19,7 +19,7 @@ from django.utils import timezone, translation
 from accounts.models import User
 from core.english import gettext as _
 from notifications import deliveries
-from notifications.events import Event
+from notifications.events import PERSONAL, Event
 from notifications.mail_texts import MailText, compose, compose_digest
 from notifications.models import Delivery, MailRecipient
 from notifications.outcomes import DECIDED, NOT_WANTED, Failed, Impossible, NotNeeded
@@ -109,13 +109,18 @@ def mail(
 def _recipient(delivery: Delivery) -> MailRecipient:
     found = MailRecipient.objects.reachable().select_related("person")
     recipient = found.filter(person_id=delivery.person_id).first()
-    if recipient is None or delivery.event not in recipient.events:
+    if recipient is None or not recipient.wants(delivery.event):
         raise NotNeeded(NOT_WANTED)
     return recipient
 
 
 def _message(delivery: Delivery, address: str, said: MailText) -> EmailMultiAlternatives:
-    context = {"said": said, "profile": settings.PUBLIC_URL + reverse("notifications:profile")}
+    is_chosen = delivery.event not in PERSONAL
+    context = {
+        "said": said,
+        "profile": settings.PUBLIC_URL + reverse("notifications:profile") if is_chosen else "",
+        "is_of_account": delivery.event in PERSONAL and delivery.event != Event.PASSWORD_RESET,
+    }
     return mail(address, said.subject, context, _thread(delivery, is_digest=bool(said.calls)))
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from audit.models import ClockTime
 from core.ids import uuid7
-from notifications.events import CHOICES, USUAL, Event
+from notifications.events import CHOICES, PERSONAL, USUAL, Event
 
 
 def usual_events() -> list[str]:
@@ -51,6 +51,9 @@ class MailRecipient(models.Model):
 
     def __str__(self) -> str:
         return f"mail to {self.person_id}"
+
+    def wants(self, event: str) -> bool:
+        return event in PERSONAL or event in self.events
 
 
 class Webhook(models.Model):
@@ -98,10 +101,64 @@ class Webhook(models.Model):
         return self.format != Webhook.Format.STANDARD
 
     def wants(self, event: Event) -> bool:
-        return not self.events or event in self.events
+        return event not in PERSONAL and (not self.events or event in self.events)
 
     def wanted_labels(self) -> list[object]:
         return [label for value, label in CHOICES if value in self.events]
+
+
+class PushKey(models.Model):
+    """The one key pair by which push services know this installation (RFC 8292)."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
+    sealed_private = models.BinaryField(editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(name="notifications_one_push_key", condition=Q(id=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"push key of {self.created_at}"
+
+
+class PushDeviceQuerySet(models.QuerySet["PushDevice"]):
+    def reachable(self) -> Self:
+        return self.filter(person__is_active=True)
+
+
+class PushDevice(models.Model):
+    """A browser of a person's that takes notifications while no page is open, and the events that
+    it shows."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    person = models.ForeignKey(User, models.CASCADE, related_name="push_devices")
+    # As the browser says it of itself.
+    name = models.CharField(max_length=80)
+    # Of the push service. The rest of the address is a secret.
+    host = models.CharField(max_length=253)
+    sealed_subscription = models.BinaryField(editable=False)
+    # Of the address: a browser knows by it which of the devices it is.
+    fingerprint = models.CharField(max_length=64, unique=True, editable=False)
+    events = event_list(default=usual_events)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_sent_at = models.DateTimeField(null=True, editable=False)
+
+    objects = PushDeviceQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ["created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.person_id}"
+
+    def wants(self, event: str) -> bool:
+        # A link for a new password is for the mailbox alone.
+        is_personal = event in PERSONAL and event != Event.PASSWORD_RESET
+        return is_personal or event in self.events
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
@@ -112,16 +169,17 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(state=Delivery.State.DEAD)
 
     def for_page(self) -> Self:
-        return self.select_related("person", "webhook").order_by("-id")
+        return self.select_related("person", "webhook", "device__person").order_by("-id")
 
 
 class Delivery(models.Model):
-    """One message on its way to one person or webhook. Its id is the same at every attempt, for
-    receivers that want each once."""
+    """One message on its way to one person, webhook or device. Its id is the same at every attempt,
+    for receivers that want each once."""
 
     class Channel(models.TextChoices):
         EMAIL = "email", _("E-mail")
         WEBHOOK = "webhook", _("Webhook")
+        PUSH = "push", _("Push")
 
     class State(models.TextChoices):
         PENDING = "pending", _("Queued")
@@ -138,6 +196,7 @@ class Delivery(models.Model):
     channel = models.CharField(max_length=7, choices=Channel)
     person = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
     webhook = models.ForeignKey(Webhook, models.CASCADE, null=True, related_name="deliveries")
+    device = models.ForeignKey(PushDevice, models.CASCADE, null=True, related_name="deliveries")
     state = models.CharField(max_length=7, choices=State, default=State.PENDING)
     # Counted before each: a message that ends its sender's process uses them up as well.
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -145,6 +204,8 @@ class Delivery(models.Model):
     next_at = models.DateTimeField(db_default=ClockTime())
     created_at = models.DateTimeField(db_default=ClockTime())
     ended_at = models.DateTimeField(null=True)
+    # When its reader, signed in, first opened what a push is about.
+    opened_at = models.DateTimeField(null=True)
     # The id that the channel gave the message, where it says one and others can answer to it.
     receipt = models.CharField(max_length=64, blank=True, default="")
     # Why the last attempt failed, or why it is not needed; English, without anything secret.
@@ -158,8 +219,18 @@ class Delivery(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="notifications_one_receiver",
-                condition=Q(channel="email", person__isnull=False, webhook__isnull=True)
-                | Q(channel="webhook", person__isnull=True, webhook__isnull=False),
+                condition=Q(
+                    channel="email", person__isnull=False, webhook__isnull=True, device__isnull=True
+                )
+                | Q(
+                    channel="webhook",
+                    person__isnull=True,
+                    webhook__isnull=False,
+                    device__isnull=True,
+                )
+                | Q(
+                    channel="push", person__isnull=True, webhook__isnull=True, device__isnull=False
+                ),
             ),
             models.UniqueConstraint(
                 name="notifications_once_a_person",
@@ -170,6 +241,11 @@ class Delivery(models.Model):
                 name="notifications_once_a_webhook",
                 fields=["entry_id", "event", "webhook"],
                 condition=Q(webhook__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="notifications_once_a_device",
+                fields=["entry_id", "event", "device"],
+                condition=Q(device__isnull=False),
             ),
         ]
         indexes = [

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from audit.models import Entry
 from calls.models import Call
-from notifications.events import Event
+from notifications.events import PERSONAL, Event
 from notifications.models import Delivery
 
 # Where people do something of it.
@@ -36,10 +36,10 @@ def payload(delivery: Delivery) -> bytes:
 
 
 def link(delivery: Delivery) -> str:
-    return settings.PUBLIC_URL + _path(delivery)
+    return settings.PUBLIC_URL + path(delivery)
 
 
-def _path(delivery: Delivery) -> str:
+def path(delivery: Delivery) -> str:
     event = Event(delivery.event)
     if delivery.call_id and event in OF_CALL:
         return reverse(OF_CALL[event], args=[delivery.call_id])
@@ -51,6 +51,10 @@ def _path(delivery: Delivery) -> str:
         return reverse("approvals:freezes")
     if event == Event.ROLE_CHANGED:
         return reverse("accounts:people")
+    if event == Event.NEW_DEVICE:
+        return reverse("accounts:sessions")
+    if event in PERSONAL:
+        return reverse("accounts:profile")
     return reverse("notifications:webhooks")
 
 

@@ -1,17 +1,19 @@
-"""Readers of a mail: people who may act on the event, among those who want mail of it."""
+"""Readers: people who may act on the event, among those who want mail or a push of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from uuid import UUID
 
+from django.db.models.functions import Coalesce
+
 from accounts.models import User
 from approvals.eligibility import EligibilityFacts, facts, hindrance
 from approvals.freezes import BEGIN, END
 from approvals.models import Approval, Vote
 from audit.models import Entry
-from notifications.events import Event
-from notifications.models import Delivery, MailRecipient
+from notifications.events import PERSONAL, Event
+from notifications.models import Delivery, MailRecipient, PushDevice
 
 # What one has to be allowed, to do something of it.
 PERMISSIONS = {
@@ -28,22 +30,33 @@ ANSWERED = (Event.APPROVAL_DECIDED, Event.APPROVAL_EXPIRED)
 
 
 class Audience:
-    """People with a confirmed address, read once for many entries."""
+    """Confirmed addresses and devices of people, read once for many entries."""
 
     def __init__(self) -> None:
-        recipients = MailRecipient.objects.reachable().select_related("person")
-        self._recipients = list(recipients.order_by("person_id"))
+        mail = MailRecipient.objects.reachable().select_related("person").order_by("person_id")
+        devices = PushDevice.objects.reachable().select_related("person").order_by("pk")
+        self._all: list[MailRecipient | PushDevice] = [*mail, *devices]
 
-    def people(self, entry: Entry, event: Event) -> Iterator[User]:
-        wanting = [one.person for one in self._recipients if event in one.events]
-        if not wanting:
-            return
-        if event in ASKED:
-            yield from deciders(entry.call_id, wanting)
-        elif event in ANSWERED:
-            yield from _concerned(entry, wanting)
-        else:
-            yield from (one for one in wanting if may_act(one, event))
+    def readers(self, entry: Entry, event: Event) -> Iterator[MailRecipient | PushDevice]:
+        wanting = [one for one in self._all if one.wants(event)]
+        people = {one.person_id: one.person for one in wanting}
+        chosen = {one.pk for one in _chosen(entry, event, people.values())} if people else ()
+        yield from (one for one in wanting if one.person_id in chosen)
+
+
+def _chosen(entry: Entry, event: Event, people: Collection[User]) -> Iterator[User]:
+    if event in PERSONAL:
+        return (one for one in people if one.pk == account_of(entry))
+    if event in ASKED:
+        return deciders(entry.call_id, people)
+    if event in ANSWERED:
+        return _concerned(entry, people)
+    return (one for one in people if may_act(one, event))
+
+
+def account_of(entry: Entry) -> int | None:
+    """Whose account an event of PERSONAL is on: of whoever did it, or named by somebody unknown."""
+    return _actor(entry) or (entry.details or {}).get("person_id")
 
 
 def may_act(person: User, event: Event) -> bool:
@@ -65,10 +78,11 @@ def deciders(call_id: UUID | None, people: Collection[User]) -> Iterator[User]:
 
 def _concerned(entry: Entry, people: Collection[User]) -> Iterator[User]:
     """People who were asked, and the agent's owner; not who decided it just now."""
-    asked = Delivery.objects.filter(call_id=entry.call_id, person__isnull=False)
-    ids = {*asked.values_list("person_id", flat=True), entry.person_id}
-    return (one for one in people if one.pk in ids and one.pk != _decider(entry))
+    asked = Delivery.objects.filter(call_id=entry.call_id, webhook__isnull=True)
+    reader = Coalesce("person_id", "device__person_id")
+    ids = {*asked.values_list(reader, flat=True), entry.person_id}
+    return (one for one in people if one.pk in ids and one.pk != _actor(entry))
 
 
-def _decider(entry: Entry) -> int | None:
+def _actor(entry: Entry) -> int | None:
     return entry.actor_id if entry.actor_kind == Entry.ActorKind.PERSON else None

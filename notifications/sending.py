@@ -11,7 +11,7 @@ from django.db import close_old_connections
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
 from core.english import gettext as _
-from notifications import deliveries, mails, webhook_requests
+from notifications import deliveries, mails, pushes, webhook_requests
 from notifications.models import Delivery
 from notifications.outcomes import Failed, Impossible, NotNeeded
 
@@ -80,5 +80,8 @@ def _send(delivery: Delivery) -> str:
     """The id that the channel gave the message, or ""."""
     if delivery.channel == Delivery.Channel.WEBHOOK:
         return webhook_requests.send(delivery)
-    mails.send(delivery)
+    if delivery.channel == Delivery.Channel.PUSH:
+        pushes.send(delivery)
+    else:
+        mails.send(delivery)
     return ""

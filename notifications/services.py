@@ -13,14 +13,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import password_reset
 from accounts.models import User
 from audit.models import ClockTime, Entry
 from audit.services import record
 from core import seal
 from core.errors import CountersignError
-from notifications import chat_formats, deliveries, mails, signatures
+from notifications import chat_formats, deliveries, devices, mails, signatures
 from notifications.mail_texts import MailText
-from notifications.models import Delivery, MailRecipient, Webhook, usual_events
+from notifications.models import Delivery, MailRecipient, PushDevice, Webhook, usual_events
 from notifications.outcomes import Failed, Impossible
 from notifications.ringing import ring_on_commit
 from notifications.webhook_requests import ADDRESS_PURPOSE, PURPOSE, place
@@ -82,7 +83,15 @@ def remove_webhook(webhook: Webhook, *, by: User) -> None:
 
 @transaction.atomic
 def test_webhook(webhook: Webhook, *, by: User) -> Delivery:
-    delivery = deliveries.create_test(webhook, _record("webhook.tested", webhook, by))
+    delivery = deliveries.create_test(_record("webhook.tested", webhook, by), webhook=webhook)
+    ring_on_commit()
+    return delivery
+
+
+@transaction.atomic
+def test_device(device: PushDevice) -> Delivery:
+    entry = devices.note("device.tested", device, device.person.actor)
+    delivery = deliveries.create_test(entry, device=device)
     ring_on_commit()
     return delivery
 
@@ -104,6 +113,7 @@ def set_mail(person: User, address: str, events: Sequence[str]) -> MailRecipient
     )
     if recipient.address != address:
         recipient.address, recipient.confirmed_at = address, None
+        password_reset.set_allowed(person, False)
     recipient.events = list(events)
     recipient.save()
     return recipient
@@ -113,6 +123,13 @@ def remove_mail(person: User) -> None:
     # The row stays: whoever removes an address has no link sent any sooner.
     mine = MailRecipient.objects.filter(person=person)
     mine.update(address="", confirmed_at=None, events=usual_events())
+    password_reset.set_allowed(person, False)
+
+
+def check_confirmed(person: User) -> None:
+    """Raises AddressRejected."""
+    if not MailRecipient.objects.reachable().filter(person=person).exists():
+        raise AddressRejected(_("Confirm your address first."))
 
 
 def send_confirmation(recipient: MailRecipient) -> None:

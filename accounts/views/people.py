@@ -12,13 +12,21 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
-from accounts import independence, role_changes, services, single_person
-from accounts.forms import GroupsForm, InviteForm, RenameForm, TimeZoneForm
+from accounts import (
+    independence,
+    required_factors,
+    role_changes,
+    services,
+    sessions,
+    single_person,
+)
+from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm
 from accounts.http import ConsoleRequest
 from accounts.models import CodeApp, RoleChange, User
-from accounts.views.proofs import proving
+from accounts.views.proofs import AFTER, proving
 from core.http import page
 from core.messages.localizing import localized
 from core.paging import paged
@@ -37,8 +45,20 @@ def people(request: ConsoleRequest) -> HttpResponse:
             for change in role_changes.requested()
         ],
         "recent": role_changes.recent(),
+        "factor_form": FactorForm(initial={"groups": required_factors.groups()}),
     }
     return render(request, "accounts/people.html", context)
+
+
+@page("auth.change_group", "POST")
+def require_factor(request: ConsoleRequest) -> HttpResponse:
+    form = FactorForm(request.POST)
+    if form.is_valid():
+        required_factors.set_groups(form.cleaned_data["groups"], by=request.user)
+        messages.success(request, _("The groups that need a second factor are as chosen."))
+    else:
+        messages.error(request, _("Choose among the groups that are listed."))
+    return redirect("accounts:people")
 
 
 @page("accounts.add_user", "GET", "HEAD", "POST")
@@ -151,16 +171,34 @@ def profile(request: ConsoleRequest) -> HttpResponse:
     return _profile(request, form, _password_form(request, None))
 
 
-@page("", "POST")
+@page("", before_factor=True)
+def set_up_factor(request: ConsoleRequest) -> HttpResponse:
+    """Shown in place of any page to whoever has to have a second factor."""
+    there = request.GET.get("next", "")
+    if url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
+        request.session[AFTER] = there
+    if not request.user.lacks_factor:
+        return redirect(request.session.pop(AFTER, "accounts:profile"))
+    context = {
+        "groups": required_factors.groups_of(request.user),
+        "password_form": _password_form(request, None),
+    }
+    return render(request, "accounts/set_up_factor.html", context | proving(request.user))
+
+
+@page("", "POST", before_factor=True)
 def password(request: ConsoleRequest) -> HttpResponse:
     form = _password_form(request, request.POST)
     if not form.is_valid():
         zone = TimeZoneForm(initial={"time_zone": request.user.time_zone})
         return _profile(request, zone, form)
     services.set_password(request.user, form.cleaned_data["new_password1"])
+    before = request.session.session_key
     update_session_auth_hash(request, request.user)
+    sessions.move(before, request.session.session_key)
     messages.success(request, _("Your password is set. Your other sessions have ended."))
-    return redirect("accounts:profile")
+    lacks_factor = request.user.lacks_factor
+    return redirect("accounts:set_up_factor" if lacks_factor else "accounts:profile")
 
 
 def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from django.contrib.auth import login
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import attempts, languages, second_factor
+from accounts import attempts, password_reset, recovery_codes, second_factor
 from accounts.models import User
 from accounts.relying_party import expected_origins
 from accounts.second_factor import PendingSignIn
 from accounts.stepup import NotProven
+from accounts.views.signed_in import signed_in
 from audit.services import record
 
 TEMPLATE = "accounts/second_factor.html"
@@ -35,7 +37,11 @@ def second_step(request: HttpRequest) -> HttpResponse:
         return _show(request, person, error=str(error), status=429)
     except NotProven as error:
         return _show(request, person, error=str(error), status=403)
-    return _signed_in(request, waiting, person, method)
+    try:
+        return _signed_in(request, waiting, person, method)
+    except password_reset.ResetRefused:
+        messages.error(request, _("The password was not set. Ask for another link."))
+        return redirect("accounts:sign_in")
 
 
 @never_cache
@@ -52,12 +58,24 @@ def _signed_in(
     request: HttpRequest, waiting: PendingSignIn, person: User, method: str
 ) -> HttpResponse:
     second_factor.end(request)
+    if waiting.new_password:
+        password_reset.finish(person, waiting.new_password)
     record("person.signed_in", actor=person.actor, reason=waiting.first_step, second_factor=method)
-    login(request, person)
-    response = redirect(waiting.next_page)
-    attempts.remember_browser(request, response, person)
-    languages.greet(request, response, person)
+    response = signed_in(request, person, waiting.next_page)
+    if waiting.new_password:
+        messages.success(request, _("Your password is set, and all other sessions have ended."))
+    if method == recovery_codes.METHOD:
+        messages.warning(request, _codes_left(recovery_codes.count_left(person)))
     return response
+
+
+def _codes_left(count: int) -> str:
+    said = ngettext(
+        "You used a recovery code: %d is left. Your profile makes new ones.",
+        "You used a recovery code: %d are left. Your profile makes new ones.",
+        count,
+    )
+    return said % count
 
 
 def _show(
@@ -68,6 +86,8 @@ def _show(
         "name": person.username,
         "has_passkey": has_passkey,
         "has_codes": has_codes,
+        "has_recovery_codes": recovery_codes.count_left(person) > 0,
+        "tried_recovery_code": "recovery_code" in request.POST,
         "error": error,
         "origin": expected_origins()[0],
     }

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import login
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -16,6 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import attempts, languages, second_factor, services
 from accounts.forms import SignInForm
 from accounts.models import Attempt, User
+from accounts.relying_party import expected_origins
+from accounts.views.signed_in import signed_in
 from audit.services import record
 from core import english
 
@@ -32,9 +33,17 @@ class SignIn(LoginView):
         try:
             self.attempt = attempts.begin_sign_in(request, self._name())
         except attempts.TooManyAttempts as error:
-            context = {"too_many": str(error), "form": SignInForm(request)}
-            return render(request, self.template_name, context, status=429)
+            return self.refused(str(error), status=429)
         return super().post(request, *args, **kwargs)
+
+    def refused(self, error: str, *, status: int) -> HttpResponse:
+        """The page with an empty form, and why."""
+        context = self.get_context_data(form=SignInForm(self.request), refused=error)
+        context["too_many"] = status == 429
+        return render(self.request, self.template_name, context, status=status)
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        return super().get_context_data(origin=expected_origins()[0], **more)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()
@@ -46,10 +55,7 @@ class SignIn(LoginView):
             second_factor.begin(self.request, person, first_step=first_step, next_page=there)
             return redirect("accounts:second_factor")
         record("person.signed_in", actor=person.actor, reason=first_step)
-        response = super().form_valid(form)
-        attempts.remember_browser(self.request, response, person)
-        languages.greet(self.request, response, person)
-        return response
+        return signed_in(self.request, person, self.get_success_url())
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         if form.cleaned_data.get("username") and form.cleaned_data.get("password"):
@@ -79,10 +85,7 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         first_step, home = services.BY_LINK, settings.LOGIN_REDIRECT_URL
         second_factor.begin(request, person, first_step=first_step, next_page=home)
         return redirect("accounts:second_factor")
-    login(request, person)
-    response = redirect(settings.LOGIN_REDIRECT_URL)
-    languages.greet(request, response, person)
-    return response
+    return signed_in(request, person, settings.LOGIN_REDIRECT_URL, remember=False)
 
 
 @never_cache

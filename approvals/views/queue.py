@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from accounts.models import User
 from approvals import queue_list, services, step_up_proofs
-from approvals.cards import card, cards
+from approvals.cards import Card, card, cards
 from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
 from approvals.eligibility import why_not
@@ -87,10 +87,12 @@ def news(request: ConsoleRequest) -> HttpResponse:
     there = list(Approval.objects.for_queue().filter(pk__in={*shown, *is_open}))
     decided = [approval for approval in there if approval.state != Approval.State.WAITING]
     card_of = [approval for approval in there if approval.pk in is_open]
+    drawn = cards((one for one in card_of if one in decided), request.user)
     context: dict[str, Any] = {
         "rows": queue_list.rows([approval for approval in decided if approval.pk in shown]),
         "kept": _filters(request),
-        "cards": cards((one for one in card_of if one in decided), request.user),
+        "cards": drawn,
+        "following": _following(request, drawn),
         "waiting_cards": card_news([one for one in card_of if one not in decided], request.user),
     }
     if "announce" in request.GET:
@@ -127,9 +129,8 @@ def became(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
     if not is_htmx(request):
         return redirect("approvals:detail", call_id)
-    context = {
-        "card": card(approval, request.user, error=_became(approval, request.user)),
-    }
+    drawn = card(approval, request.user, error=_became(approval, request.user))
+    context = {"card": drawn, "following": _following(request, [drawn])}
     return render(request, "approvals/card.html", context)
 
 
@@ -209,6 +210,12 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
     else:
         messages.success(request, _vote_message(approval, approve=approve))
     return redirect(reverse("approvals:queue") + _query_of(_page_query(request)))
+
+
+def _following(request: ConsoleRequest, drawn: list[Card]) -> str:
+    """Where a user goes on whose own decision is on one of these cards; "" if on none."""
+    is_own = any(one.votes.is_mine and not one.waits for one in drawn)
+    return _next_address(request) if is_own else ""
 
 
 def _next_address(request: ConsoleRequest) -> str:

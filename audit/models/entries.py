@@ -313,6 +313,12 @@ class EntryRow(models.Model):
         return f"entry {self.pk}"
 
 
+def of_call(call_id: object) -> Q:
+    # Two conditions, for the two indexes that know calls.
+    of_it = Q(call_id=call_id)
+    return (of_it & Q(seq__isnull=False)) | (of_it & Q(seq__isnull=True))
+
+
 class EntryQuerySet(models.QuerySet["Entry"]):
     def _insert(self, objs: Sequence[Any], fields: Iterable[Any], **kwargs: Any) -> Any:
         """Leaves out what the database fills in by itself: the application's role may not name
@@ -328,10 +334,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.order_by("-id")
 
     def of_call(self, call_id: object) -> Self:
-        # Two conditions, for the two indexes that know calls.
-        moves, beside = Q(seq__isnull=False), Q(seq__isnull=True)
-        of_it = Q(call_id=call_id)
-        return self.filter((of_it & moves) | (of_it & beside)).order_by("id")
+        return self.filter(of_call(call_id)).order_by("id")
 
 
 class Entry(models.Model):

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from audit import finding, services
@@ -47,6 +48,8 @@ STATES = [
 ]
 # Who may look into every call's arguments may search them.
 PAYLOADS = "calls.view_payload"
+# Of a saved filter.
+NAME_MAX = 60
 # A live list that nobody pauses does not grow for ever.
 LIVE_ROWS = 50
 
@@ -180,25 +183,29 @@ def _sealed(row: StoredEntry) -> dict[str, Any] | None:
 def who_ran_what(request: HttpRequest) -> HttpResponse:
     filters = filters_of(request).without_text()
     asked = {**filters.given}
-    # Who chooses all time says so.
-    if "range" not in request.GET and not asked.keys() & set(TIMES):
+    # Who chooses all time says so; one call has its own.
+    if "range" not in request.GET and not asked.keys() & {"call", *TIMES}:
         asked["range"] = "24h"
     filters = Filters(asked, filters.zone, filters.now)
     within = finding.bounds(filters.since(), filters.until())
-    context = _form(filters) | {"report": report(filters, within), "span": _span(filters)}
+    told = report(filters, within)
+    context = _form(filters) | {"report": told, "span": _span(filters), "saved": _saved(request)}
+    if filters.given.get("call") and told.groups:
+        context["save_as"] = f"{told.groups[0].tool} {filters.given['call'][:13]}"[:NAME_MAX]
     return render(request, "audit/report.html", context)
 
 
 @page("audit.view_entry", "POST")
 def save_filter(request: HttpRequest) -> HttpResponse:
     filters = Filters.read(request.POST, zone_of(request))
-    name, shared = request.POST.get("name", "").strip()[:60], "shared" in request.POST
+    name, shared = request.POST.get("name", "").strip()[:NAME_MAX], "shared" in request.POST
     if not name or not filters.given:
-        messages.error(request, _("Give the filter a name, and at least one thing to filter by."))
+        messages.error(request, _("Give it a name, and at least one thing to filter by."))
     else:
         services.save_filter(name, filters.given, shared=shared, by=request.user)
         messages.success(request, _("Saved as “%(name)s”.") % {"name": name})
-    return redirect(f"/audit/{filters.address}")
+    there = "audit:report" if "report" in request.POST else "audit:list"
+    return redirect(f"{reverse(there)}{filters.address}")
 
 
 @page("audit.view_entry", "POST")

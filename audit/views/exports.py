@@ -36,7 +36,9 @@ def begin(request: HttpRequest) -> HttpResponse:
     chosen = Export.Format(asked) if asked in Export.Format.values else Export.Format.CSV
     by = services.of(request.user)
     made = begin_export(filters, chosen, by=by, person_id=request.user.pk or 0)
-    return redirect("audit:export_progress", made.pk)
+    # A report's is small, and downloaded where it is asked for.
+    there = "audit:export_file" if "now" in request.POST else "audit:export_progress"
+    return redirect(there, made.pk)
 
 
 @page("audit.export_entry")

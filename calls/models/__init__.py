@@ -14,6 +14,7 @@ from calls.models.content import (
 from calls.models.freezes import Freeze, FreezeQuerySet
 from calls.models.pauses import Pause, PauseQuerySet
 from calls.models.requests import Amendment, Once, Rerun
+from calls.models.tally import MoveTally
 
 __all__ = [
     "Amendment",
@@ -27,6 +28,7 @@ __all__ = [
     "ListedTask",
     "LogLevel",
     "LogLine",
+    "MoveTally",
     "Once",
     "Pause",
     "PauseQuerySet",

@@ -219,6 +219,13 @@ class Call(models.Model):
         return str(self.pk)[:13]
 
     @property
+    def duration_s(self) -> float | None:
+        """Seconds from sending to the end; None before the end, or if it was never sent."""
+        if self.sent_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.sent_at).total_seconds()
+
+    @property
     def to_send(self) -> bytes:
         """The arguments that are sent: the agent's, or what people made of them."""
         return bytes(self.amendment.arguments if self.amendment else self.arguments)

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from uuid import UUID
 
 from django.db import transaction
 
 from audit import rollback
-from audit.models import ClockTime
+from audit.position import KnownPosition
 from audit.services import SYSTEM
 from calls.basis import superseding
-from calls.freezes import frozen
 from calls.models import Call
-from calls.pauses import why_paused
+from calls.queue import queued_call
 from calls.queue.recheck import find_sending_obstacle, may_start
-from calls.queue.scheduling import is_room_for, whose_turn
-from calls.record.call_options import options_of
+from calls.queue.scheduling import read_capacity, whose_turn
 from calls.record.states import Executed, State
 from calls.record.transitions import Move, move_now
 from calls.running.execution import ExecutionRequest
-from registry.publishing import published_catalogue
 
 # Others look at the same moment and take the first of them.
 TRIED = 64
+# How often a call is judged while the configuration changes under it, before others have a turn.
+JUDGED_MAX = 3
 
 
 def claim_next(*, owner: str) -> ExecutionRequest | None:
     """The call whose turn it is; None when none may start now."""
-    if why_paused():
-        return None
     while candidates := whose_turn(most=TRIED):
         for call_id in candidates:
             execution_request = claim(call_id, owner=owner)
@@ -46,31 +44,43 @@ def _some_moved(candidates: list[UUID]) -> bool:
     return left < len(candidates)
 
 
-@transaction.atomic
 def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
     """None when somebody else has it, when it may no longer be sent or not now, or when there is
     no room."""
-    if not may_start():
+    for _attempt in range(JUDGED_MAX):
+        with suppress(_Overtaken), transaction.atomic():
+            return _claim(call_id, owner)
+    return None
+
+
+class _Overtaken(Exception):
+    """The configuration changed while the call was judged by it."""
+
+
+def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
+    start = may_start()
+    if start is None:
         return None
-    call = (
-        Call.objects.select_for_update(of=("self",), skip_locked=True)
-        .select_related("agent__owner", "token", "amendment")
-        .filter(~frozen(), pk=call_id, state=State.QUEUED, start_by__gt=ClockTime())
-        .first()
-    )
-    if call is None:
+    queued = queued_call.lock(call_id)
+    if queued is None:
         return None
 
-    tool = published_catalogue.one(call.tool_id) if call.tool_id else None
-    if obstacle := find_sending_obstacle(call, tool):
+    call = queued.call
+    tool = start.configuration.tool(call.tool_id) if call.tool_id else None
+    obstacle = find_sending_obstacle(call, tool, start.configuration)
+    # The last look, after all locks: what changed while they were waited for is judged anew.
+    capacity = read_capacity(call)
+    if capacity.generation != start.generation.number:
+        raise _Overtaken
+    if obstacle:
         move_now(superseding(call.pk, State.QUEUED, obstacle))
         return None
     assert tool is not None
 
-    if not is_room_for(call):
+    if not capacity.is_free:
         return None
     move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
-    rollback.note_position()
+    rollback.note_position(KnownPosition(start.generation.place, capacity.transaction))
     return ExecutionRequest(
         call_id=call.pk,
         fence=call.fence + 1,
@@ -79,7 +89,7 @@ def claim(call_id: UUID, *, owner: str) -> ExecutionRequest | None:
         background=True,
         claimed_at=time.monotonic(),
         doubtful=call.executed == Executed.UNKNOWN,
-        options=options_of(call.pk),
+        options=queued.options,
         revision=call.revision,
         agent_id=call.agent_id,
     )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from audit import rollback
+from audit import position, rollback
 from calls.basis import Obstacle, find_changes, find_denial, judged
+from calls.configuration import CURRENT, CallConfiguration, Generation, KeptConfiguration
 from calls.freezes import wait_for_freezes
 from calls.models import Call
-from calls.pauses import why_paused
+from calls.pauses import STATE, say_why
+from core import planned
 from core.english import gettext as _
+from core.listen import GENERATION
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_tools import PublishedTool
@@ -17,6 +21,13 @@ from registry.publishing.published_tools import PublishedTool
 # Says what, of what people said, no longer lets the call be sent; empty if nothing.
 Check = Callable[[Call, Decision], str]
 _checks: list[Check] = []
+_kept = KeptConfiguration(None)
+
+_LOOK = f"""
+    SELECT p.*, n.*, g.*, pg_postmaster_start_time(),
+        pg_current_xact_id_if_assigned() IS NOT NULL
+    FROM ({STATE}) p, ({rollback.NEXT}) n, ({GENERATION}) g
+"""
 
 
 def register(*checks: Check) -> None:
@@ -28,18 +39,46 @@ def registered() -> tuple[Check, ...]:
     return tuple(_checks)
 
 
-def may_start() -> bool:
-    """Anything at all; an emergency stop waits until the caller's transaction ends."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The facts that the caller's transaction starts calls by, as long as it goes on."""
+
+    configuration: CallConfiguration
+    generation: Generation
+
+
+def may_start() -> Start | None:
+    """None: nothing may start. An emergency stop waits until the caller's transaction ends."""
     wait_for_freezes()
-    return not (why_paused() or rollback.has_gone_back())
+    # Before the database is asked, since others go on meanwhile.
+    seen = position.read()
+    row = planned.execute(_LOOK).fetchone()
+    assert row is not None
+    *pause, place, following, number, began_at, has_written = row
+    if say_why(*pause) or rollback.is_older_than(seen, place, following):
+        return None
+    generation = Generation(place, began_at, number)
+    # What this transaction has written may be undone, and the number with it.
+    return Start(CURRENT if has_written else _kept_at(generation), generation)
 
 
-def find_sending_obstacle(call: Call, tool: PublishedTool | None) -> Obstacle | None:
+def _kept_at(generation: Generation) -> CallConfiguration:
+    global _kept  # noqa: PLW0603 one per process is the point
+    kept = _kept
+    if kept.generation != generation:
+        # What is committed from here on comes with another number.
+        kept = _kept = KeptConfiguration(generation)
+    return kept
+
+
+def find_sending_obstacle(
+    call: Call, tool: PublishedTool | None, configuration: CallConfiguration
+) -> Obstacle | None:
     """The change since the decision that forbids sending the call; None if none does."""
-    if found := find_changes(call, tool):
+    if found := find_changes(call, tool, configuration):
         return found
     assert tool is not None
-    decision = judged(call, tool, call.to_send)
+    decision = judged(call, tool, call.to_send, configuration=configuration)
     if found := find_denial(decision):
         return found
     if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:

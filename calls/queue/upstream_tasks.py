@@ -20,7 +20,6 @@ from calls.record.call_options import options_of
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
 from core.english import gettext
-from registry.publishing import published_catalogue
 
 # As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
 # with answers waits for the end of an emergency stop; what is cancelled is sent no more.
@@ -43,7 +42,8 @@ _ANSWERS = gettext("It waits for its agent's answers; another worker goes on wit
 @transaction.atomic
 def take_over(*, owner: str) -> ExecutionRequest | None:
     """A call whose keeper is gone, and whose task goes on at its server; None if there is none."""
-    if not may_start():
+    start = may_start()
+    if start is None:
         return None
     with connection.cursor() as cursor:
         cursor.execute(LOST)
@@ -51,10 +51,10 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         if row is None:
             return None
         call = Call.objects.get(pk=row[0], state=State.RUNNING)
-        tool = published_catalogue.one(call.tool_id) if call.tool_id else None
+        tool = start.configuration.tool(call.tool_id) if call.tool_id else None
         is_paused = "asked" in orjson.loads(call.upstream_task)
         # To go on after answers is to send again: what has changed since stands against it.
-        if tool is None or (is_paused and find_sending_obstacle(call, tool)):
+        if tool is None or (is_paused and find_sending_obstacle(call, tool, start.configuration)):
             _give_up(cursor, call)
             return None
         cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])

@@ -71,6 +71,15 @@ def is_leaving() -> bool:
     return _leaving.is_set()
 
 
+def find_fault() -> str:
+    """Why this process takes no call now; empty if it does."""
+    if is_leaving():
+        return "leaving"
+    call_runtime = started()
+    listens = call_runtime is not None and call_runtime.listener.is_listening
+    return "" if listens else "not listening"
+
+
 def under_way() -> int:
     call_runtime = started()
     return len(call_runtime.engine.flights) if call_runtime else 0

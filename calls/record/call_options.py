@@ -43,7 +43,11 @@ NO_OPTIONS = CallOptions()
 
 def options_of(call_id: UUID) -> CallOptions:
     first = Entry.objects.filter(call_id=call_id, seq=1).values_list("details", flat=True).first()
-    said = first or {}
+    return options_in(first)
+
+
+def options_in(details: Mapping[str, Any] | None) -> CallOptions:
+    said = details or {}
     return CallOptions(
         abilities=tuple(said.get("answers", ())),
         takes_tasks=bool(said.get("tasks")),

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from audit.services import (
     SYSTEM,
@@ -32,6 +32,7 @@ from calls.record import resource_links
 from calls.record.idempotency import LATELY
 from calls.record.statements import call_digest, with_arguments
 from calls.record.states import NOT_SENT, TERMINAL, Executed, State
+from core import planned
 from core.journal import Statement
 from core.listen import GENERATION
 
@@ -424,9 +425,8 @@ def _usually(state: State, executed: Executed, actor: Actor) -> dict[str, Any]:
 
 def move_now(move: Move) -> bool:
     """Move one call in the caller's transaction; False when it was no longer there."""
-    with connection.cursor() as cursor:
-        cursor.execute(MOVE.sql, MOVE.of_one(move.line()))
-        return cursor.fetchone() is not None
+    with transaction.atomic(savepoint=False):
+        return planned.execute(MOVE.sql, MOVE.of_one(move.line())).fetchone() is not None
 
 
 @dataclass(frozen=True, slots=True)

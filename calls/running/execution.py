@@ -34,7 +34,7 @@ from calls.running.input_relay import TELL, InputRelay
 from calls.running.list_changes import ListChangeRelay
 from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
 from calls.running.outcome_writer import OutcomeWriter, PendingOutcome
-from core import abilities
+from core import abilities, figures
 from core.errors import CountersignError, RecordUnavailable
 from core.journal import GroupCommit
 from core.live import Notifier
@@ -165,6 +165,11 @@ class Engine:
         """Keys of the servers that calls were sent to from this process."""
         return set(self._targets)
 
+    @property
+    def connection_count(self) -> int:
+        """Open HTTP connections to servers."""
+        return self._upstreams.connection_count if self._upstreams else 0
+
     async def close_stale(self, current: Set[str]) -> bool:
         """Closes what reaches servers by other keys than these; False where calls still run over
         some of it."""
@@ -213,11 +218,15 @@ class Engine:
             flight.cancel.set()
         self.flights[execution_request.call_id] = flight
         rest = None
+        began = time.monotonic()
         try:
             outcome = await self._send(execution_request, flight, call_listener)
+            figures.SEND.note(time.monotonic() - began)
             if execution_request.tool.result_rules is not None:
                 outcome = await self._clean(execution_request, flight, outcome)
+            began = time.monotonic()
             rest = await self._write(execution_request, flight, outcome)
+            figures.OUTCOME.note(time.monotonic() - began)
         finally:
             if rest is None:
                 self._land(execution_request)

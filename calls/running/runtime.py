@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from weakref import WeakSet
 
 from django.conf import settings
 
@@ -10,12 +12,20 @@ from calls.running.execution import Engine, owner_name
 from calls.running.leases import Leases
 from calls.running.stale_servers import StaleServers
 from core import listen, loop
-from core.connections import KEEPALIVE, AsyncConnection, Pool
+from core.connections import KEEPALIVE, PLANS, AsyncConnection, Pool
 from core.journal import GroupCommit
+
+_all: WeakSet[CallRuntime] = WeakSet()
+
+
+def all_runtimes() -> Iterator[CallRuntime]:
+    """Those of this process that have started."""
+    return (runtime for runtime in list(_all) if runtime.started)
 
 
 class CallRuntime:
     def __init__(self) -> None:
+        _all.add(self)
         url = settings.DATABASE_URL
         self.pool = Pool(
             url,
@@ -24,7 +34,12 @@ class CallRuntime:
             open=False,
             timeout=5,
             connection_class=AsyncConnection,
-            kwargs={"autocommit": True, "application_name": "countersign", **KEEPALIVE},
+            kwargs={
+                "autocommit": True,
+                "application_name": "countersign",
+                "options": PLANS,
+                **KEEPALIVE,
+            },
         )
         self.journal = GroupCommit(url)
         self.listener = listen.Listener(url)

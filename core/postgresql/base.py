@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.postgresql import base
-from psycopg_pool import PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from core.connections import is_dead
 from core.outage import CommitUnsure
@@ -41,6 +41,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if _is_refused(error):
                 raise
             raise CommitUnsure(str(error)) from error
+
+
+def all_pools() -> list[ConnectionPool[Any]]:
+    """The pools of this process; each is made when it is first used."""
+    return [*DatabaseWrapper._connection_pools.values()]  # type: ignore[attr-defined]
 
 
 def _is_refused(error: Exception) -> bool:

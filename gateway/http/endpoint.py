@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from accounts.tokens import Bearer
-from core import outage
+from core import figures, outage
 from core.errors import RecordUnavailable
 from gateway.dispatch import dispatch
 from gateway.http import body, health, request_checks
@@ -105,6 +105,7 @@ class Endpoint:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: RpcError) -> None:
+        figures.refused[refusal.status] += 1
         # Whoever expects to be told before sending a body has not sent it.
         expects = any(name == b"expect" for name, _ in scope["headers"])
         if CLOSE in refusal.headers and not expects and BODY not in scope:

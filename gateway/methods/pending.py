@@ -15,7 +15,9 @@ from calls.record.states import State
 from calls.running.input_relay import InputQuestion
 from calls.running.listeners import EarlyReply
 from calls.running.progress import ProgressStep
+from core import outage
 from core.english import gettext as _
+from core.errors import RecordUnavailable
 from gateway.methods import input_requests, log_messages, tasks
 from gateway.methods.call_end import wait_for_end
 from gateway.protocol import handles, replies
@@ -41,6 +43,16 @@ async def answer(
     state: State,
     digest: str,
     early_reply: EarlyReply | None = None,
+) -> bytes:
+    try:
+        return await _answer(rpc, call_id, state, digest, early_reply)
+    except (RecordUnavailable, *outage.AWAY):
+        # The call is on record and may run: its agent must not take this for a refusal.
+        return _not_known(rpc, call_id, state)
+
+
+async def _answer(
+    rpc: RpcRequest, call_id: UUID, state: State, digest: str, early_reply: EarlyReply | None
 ) -> bytes:
     # What its server asks at once is asked at once; a task would only delay it.
     if rpc.takes_tasks and early_reply != "asked":
@@ -211,7 +223,7 @@ async def _until_done(rpc: RpcRequest, state: handles.RequestState) -> bytes:
         if seen is not None:
             return _as_reply(rpc, seen)
         if rpc.runtime.watch.is_blind:
-            return _not_known(rpc, state.call_id)
+            return _not_known(rpc, state.call_id, State.RUNNING)
         if rpc.runtime.watch.until is not None:
             # Cut off, it would look as if its client went away, and the call would be cancelled.
             return await not_yet(rpc, state.call_id)
@@ -229,13 +241,13 @@ def _as_reply(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
     return rpc.answered(seen) if isinstance(seen, Answer) else seen
 
 
-def _not_known(rpc: RpcRequest, call_id: UUID) -> bytes:
-    """It goes on wherever it runs, and nobody here can read what becomes of it."""
+def _not_known(rpc: RpcRequest, call_id: UUID, state: State) -> bytes:
+    """It goes on wherever it runs, and nobody here can read what becomes of it. `state`: as it was
+    when that could last be read."""
     # Whoever asks for the same again is told what became of this.
     rpc.runtime.keep(wait.surely(lambda: wait.mark_undelivered(call_id)))
-    text = f"{messages.NOT_KNOWN} {messages.come_back(call_id, rpc.context.toolset)}"
-    # As far as it is known: it was running when this could last be read, or about to.
-    return rpc.sentence(text, call=str(call_id), state=State.RUNNING, executed="unknown")
+    text = f"{lookups.NOT_KNOWN} {messages.come_back(call_id, rpc.context.toolset)}"
+    return rpc.sentence(text, call=str(call_id), state=state, executed="unknown")
 
 
 async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:

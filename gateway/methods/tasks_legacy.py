@@ -139,8 +139,8 @@ async def list_tasks(rpc: RpcRequest) -> bytes:
 
 async def _asked_for(rpc: RpcRequest) -> Task:
     call_id = handles.call_of_task(rpc.message.params.get("taskId"), rpc.agent_id)
-    cancelled = await lookups.cancelled_task(rpc.runtime, call_id, agent_id=rpc.agent_id)
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    cancelled = await lookups.cancelled_task(rpc.runtime, call_id, agent_id=rpc.agent_id)
     if found is None or cancelled is None:
         # None, or one that its agent did not ask for as a task.
         raise invalid_params(handles.NO_TASK)
@@ -154,7 +154,7 @@ async def _ended(rpc: RpcRequest, call_id: UUID) -> Answer:
         if isinstance(seen, Answer):
             return seen
         if rpc.runtime.watch.is_blind:
-            raise RecordUnavailable(messages.NOT_KNOWN, call_id=call_id)
+            raise RecordUnavailable(lookups.NOT_KNOWN, call_id=call_id)
         if rpc.runtime.watch.until is not None:
             said = "This process makes way for another one: ask for the result again."
             raise RpcError(503, said, code=INTERNAL_ERROR)

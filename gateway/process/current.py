@@ -29,9 +29,13 @@ async def _started() -> Runtime:
 
 def is_listening() -> bool:
     """Each runtime of this process hears the database."""
+    return all(runtime.call_runtime.listener.is_listening for runtime in all_started())
+
+
+def all_started() -> list[Runtime]:
+    """The runtimes of this process."""
     tasks = [task for loop, task in list(_starting.items()) if not loop.is_closed()]
-    runtimes = [task.result() for task in tasks if _has_started(task)]
-    return all(runtime.call_runtime.listener.is_listening for runtime in runtimes)
+    return [task.result() for task in tasks if _has_started(task)]
 
 
 def _has_started(task: asyncio.Task[Runtime]) -> bool:

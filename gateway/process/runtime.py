@@ -161,6 +161,16 @@ class Runtime:
         """The snapshot that there is was the newest less than FRESH_S ago."""
         return time.monotonic() - self._true_at < FRESH_S
 
+    @property
+    def snapshot_age_s(self) -> float:
+        """How long ago the snapshot is known to have been the newest; infinite without one. While
+        nobody asks, it is the listener that knows."""
+        listener, snapshot = self.call_runtime.listener, self._snapshot
+        known_at = self._true_at
+        if snapshot is not None and snapshot.generation == listener.generation:
+            known_at = max(known_at, listener.known_at)
+        return time.monotonic() - known_at
+
     async def settled(self) -> Snapshot:
         """The snapshot that includes a change which the caller knows of; the newest one there is,
         where loading takes long."""

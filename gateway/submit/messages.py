@@ -15,11 +15,6 @@ from gateway.submit.lookups import AgentCall
 from registry.models import OwnTool
 from registry.publishing.published_tools import PublishedToolset
 
-NOT_KNOWN = (
-    "The record cannot be read right now, so what became of this call is not known here. It may "
-    "have been executed, and goes on where it runs."
-)
-
 # Of calls whose result says the rest.
 _ENDED = {
     State.SUCCEEDED: gettext("It succeeded: the tool's result says what came of it."),

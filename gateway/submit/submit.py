@@ -25,6 +25,7 @@ from calls.record.states import Executed, State
 from calls.record.transitions import CONFIRM, MOVE, OPEN
 from calls.running.execution import ExecutionRequest, Unwritten
 from calls.running.listeners import NO_LISTENER, CallListener, EarlyReply
+from core import figures
 from core.english import gettext as _
 from core.errors import RecordUnavailable
 from core.journal import Line
@@ -93,8 +94,10 @@ async def submit(
     and QueueFull, with nothing recorded, when too much waits already."""
     # Once it is judged, with what it took of rates.
     metered = call_request
+    began = time.monotonic()
     try:
         judged = await _judge(runtime, call_request)
+        figures.DECIDE.note(time.monotonic() - began)
         if isinstance(judged, SubmitResult):
             result = judged
         else:
@@ -105,6 +108,7 @@ async def submit(
         if result.joined and result.state == State.HELD:
             # Whoever was turned away before hears of it now.
             await _confirm(runtime, result.call_id, None)
+        figures.SUBMIT.note(time.monotonic() - began)
         return result
     except RecordUnavailable as error:
         error.call_id = call_request.call_id
@@ -267,12 +271,14 @@ async def _write(runtime: Runtime, call_request: CallRequest, *lines: Line) -> l
     written = (*lines, *task_lines(call_request)) if call_request.as_task else lines
     if call_request.uses:
         written = (*limits.lines(call_request), *written)
+    began = time.monotonic()
     if key is None:
         answers = await journal.write(*written)
     else:
         taken, *answers = await journal.write((CLAIM_KEY, key.line(call_request.call_id)), *written)
         if taken is None or not KeyClaim(*taken).is_taken:
             raise KeyTaken
+    figures.OPEN.note(time.monotonic() - began)
     if call_request.uses:
         reserved, *answers = answers
         limits.check_reserved(runtime, call_request, reserved)

@@ -1,18 +1,24 @@
-"""A person's own settings: an address, and the events for which they want mail."""
+"""A person's own settings: an address, devices, and the events for which each is notified."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
+from accounts import password_reset
 from accounts.http import ConsoleRequest
+from accounts.models import User
+from accounts.views.proofs import check_password
+from core.errors import CountersignError
 from core.http import page
-from notifications import services
-from notifications.forms import MailForm
+from notifications import push_keys, services
+from notifications.forms import DevicesForm, MailForm
 from notifications.mails import mail_folder
-from notifications.models import MailRecipient, usual_events
+from notifications.models import MailRecipient, PushDevice, usual_events
+from notifications.outcomes import Impossible
 
 
 @page("", "GET", "HEAD", "POST")
@@ -26,8 +32,54 @@ def notifications(request: ConsoleRequest) -> HttpResponse:
         "form": form,
         "recipient": recipient,
         "folder": mail_folder(),
+        **_devices(request.user),
     }
     return render(request, "notifications/profile.html", context)
+
+
+def _devices(person: User) -> dict[str, object]:
+    mine = list(PushDevice.objects.filter(person=person))
+    return {
+        "devices": mine,
+        "devices_form": DevicesForm(initial={"events": mine[-1].events}) if mine else None,
+        **_push(),
+    }
+
+
+def _push() -> dict[str, str]:
+    """The key that browsers want, or why there is none."""
+    if not settings.PUSH_HOSTS:
+        return {
+            "no_push": _(
+                "The host allows no push service (COUNTERSIGN_PUSH_HOSTS), so no device can be "
+                "notified."
+            )
+        }
+    try:
+        return {"push_key": push_keys.public_key()}
+    except Impossible as error:
+        return {"no_push": str(error)}
+
+
+@page("", "POST")
+def allow_reset(request: ConsoleRequest) -> HttpResponse:
+    """Asks for the password: the mailbox could set another one from then on."""
+    allows = request.POST.get("allow") == "1"
+    try:
+        if allows:
+            check_password(request)
+            services.check_confirmed(request.user)
+        password_reset.set_allowed(request.user, allows)
+    except CountersignError as error:
+        messages.error(request, str(error))
+    else:
+        said = (
+            _("A link for a new password may be sent to your address.")
+            if allows
+            else _("No link for a new password is sent to you.")
+        )
+        messages.success(request, said)
+    return redirect("notifications:profile")
 
 
 @page("", "POST")

@@ -15,7 +15,7 @@ from core.paging import paged
 from notifications import services
 from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
-from notifications.models import Delivery, MailRecipient, Webhook
+from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
 
 LAST = 50
 
@@ -27,6 +27,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         "webhooks": Webhook.objects.all(),
         "dead": paged(Delivery.objects.dead().for_page(), "-id", request.GET, size=LAST),
         "readers": MailRecipient.objects.reachable().count(),
+        "devices": PushDevice.objects.reachable().count(),
         "folder": mail_folder(),
     }
     return render(request, "notifications/webhooks.html", context)

@@ -15,7 +15,7 @@ from policies import services
 from policies.coverage import covered, covered_tools, nevers, shadows, unmet
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
-from policies.models import Rule
+from policies.models import Effect, Rule
 from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
 
@@ -50,7 +50,15 @@ def covers(request: HttpRequest) -> HttpResponse:
 @page("policies.add_rule", "GET", "HEAD", "POST")
 def add_rule(request: ConsoleRequest) -> HttpResponse:
     asked = {name: request.GET[name][:200] for name in ("server", "tool") if request.GET.get(name)}
+    if len(asked) == 2:
+        asked |= _suggested(".".join(asked.values()))
     return _form(request, Rule(position=services.last_position(), **asked))
+
+
+def _suggested(name: str) -> dict[str, str]:
+    """Initial values of a rule of one tool: its name too, where no rule has it."""
+    taken = Rule.objects.filter(name=name).exists()
+    return {"effect": Effect.ASK} | ({} if taken else {"name": name[:100]})
 
 
 @page("policies.change_rule", "GET", "HEAD", "POST")

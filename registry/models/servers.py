@@ -111,6 +111,7 @@ class Server(models.Model):
             "slug",
             "transport",
             "url",
+            "command",
             "argv",
             "sealed_headers",
             "sealed_credential",

@@ -37,6 +37,7 @@ class Tag(models.Model):
 
     class Meta:
         ordering = ["name"]
+        triggers = configuration("name")
 
     def __str__(self) -> str:
         return self.name
@@ -188,6 +189,8 @@ class Tool(models.Model):
         ]
         triggers = [
             *configuration(
+                "server_id",
+                "name",
                 "exposed_name",
                 "state",
                 "published_id",

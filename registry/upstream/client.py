@@ -52,6 +52,10 @@ class Upstreams:
         self._ids = itertools.count(1)
         self._closed = False
 
+    @property
+    def connection_count(self) -> int:
+        return len(self._pool)
+
     async def discover(self, target: Target, limits: Limits = USUAL) -> ServerListing:
         server = await self._server(target)
         found = await discovery.discover(server, limits, by_http=target.transport == "http")

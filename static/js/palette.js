@@ -14,23 +14,44 @@
     box.dispatchEvent(new Event("open"));
   }
 
-  function links() {
-    return [...palette.querySelectorAll(".places a")];
+  const options = () => [...palette.querySelectorAll(".places a")];
+  const chosen = () => palette.querySelector(".places [aria-selected=true]");
+
+  // The box keeps the focus and names the option that Enter opens (ARIA's combobox).
+  function choose(one) {
+    for (const other of options()) other.setAttribute("aria-selected", other === one);
+    one.scrollIntoView({ block: "nearest" });
+    box.setAttribute("aria-activedescendant", one.id);
   }
 
-  // Down and up walk from the box through what was found, and back.
+  function dress() {
+    const found = options();
+    box.setAttribute("aria-expanded", found.length > 0);
+    box.removeAttribute("aria-activedescendant");
+    if (!found.length) return;
+    const list = found[0].closest(".places");
+    list.role = "listbox";
+    list.id = box.getAttribute("aria-controls");
+    list.setAttribute("aria-label", box.getAttribute("aria-label"));
+    found.forEach((one, n) => {
+      one.parentElement.role = "presentation";
+      one.role = "option";
+      one.id = `palette-option-${n}`;
+      one.tabIndex = -1;
+    });
+    choose(found[0]);
+  }
+
   function walk(event) {
-    const stops = [box, ...links()];
+    const found = options();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.target !== box || !found.length) return;
     if (step) {
       event.preventDefault();
-      const at = stops.indexOf(document.activeElement);
-      stops[Math.max(0, Math.min(stops.length - 1, at + step))].focus();
-    } else if (event.key === "Enter" && event.target === box && links().length && !box.classList.contains("htmx-request")) {
+      choose(found[(found.indexOf(chosen()) + step + found.length) % found.length]);
+    } else if (event.key === "Enter" && !box.classList.contains("htmx-request")) {
       event.preventDefault();
-      links()[0].click();
-    } else if (event.key.length === 1 && event.target.matches("a") && !event.ctrlKey && !event.metaKey) {
-      box.focus();
+      chosen().click();
     }
   }
 
@@ -46,5 +67,6 @@
   });
   document.addEventListener("shortcut:open", (event) => open(event.detail));
   palette.addEventListener("keydown", walk);
+  palette.addEventListener("htmx:afterSwap", dress);
   for (const button of document.querySelectorAll("[data-open][hidden]")) button.hidden = false;
 })();

@@ -1,10 +1,12 @@
-// How many approvals are pending, in the title and on the icon: a tab in the background says so too.
+// How many approvals are pending, in the title and on the icon: a tab in the background says so too,
+// and so does the icon of the installed application.
 (() => {
   let plain = document.title;
   const icon = document.querySelector("link[rel=icon]");
   const uncounted = icon.getAttribute("href");
   // From 1 on; the last stands for all above.
   const counted = icon.dataset.counted.split(",");
+  let badge = -1;
 
   function show() {
     // The number alone, without what is read aloud beside it.
@@ -13,6 +15,14 @@
     if (document.title !== title) document.title = title;
     const href = count ? counted[Math.min(parseInt(count, 10), counted.length) - 1] : uncounted;
     if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
+    mark(count ? parseInt(count, 10) : 0);
+  }
+
+  // Some browsers have no badge, and some only for what is installed.
+  function mark(pending) {
+    if (pending === badge) return;
+    badge = pending;
+    (pending ? navigator.setAppBadge?.(pending) : navigator.clearAppBadge?.())?.catch(() => {});
   }
 
   show();

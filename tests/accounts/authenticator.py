@@ -7,7 +7,7 @@ from typing import Any
 import cbor2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from webauthn.helpers import bytes_to_base64url
+from webauthn.helpers import base64url_to_bytes, bytes_to_base64url
 
 UP, UV, AT = 0x01, 0x04, 0x40
 
@@ -18,6 +18,8 @@ class Device:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.id = hashlib.sha256(str(self.key.private_numbers().private_value).encode()).digest()
         self.count = 0
+        # The user that it was made for; a device gives it with each answer.
+        self.user = b""
 
     def cose(self) -> bytes:
         """Its public key."""
@@ -27,6 +29,7 @@ class Device:
 
     def create(self, options: dict[str, Any]) -> str:
         """What `navigator.credentials.create` would give, as JSON."""
+        self.user = base64url_to_bytes(options["user"]["id"])
         client = self._client("webauthn.create", options["challenge"])
         credential = b"\0" * 16 + len(self.id).to_bytes(2) + self.id + self.cose()
         data = self._data(options["rp"]["id"], AT) + credential
@@ -40,7 +43,8 @@ class Device:
         data = self._data(options["rpId"])
         signed = data + hashlib.sha256(client).digest()
         signature = self.key.sign(signed, ec.ECDSA(hashes.SHA256()))
-        return self._answer(clientDataJSON=client, authenticatorData=data, signature=signature)
+        said = {"clientDataJSON": client, "authenticatorData": data, "signature": signature}
+        return self._answer(**said, userHandle=self.user)
 
     def _client(self, kind: str, challenge: str) -> bytes:
         said = {"type": kind, "challenge": challenge, "origin": self.origin, "crossOrigin": False}

@@ -2,71 +2,34 @@
 
 import json
 from io import StringIO
-from typing import Any
 
 import pyotp
 import pytest
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts import one_time_codes, passkeys, services
+from accounts import services
 from accounts.attempts import OF_PERSON
 from accounts.models import Passkey, Proof, User
-from accounts.roles import Role
 from audit.models import Entry
 from tests.accounts.authenticator import Device
+from tests.accounts.factors import (
+    HERE,
+    SECOND,
+    Clock,
+    anna,
+    clock,
+    device,
+    first_step,
+    is_in,
+    totp,
+)
 from tests.console import scenery
 
-HERE = "http://localhost:8000"
-SECOND = "/sign-in/second-step/"
-
-
-class Clock:
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.now = 1_790_000_000.0
-        patch.setattr("accounts.one_time_codes.time.time", lambda: self.now)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-@pytest.fixture
-def anna(db: None, settings: Any) -> User:
-    # Passwords that cost nothing to check.
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    return scenery.person("anna", Role.APPROVER, password=scenery.PASSWORD)
-
-
-@pytest.fixture
-def totp(anna: User, clock: Clock) -> pyotp.TOTP:
-    app = one_time_codes.begin(anna)
-    made = pyotp.TOTP(one_time_codes.secret(app))
-    one_time_codes.confirm(anna, made.at(clock.now))
-    clock.now += 60
-    return made
-
-
-@pytest.fixture
-def device(anna: User) -> Device:
-    made = Device(HERE)
-    options, challenge = passkeys.options(anna)
-    passkeys.add(anna, "Laptop", challenge=challenge, answer=made.create(options))
-    return made
-
-
-def first_step(client: Client, **fields: str) -> Any:
-    given = {"username": "anna", "password": scenery.PASSWORD, **fields}
-    return client.post("/sign-in/", given)
-
-
-def is_in(client: Client) -> bool:
-    return SESSION_KEY in client.session
+__all__ = ["anna", "clock", "device", "totp"]
 
 
 def signed(client: Client, device: Device) -> dict[str, str]:

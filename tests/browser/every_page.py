@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from accounts import one_time_codes
+from accounts import one_time_codes, password_reset
 from accounts.models import AgentToken, User
 from accounts.roles import Role
 from accounts.services import sign_in_link
@@ -20,6 +20,7 @@ from audit.models import Entry, Export
 from audit.services import save_filter
 from calls.models import Call
 from calls.record.states import State
+from notifications import devices, subscriptions
 from notifications.models import Delivery, Webhook
 from notifications.services import add_webhook, set_mail
 from policies.limits.services import save_limit
@@ -30,6 +31,7 @@ from registry.services import set_tags
 from tests.browser import moments
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
+from tests.notifications.push_service import PushService
 
 # Django's own pages, and what programs ask.
 NOT_OURS = ("admin/", "api/")
@@ -68,7 +70,7 @@ def furnish(office: Office, person: User) -> None:
 
 
 def notify(person: User) -> None:
-    """A webhook that was reached, one message that was given up, and an address."""
+    """A webhook that was reached, one message that was given up, an address and a device."""
     webhook = Webhook(name="ledger", url="https://ledger.example.org/hook")
     add_webhook(webhook, by=person)
     entry = Entry.objects.earliest("id").pk
@@ -85,6 +87,9 @@ def notify(person: User) -> None:
     chat = Webhook(name="team", format=Webhook.Format.SLACK)
     add_webhook(chat, by=person, address="https://hooks.slack.com/services/T0/B0/secretwxyz")
     set_mail(person, "everybody@example.org", ["approval.needed"])
+    browser = PushService()
+    browser.url = "https://fcm.googleapis.com/fcm/send/everybody"
+    devices.add(person, subscriptions.read(browser.subscription()), user_agent="Firefox/145 Linux")
 
 
 def see_again(office: Office) -> None:
@@ -193,7 +198,9 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     )
     everything = Filters.read({}, ZoneInfo("UTC"))
     export = begin(everything, Export.Format.CSV, by=person.actor, person_id=person.pk)
-    link = sign_in_link(scenery.person("dave", Role.VIEWER)).rstrip("/").rpartition("/")[2]
+    dave = scenery.person("dave", Role.VIEWER)
+    link = sign_in_link(dave).rstrip("/").rpartition("/")[2]
+    password_reset.set_allowed(dave, True)
     searched = office.search.exposed_name
     return {
         "queue/<uuid:call_id>/grant/": f"queue/{approved(office, person)}/grant/",
@@ -213,12 +220,16 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "people/<int:pk>/decisions": f"people/{person.pk}/decisions",
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
+        "sessions/<int:pk>": "sessions/1",
         "grants/<int:pk>": "grants/1",
         "emergency-stops/<int:pk>": "emergency-stops/1",
         "filters/<int:pk>": "filters/1",
         "exports/<int:pk>": f"exports/{export.pk}",
         "audit/<int:pk>": f"audit/{entry.pk}",
         "webhooks/<uuid:pk>": f"webhooks/{Webhook.objects.earliest('id').pk}",
+        "notifications/devices/<uuid:pk>": f"notifications/devices/{person.push_devices.get().pk}",
+        "open/<uuid:pk>": f"open/{Delivery.objects.earliest('id').pk}",
         "deliveries/<uuid:pk>": f"deliveries/{Delivery.objects.earliest('id').pk}",
+        "password-reset/<str:text>": f"password-reset/{password_reset.link_text(dave)}",
         "confirm/<str:token>": "confirm/a-token-of-a-mail",
     }

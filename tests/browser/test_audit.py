@@ -67,7 +67,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     page.goto("/audit/?agent=scout")
     page.get_by_label("Save filter as").fill("What scout did")
     page.get_by_label("for everybody").check()
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved as “What scout did”.")).to_be_visible()
     page.goto("/audit/")
     page.get_by_role("link", name="What scout did").click()
@@ -110,6 +110,11 @@ def test_who_ran_what_is_narrowed_to_a_state(opened: Opened, office: Office) -> 
     expect(page.get_by_label("State")).to_have_value("succeeded")
     expect(page.locator("[data-verdict=asked] strong")).to_have_text("2")
 
+    # The day that is meant without being said stays when a name goes.
+    page.goto("/audit/who-ran-what/?agent=scout")
+    page.get_by_role("link", name="Remove").press("Enter")
+    expect(page).to_have_url(re.compile(r"/who-ran-what/\?range=24h"))
+
 
 @pytest.mark.smoke
 def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -> None:
@@ -122,3 +127,25 @@ def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -
     page.get_by_role("link", name="Who ran what").click()
     expect(page.get_by_role("heading", name="Summary")).to_be_visible()
     expect(page.get_by_text("3 calls of 3 tools")).to_be_visible()
+
+
+def test_a_report_is_narrowed_and_found_again(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto(f"/audit/who-ran-what/?call={office.held}")
+    page.get_by_label("Save report as").press("Enter")
+    expect(page).to_have_url(re.compile(rf"/who-ran-what/\?call={office.held}"))
+    expect(page.get_by_role("region", name="Summary")).to_contain_text("1 call of 1 tool")
+
+    page.get_by_role("link", name="Remove").press("Enter")
+    expect(page.get_by_role("link", name="Remove")).to_have_count(0)
+    page.locator(".saved a", has_text="mailer.send_mail").press("Enter")
+    expect(page).to_have_url(re.compile(rf"\?call={office.held}"))
+
+
+def test_no_call_has_an_id_that_is_none(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    for wrong in ("nothing", "00000000-0000-0000-0000-000000000000"):
+        page.goto(f"/audit/who-ran-what/?call={wrong}")
+        expect(page.get_by_text("Nobody ran anything")).to_be_visible()
+        page.goto(f"/audit/?call={wrong}")
+        expect(page.get_by_text("No entry fits")).to_be_visible()

@@ -121,3 +121,23 @@ def test_somebody_without_the_right_sees_no_content_live(opened: Opened, office:
 
     expect(vera.locator("#call-state")).to_contain_text("Succeeded")
     expect(vera.get_by_text("secret")).to_have_count(0)
+
+
+def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> None:
+    page = opened(office.alice, permissions=["clipboard-read", "clipboard-write"])
+    call = Call.objects.get(pk=office.pictured)
+    page.goto("/calls/")
+    row = page.get_by_role("row").filter(has_text="weather.forecast")
+    expect(row.locator("[data-label=Duration]")).to_contain_text("ms")
+    page.goto(f"/calls/{call.pk}/")
+
+    for what, copied in (("the fingerprint", call.fingerprint), ("the id", str(call.pk))):
+        page.get_by_role("button", name=f"Copy {what}").press("Enter")
+        expect(page.get_by_role("button", name=f"Copied {what}")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == copied
+
+    page.goto(f"/queue/{office.held}/")
+    page.get_by_role("button", name="Copy the fingerprint").press("Enter")
+    expect(page.get_by_role("button", name="Copied the fingerprint")).to_be_visible()
+    held = Call.objects.get(pk=office.held)
+    assert page.evaluate("navigator.clipboard.readText()") == held.fingerprint

@@ -18,14 +18,18 @@ def test_ctrl_k_finds_a_tool_by_keyboard_alone(alice: Page) -> None:
     alice.goto("/calls/")
 
     alice.keyboard.press("Control+k")
-    box = alice.get_by_role("searchbox", name="Pages, tools")
+    box = alice.get_by_role("combobox", name="Pages, tools")
     expect(box).to_be_focused()
     alice.keyboard.type("send_m")
     expect(alice.locator("#palette .places a")).to_have_count(1)
-    alice.keyboard.press("ArrowDown")
-    expect(alice.locator("#palette .places a")).to_be_focused()
-    alice.keyboard.press("ArrowUp")
-    expect(box).to_be_focused()
+    # The box keeps the focus, and says which option Enter opens.
+    expect(box).to_have_attribute("aria-expanded", "true")
+    option = alice.get_by_role("listbox").get_by_role("option", name="mailer.send_mail")
+    expect(option).to_have_attribute("aria-selected", "true")
+    for key in ("ArrowDown", "ArrowUp"):
+        alice.keyboard.press(key)
+        expect(box).to_be_focused()
+        expect(box).to_have_attribute("aria-activedescendant", str(option.get_attribute("id")))
     # While the last letter is looked up, Enter shows what was found on a page of its own.
     expect(box).not_to_have_class(re.compile("htmx-request"))
     alice.keyboard.press("Enter")
@@ -50,8 +54,28 @@ def test_the_palette_opens_by_click_and_slash_and_closes(alice: Page) -> None:
     expect(palette).to_be_hidden()
     opener.press("Enter")
     alice.keyboard.type("send_m")
-    palette.get_by_role("link", name="mailer.send_mail").click()
+    palette.get_by_role("option", name="mailer.send_mail").click()
     alice.wait_for_url("**/tools/mailer.send_mail/")
+
+
+def test_the_palettes_options_are_walked_round(alice: Page) -> None:
+    alice.goto("/calls/")
+    alice.keyboard.press("Control+k")
+    box = alice.get_by_role("combobox", name="Pages, tools")
+    options = alice.get_by_role("listbox").get_by_role("option")
+    expect(options.nth(2)).to_be_visible()
+    expect(options.first).to_have_attribute("aria-selected", "true")
+
+    alice.keyboard.press("ArrowUp")
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_attribute("aria-activedescendant", str(options.last.get_attribute("id")))
+    alice.keyboard.press("ArrowDown")
+    alice.keyboard.press("ArrowDown")
+    there = options.nth(1).get_attribute("href")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    alice.keyboard.press("Enter")
+
+    alice.wait_for_url(f"**{there}")
 
 
 def test_what_the_palette_does_not_find_leads_to_the_page_that_says_so(alice: Page) -> None:

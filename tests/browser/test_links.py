@@ -36,6 +36,8 @@ OPEN = """() => {
 
 
 Kind = tuple[str, str, tuple[str, ...]]
+# They lead a person who is signed in to the same page.
+LEAD_ON = ("/", "/sign-in/")
 # That many kinds there are, or pages no longer show them.
 MANY = 150
 
@@ -126,7 +128,8 @@ def staying(page: Page) -> Iterator[None]:
 
 def missing(page: Page, href: str) -> str:
     response = page.request.get(href)
-    there = urlsplit(response.url).path == urlsplit(href).path or href == "/"
+    meant = page.request.get("/").url if href in LEAD_ON else href
+    there = urlsplit(response.url).path == urlsplit(meant).path
     good = response.ok and there and "<h1" in response.text()
     return "" if good else f"{response.status} at {response.url}"
 

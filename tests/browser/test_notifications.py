@@ -147,7 +147,7 @@ def test_an_address_is_given_confirmed_and_removed(
 ) -> None:
     page = opened(office.alice)
     page.goto("/profile/")
-    press(page, "link", "Choose when you get mail, and where")
+    press(page, "link", "Choose when you are notified, and where")
     expect(page.get_by_text("No mail server is set")).to_be_visible()
     type_into(page, "E-mail address", "alice@example.org")
     for _value, label in CHOICES:

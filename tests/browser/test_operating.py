@@ -51,7 +51,7 @@ def test_what_waits_at_a_server_is_reviewed_and_published_together(
 ) -> None:
     alice.goto("/servers/words/")
     alice.get_by_role("link", name="Review it").click()
-    alice.get_by_role("link", name="Later").click()
+    alice.get_by_role("link", name="Not now").click()
     alice.wait_for_url("**/servers/words/")
     alice.go_back()
 

@@ -57,6 +57,7 @@ class Window:
         form.get_by_label("Your password").fill(scenery.PASSWORD)
         form.get_by_role("button", name="Add a passkey").click()
         expect(self.page.get_by_text("The passkey is added.")).to_be_visible(timeout=SLOW)
+        self.page.get_by_role("link", name="I have kept them").press("Enter")
 
     def approve(self, call_id: UUID) -> None:
         self.page.goto(f"{self.here}/queue/{call_id}/")

@@ -1,6 +1,7 @@
 """The queue as an approver uses it, several times a day."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -137,6 +138,7 @@ def test_after_a_decision_two_keys_lead_to_the_next_card(alice: Page, office: Of
     expect(card(alice, office).get_by_role("button", name="Approve")).to_be_focused()
     alice.keyboard.press("Enter")
     expect(card(alice, office)).to_contain_text("Approved by alice")
+    expect(card(alice, office)).to_be_focused()
 
     alice.keyboard.press("Tab")
     expect(alice.get_by_role("link", name="Next pending approval")).to_be_focused()
@@ -144,6 +146,26 @@ def test_after_a_decision_two_keys_lead_to_the_next_card(alice: Page, office: Of
 
     alice.wait_for_url("**/queue/*/?sort=oldest")
     expect(alice.locator("#detail [data-approve]")).to_be_visible()
+
+
+def test_news_that_comes_before_the_answer_leads_on_too(alice: Page, office: Office) -> None:
+    held: list[Callable[[], None]] = []
+
+    def hold(route: Route) -> None:
+        answer = route.fetch()
+        held.append(lambda: route.fulfill(response=answer))
+
+    alice.route("**/approve/", hold)
+    alice.goto("/queue/?sort=oldest")
+    card(alice, office).get_by_role("button", name="Approve").press("Enter")
+    following = alice.get_by_role("link", name="Next pending approval")
+    expect(following).to_be_visible()
+
+    (answer,) = held
+    answer()
+    expect(alice.locator(".htmx-request")).to_have_count(0)
+    following.press("Enter")
+    alice.wait_for_url("**/queue/*/?sort=oldest")
 
 
 def test_approve_arms_when_all_arguments_were_in_view(opened: Opened, office: Office) -> None:

@@ -108,6 +108,6 @@ def test_a_new_tool_is_read_with_the_keyboard_before_it_is_published(
     expect(new.get_by_text("pattern", exact=True).first).to_be_visible()
     new.get_by_text("As its server wrote it").press("Enter")
     expect(new.locator("details[open] pre")).to_contain_text('"inputSchema"')
-    reviewer.get_by_role("link", name="Later").press("Enter")
+    reviewer.get_by_role("link", name="Not now").press("Enter")
 
     reviewer.wait_for_url("**/servers/code/")

@@ -29,6 +29,7 @@ def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) ->
     assert "Traceback" not in resumed.stderr
 
 
+@pytest.mark.long
 def test_a_backup_is_put_back_and_declared(
     manage: Manage, urls: dict[str, str], tmp_path: Path
 ) -> None:
@@ -73,7 +74,6 @@ restoring.replace_database(path)
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_a_restore_that_broke_off_is_ended_by_declaring_it(
     manage: Manage, urls: dict[str, str], tmp_path: Path
 ) -> None:
@@ -104,7 +104,6 @@ def seal(manage: Manage, urls: dict[str, str]) -> Callable[..., str]:
     return run
 
 
-@pytest.mark.long
 @pytest.mark.long
 def test_what_a_younger_key_signed_is_said_to_be_dropped(
     manage: Manage, urls: dict[str, str], seal: Callable[..., str], tmp_path: Path
@@ -143,7 +142,6 @@ def test_what_a_younger_key_signed_is_said_to_be_dropped(
     assert (done.returncode, done.stderr) == (3, verified.stderr)
 
 
-@pytest.mark.long
 @pytest.mark.long
 def test_an_old_key_that_another_replaced_after_a_restore_goes_on_to_prove_what_was_dropped(
     manage: Manage, seal: Callable[..., str], tmp_path: Path

@@ -14,6 +14,7 @@ from config import children
 from config.embedded.postgres import MAINTENANCE, SUPERUSER, Postgres
 from config.installation import MAINTAIN_EVERY_S
 from tests.config.up import ROOT
+from tests.docs.test_settings_table import in_table
 from tests.services import running
 
 OURS = ("migrate", "web", "agents", "worker", "beat", "seal", "maintain")
@@ -93,6 +94,14 @@ def test_the_example_of_an_environment_names_all_that_is_demanded():
     given = (ROOT / "docker" / "env.example").read_text()
 
     assert {name for name in demanded if f"\n{name}=\n" not in given} == set()
+
+
+def test_every_setting_can_be_given(services):
+    # The image's own, the owner's alone, and one that is for development.
+    elsewhere = {"COUNTERSIGN_DATA", "COUNTERSIGN_DEBUG", "DATABASE_SEAL_URL"}
+    given = {name for one in OURS for name in services[one]["environment"]}
+
+    assert set(in_table()) - given == elsewhere
 
 
 def test_our_processes_have_no_rights_and_write_to_volumes_alone(services):

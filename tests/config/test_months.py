@@ -241,7 +241,6 @@ def test_only_maintenance_makes_months(urls: Mapping[str, str]) -> None:
 @pytest.mark.usefixtures("db")
 # Every migration from the first on.
 @pytest.mark.long
-@pytest.mark.long
 def test_an_installation_of_before_is_brought_to_months_without_moving_a_row(
     databases: Databases, verify: Verify, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ SECRETS = [
     (f"sent {TOKEN} twice", "sent csa_aaaaaaaa_… twice"),
     ("Authorization: Bearer abcdefgh.ijkl-1", "Authorization: Bearer …"),
     ("Not Found: /sign-in/abcdefghijk/", "Not Found: /sign-in/…/"),
+    ("Forbidden: /password-reset/7.d1a2b3-c4d5e6f7/", "Forbidden: /password-reset/…/"),
     ("redis://:hunter2@valkey:6379/0", "redis://:…@valkey:6379/0"),
     ("postgresql://app:hunter2@db/x", "postgresql://app:…@db/x"),
     ("http://db.example:5432/x", "http://db.example:5432/x"),
@@ -86,7 +87,7 @@ def test_a_line_of_json() -> None:
                 log.exception("it failed")
 
     plain, failed = map(json.loads, out.getvalue().splitlines())
-    assert list(plain) == ["time", "level", "logger", "call_id", "message"]
+    assert list(plain) == ["time", "level", "logger", "call_id", "request_id", "message"]
     assert (plain["level"], plain["logger"], plain["call_id"]) == ("WARNING", "tests.logs", None)
     assert plain["message"].startswith("two\nlines")
     assert "\x1b" not in plain["message"]

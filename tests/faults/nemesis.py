@@ -182,7 +182,7 @@ class Nemesis:
         with self.house.databases._connect() as admin:
             admin.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE application_name = 'countersign listener'"
+                " WHERE application_name LIKE 'countersign listener%'"
             )
 
     async def kill_supervisor(self) -> None:

@@ -55,11 +55,12 @@ async def test_its_key_makes_one_call_of_two(
     agent = play()
     await agent.ask("tools/list")
     (command,) = blocks("sh")
-    env = {**os.environ, "URL": stack.agents_url, "COUNTERSIGN_TOKEN": scout_token}
+    command = command.replace("http://127.0.0.1:8001/mcp/default", f"{stack.agents_url}/mcp/desk")
+    env = {**os.environ, "COUNTERSIGN_TOKEN": scout_token}
 
     done = await asyncio.to_thread(
         subprocess.run,
-        ["bash", "-c", command.replace("/mcp/default", "/mcp/desk")],
+        ["bash", "-c", command],
         env=env,
         capture_output=True,
         check=True,
@@ -86,7 +87,7 @@ async def test_what_it_sends_again_on_purpose_is_sent(
 async def test_its_justification_is_kept(mail: None, play: Play, rule: AddRule) -> None:
     agent = play(capabilities=TASKS)
     await rule(Effect.ASK, "send")
-    held = await agent.call("mail.send", {"text": "x"})
+    held = await agent.call("mail_send", {"text": "x"})
     params = example("countersign_justify")
     params["arguments"]["call_id"] = held.call_id
 
@@ -102,7 +103,7 @@ async def test_a_refusal_has_the_members_that_it_shows(
 ) -> None:
     await rule(Effect.DENY, "send", reason="No mail.")
 
-    reply = await play().call("mail.send", {"text": "x"})
+    reply = await play().call("mail_send", {"text": "x"})
 
     told = reply.result["_meta"]["countersign/refusal"]
     assert told.keys() == example('"kind"').keys()

@@ -404,6 +404,32 @@ async def test_who_waits_for_a_legacy_tasks_result_is_told_that_it_cannot_be_rea
     upstream.release()
 
 
+async def test_who_waits_while_its_gateway_makes_way_and_nothing_can_be_read_is_not_refused(
+    play: Play, own_stack: Stack, database: DatabaseWire, rule: AddRule
+) -> None:
+    """People may let the call run, as they see it: a refusal would be untrue."""
+    await rule(Effect.ASK, "echo")
+    own_stack.env["DATABASE_URL"] = database.url
+    agents = own_stack.agents
+    waiting = play(LEGACY[0], at_stack=own_stack)
+    await waiting.ask("tools/list")
+    asking = asyncio.create_task(waiting.call("rec.echo", {"text": "x"}))
+
+    async def is_held() -> bool:
+        return await Call.objects.filter(state=State.HELD, start_after=None).aexists()
+
+    await until(is_held)
+    database.hold()
+    os.kill(agents.pid, signal.SIGTERM)
+    async with asyncio.timeout(3 * PROMPTLY_S):
+        reply = await asking
+
+    assert reply.status == 200
+    assert "It may have been executed" in reply.text
+    assert reply.result["_meta"]["countersign/executed"] == "unknown"
+    assert reply.result["_meta"]["countersign/state"] == State.HELD
+
+
 async def was_received(upstream: Recorder) -> bool:
     return bool(upstream.calls)
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import recovery_codes
 from accounts.models import Agent, User
 from approvals import freezes
 from approvals.models import Approval
@@ -23,7 +24,7 @@ from core.ids import uuid7
 from notifications import deliveries
 from notifications.cursor import read_entries
 from notifications.deliveries import ATTEMPTS_MAX, create_reminders
-from notifications.models import Delivery, MailRecipient
+from notifications.models import Delivery, MailRecipient, Webhook
 from notifications.sending import send_due
 from registry.models import Tool
 from tests.console import scenery
@@ -348,11 +349,15 @@ def test_without_a_server_mail_is_written_to_files(
 ) -> None:
     settings.EMAIL_BACKEND = mail_server("").backend
     settings.EMAIL_FILE_PATH = tmp_path / "mail"
+    # As an earlier version made it.
+    settings.EMAIL_FILE_PATH.mkdir(mode=0o755)
     reader(alice)
 
     notify()
 
-    (written,) = (tmp_path / "mail").iterdir()
+    # Links that reset passwords are in it.
+    assert settings.EMAIL_FILE_PATH.stat().st_mode & 0o777 == 0o700
+    (written,) = settings.EMAIL_FILE_PATH.iterdir()
     assert "Approval needed: mailer.send_mail for scout" in written.read_text()
 
 
@@ -366,3 +371,43 @@ def test_the_url_of_a_mail_server_says_how_to_reach_it() -> None:
     with pytest.raises(BadEmailUrl) as refused:
         mail_server("http://me:secret@mail.example.org")
     assert "secret" not in str(refused.value)
+
+
+def test_a_used_recovery_code_is_mailed_to_its_person_alone(
+    alice: User, olga: User, cursor: None, mailbox: Mailbox, webhook: Webhook
+) -> None:
+    # Nobody chooses it, and nobody leaves it out.
+    reader(alice, "server.unreachable")
+    reader(olga)
+    codes = recovery_codes.make(alice)
+
+    assert recovery_codes.use(alice, codes[0], address="203.0.113.9")
+    notify()
+
+    assert mailbox.recipients == ["alice@example.org"]
+    message = mailbox.messages[0]
+    assert message["Subject"] == "A recovery code of yours was used"
+    said = text_of(message)
+    assert "203.0.113.9" in said
+    assert "Recovery codes left: 9" in said
+    assert not any(code in said for code in codes)
+    assert not Delivery.objects.filter(webhook=webhook).exists()
+
+
+def test_a_new_device_is_mailed_to_its_person_alone(
+    alice: User, olga: User, cursor: None, mailbox: Mailbox, webhook: Webhook, settings: Any
+) -> None:
+    reader(alice, "server.unreachable")
+    reader(olga)
+    device = {"device": "Firefox, Linux", "address": "203.0.113.9"}
+    record("person.new_device", actor=alice.actor, person="alice", **device)
+
+    notify()
+
+    assert mailbox.recipients == ["alice@example.org"]
+    message = mailbox.messages[0]
+    assert message["Subject"] == "Your account was signed in to on a new device"
+    said = text_of(message)
+    assert f"{settings.PUBLIC_URL}/profile/sessions/" in said
+    assert "Firefox, Linux" in said
+    assert not Delivery.objects.filter(webhook=webhook).exists()

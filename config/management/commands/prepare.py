@@ -17,6 +17,7 @@ from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
 from config.secret_check import check_secret
+from notifications import push_keys
 
 TOO_OLD = (
     "This database was last used by a release from before the migrations were joined, and one that "
@@ -48,6 +49,7 @@ class Command(BaseCommand):
             cursor.execute("SELECT core_make_months()")
         adopt_old_key()
         note_secret()
+        push_keys.ensure()
         if only_migrate:
             return
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)

@@ -63,6 +63,10 @@ class IdleConnections:
         self.free: list[HttpConnection] = []
         self._all: set[HttpConnection] = set()
 
+    def __len__(self) -> int:
+        """All of the place, those in use too."""
+        return len(self._all)
+
     def add(self, connection: HttpConnection) -> None:
         self._all.add(connection)
 
@@ -89,6 +93,10 @@ class ConnectionPool:
         self._idle: dict[HttpOrigin, IdleConnections] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._errands: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Open connections, to whatever place."""
+        return sum(map(len, self._idle.values()))
 
     def origin_of(self, url: URL) -> HttpOrigin:
         return HttpOrigin(url.raw_host or "", url.port or 0, url.scheme == "https")

@@ -1,0 +1,22 @@
+"""The last step of every sign-in."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts import attempts, languages, sessions
+from accounts.models import User
+
+
+def signed_in(
+    request: HttpRequest, person: User, there: str, *, remember: bool = True
+) -> HttpResponse:
+    """Begins the session and leads to the page asked for. Of a sign-in that others may have made
+    possible, by a link, no browser is remembered."""
+    sessions.begin(request, person)
+    response = redirect(there)
+    if remember:
+        attempts.remember_browser(request, response, person)
+    languages.greet(request, response, person)
+    return response

@@ -1,0 +1,264 @@
+"""Signing in with what proves somebody, in Chromium: by keyboard, on a phone, in both languages."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from accounts import password_reset, recovery_codes
+from accounts.roles import Role
+from notifications.models import MailRecipient
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.browser.test_passkeys import SLOW, Window, window
+from tests.console.scenery import PASSWORD
+from tests.processes import Stack
+
+__all__ = ["window"]
+
+NEW = "a quiet harbour at dusk"
+LANGUAGES = pytest.mark.parametrize("chinese", [False, True], ids=["en", "zh-hans"])
+Said = Callable[[str, str], str]
+
+
+def phone(page: Page, here: str, chinese: bool) -> Said:
+    """A narrow window in one of the languages; says which of two texts it shows."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    language = "zh-hans" if chinese else "en"
+    page.context.add_cookies([{"name": "django_language", "value": language, "url": here}])
+    return lambda english, translated: translated if chinese else english
+
+
+def picture(page: Page, name: str) -> None:
+    """Nothing is wider than the window; PICTURES is a directory for somebody who looks."""
+    width = page.evaluate("innerWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if directory := os.environ.get("PICTURES"):
+        language = page.locator("html").get_attribute("lang")
+        page.screenshot(path=f"{directory}/{name}-{language}-{width}.png", full_page=True)
+
+
+def press(page: Page, role: str, name: str) -> None:
+    target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]
+    target.focus()
+    page.keyboard.press("Enter")
+
+
+def follow(page: Page, name: str, there: str) -> None:
+    press(page, "link", name)
+    page.wait_for_url(there)
+
+
+def type_in(page: Page, label: str, text: str, within: str = "body") -> None:
+    page.locator(within).get_by_label(label, exact=True).focus()
+    page.keyboard.insert_text(text)
+    page.keyboard.press("Enter")
+
+
+def sign_in(page: Page, here: str, there: str = "/profile/", name: str = "alice") -> None:
+    page.goto(f"{here}/sign-in/?next={there}")
+    page.locator("[name=username]").focus()
+    page.keyboard.insert_text(name)
+    page.keyboard.press("Tab")
+    page.keyboard.insert_text(PASSWORD)
+    page.keyboard.press("Enter")
+
+
+@LANGUAGES
+def test_recovery_codes_are_kept_and_one_signs_in(
+    window: Window, office: Office, chinese: bool, tmp_path: Path
+) -> None:
+    page = window.page
+    said = phone(page, window.here, chinese)
+    page.goto(f"{window.here}/profile/")
+    form = "form[action*='recovery-codes']"
+    expect(page.locator("#proving")).to_contain_text(said("10 of 10 left", "剩余 10 个，共 10 个"))
+    type_in(page, said("Your password", "您的密码"), PASSWORD, form)
+    shown = page.locator("#recovery-codes")
+    expect(shown).to_be_visible(timeout=SLOW)
+    codes = shown.inner_text().split()
+    picture(page, "recovery-codes")
+    page.get_by_role("button", name=said("Copy", "复制")).press("Enter")
+    with page.expect_download() as caught:
+        press(page, "link", said("Download", "下载"))
+    caught.value.save_as(tmp_path / "codes.txt")
+    assert (tmp_path / "codes.txt").read_text().split() == codes
+    press(page, "link", said("I have kept them", "我已妥善保存"))
+    expect(page).to_have_url(f"{window.here}/profile/#proving")
+    picture(page, "profile")
+
+    page.context.clear_cookies(name="sessionid")
+    window.other_device()
+    sign_in(page, window.here)
+    another_way = page.locator("summary", has_text=said("Use a recovery code", "使用恢复码"))
+    another_way.press("Enter", timeout=SLOW)
+    picture(page, "second-step")
+    type_in(page, said("Recovery code", "恢复码"), codes[4])
+
+    expect(page.get_by_text(said("9 are left", "还剩 9 个"))).to_be_visible(timeout=SLOW)
+    assert recovery_codes.count_left(office.alice) == 9
+    page.set_viewport_size({"width": 1280, "height": 800})
+    picture(page, "profile")
+
+
+@LANGUAGES
+def test_sessions_are_listed_and_ended(
+    opened: Opened, office: Office, stack: Stack, chinese: bool
+) -> None:
+    here, page = stack.web_url, opened()
+    said = phone(page, here, chinese)
+    others = [opened() for _browser in range(3)]
+    for one in (*others, page):
+        sign_in(one, here)
+        expect(one).to_have_url(f"{here}/profile/", timeout=SLOW)
+
+    press(page, "link", said("Where you are signed in", "您在何处登录"))
+    expect(page.get_by_text(said("This session", "当前会话"))).to_be_visible()
+    ends = page.get_by_role("button", name=said("End Chrome, Linux", "结束 Chrome, Linux"))
+    expect(ends).to_have_count(3)
+    picture(page, "sessions")
+    ends.first.press("Enter")
+    expect(ends).to_have_count(2)
+    press(page, "button", said("End all other sessions", "结束所有其他会话"))
+    expect(page.get_by_text(said("2 sessions have ended", "已结束 2 个会话"))).to_be_visible()
+    expect(ends).to_have_count(0)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    picture(page, "sessions")
+
+    for one in others:
+        one.goto(f"{here}/profile/")
+        expect(one.locator("[name=username]")).to_be_visible()
+
+
+@LANGUAGES
+def test_a_forgotten_password_is_set_anew(
+    window: Window, office: Office, chinese: bool, stack: Stack
+) -> None:
+    page, here = window.page, window.here
+    MailRecipient.objects.create(
+        person=office.alice, address="alice@example.org", confirmed_at=timezone.now()
+    )
+    said = phone(page, here, chinese)
+    page.goto(f"{here}/profile/notifications/")
+    picture(page, "allow-reset")
+    form = "form[action*='password-reset']"
+    type_in(page, said("Your password", "您的密码"), PASSWORD, form)
+    stop = said("Send no links for a new password", "不再发送设置新密码的链接")
+    press(page, "button", stop)
+    allow = said("Allow links for a new password", "允许发送设置新密码的链接")
+    expect(page.get_by_role("button", name=allow)).to_be_visible(timeout=SLOW)
+    type_in(page, said("Your password", "您的密码"), PASSWORD, form)
+    expect(page.get_by_role("button", name=stop)).to_be_visible(timeout=SLOW)
+
+    page.context.clear_cookies(name="sessionid")
+    page.goto(f"{here}/sign-in/")
+    follow(page, said("Forgot your password?", "忘记密码？"), "**/password-reset/")
+    follow(page, said("Back to sign-in", "返回登录"), "**/sign-in/")
+    follow(page, said("Forgot your password?", "忘记密码？"), "**/password-reset/")
+    picture(page, "ask-reset")
+    type_in(page, said("E-mail address", "电子邮件地址"), "alice@example.org")
+    expect(page.get_by_role("status")).to_contain_text(said("on its way", "链接已发出"))
+    picture(page, "asked-reset")
+    follow(page, said("Back to sign-in", "返回登录"), "**/sign-in/")
+
+    office.alice.refresh_from_db()
+    link = f"{here}/password-reset/{password_reset.link_text(office.alice)}/"
+    page.goto(link)
+    picture(page, "new-password")
+    page.get_by_label(said("New password", "新密码"), exact=True).focus()
+    page.keyboard.insert_text(NEW)
+    type_in(page, said("New password again", "再次输入新密码"), NEW)
+    use = said("Use a passkey", "使用通行密钥")
+    expect(page.get_by_role("button", name=use)).to_be_visible(timeout=SLOW)
+    press(page, "button", use)
+
+    expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible(timeout=SLOW)
+    office.alice.refresh_from_db()
+    assert office.alice.check_password(NEW)
+
+
+def test_a_used_link_leads_to_another(opened: Opened, office: Office, stack: Stack) -> None:
+    password_reset.set_allowed(office.alice, True)
+    link = f"{stack.web_url}/password-reset/{password_reset.link_text(office.alice)}/"
+    page = opened(will_complain_of=("403",))
+    page.goto(link)
+    follow(page, "Back to sign-in", "**/sign-in/")
+    page.go_back()
+    page.get_by_label("New password", exact=True).focus()
+    page.keyboard.insert_text(NEW)
+    type_in(page, "New password again", NEW)
+    expect(page.get_by_role("status")).to_contain_text("Your password is set", timeout=SLOW)
+
+    page.goto(link)
+    press(page, "link", "Have another link sent")
+
+    expect(page.get_by_role("button", name="Send the link")).to_be_visible()
+
+
+@LANGUAGES
+def test_a_group_needs_a_second_factor_and_its_people_set_one_up(
+    window: Window, office: Office, opened: Opened, chinese: bool
+) -> None:
+    page, here = window.page, window.here
+    office.alice.groups.add(Group.objects.get(name=Role.ADMINISTRATOR))
+    office.bob.groups.set([Group.objects.get(name=Role.VIEWER)])
+    office.bob.set_password(PASSWORD)
+    office.bob.save()
+    said = phone(page, here, chinese)
+    page.goto(f"{here}/people/")
+    page.get_by_label(said("Viewer", "只读用户")).press("Space")
+    picture(page, "require-factor")
+    press(page, "button", said("Save the requirement", "保存"))
+    expect(page.get_by_text(said("are as chosen", "已按所选保存"))).to_be_visible()
+    expect(page.get_by_label(said("Viewer", "只读用户"))).to_be_checked()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    picture(page, "require-factor")
+
+    theirs = opened()
+    other = Window(theirs, here)
+    phone(theirs, here, chinese)
+    sign_in(theirs, here, "/calls/", "bob")
+    theirs.wait_for_url("**/sign-in/set-up/**", timeout=SLOW)
+    press(theirs, "button", said("Sign out", "退出登录"))
+    theirs.wait_for_url("**/sign-in/")
+    sign_in(theirs, here, "/calls/", "bob")
+    theirs.wait_for_url("**/sign-in/set-up/**", timeout=SLOW)
+    picture(theirs, "set-up-factor")
+    add = "form[data-passkey]"
+    theirs.locator(add).get_by_label(said("Name", "名称")).focus()
+    theirs.keyboard.insert_text("Phone")
+    type_in(theirs, said("Your password", "您的密码"), PASSWORD, add)
+    expect(theirs.locator("#recovery-codes")).to_be_visible(timeout=SLOW)
+    follow(theirs, said("I have kept them", "我已妥善保存"), "**/calls/")
+    assert other.device
+    assert office.bob.passkeys.usable().count() == 1
+
+
+@LANGUAGES
+def test_a_passkey_signs_in_without_name_or_password(
+    window: Window, office: Office, chinese: bool
+) -> None:
+    page, here = window.page, window.here
+    said = phone(page, here, chinese)
+    page.context.clear_cookies(name="sessionid")
+    page.goto(f"{here}/calls/?state=live")
+    use = page.get_by_role("button", name=said("Sign in with a passkey", "使用通行密钥登录"))
+    expect(use).to_be_visible()
+    picture(page, "sign-in")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    picture(page, "sign-in")
+    use.press("Enter")
+
+    expect(page).to_have_url(f"{here}/calls/?state=live", timeout=SLOW)
+    expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible()
+
+    # Another device knows nobody here.
+    page.context.clear_cookies(name="sessionid")
+    window.other_device()
+    page.goto(f"{here}/sign-in/")
+    use.press("Enter")
+    expect(page.get_by_text(said("The device declined", "设备拒绝"))).to_be_visible(timeout=SLOW)

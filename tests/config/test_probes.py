@@ -1,0 +1,216 @@
+"""Worker, beat and sealer answer probes and tell their figures at ports of their own."""
+
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from config import children
+from config.embedded.service import wait_until
+from config.embedded.valkey import free_port
+from config.ports import parse_address
+from config.probes import PLACES
+from tests.config.test_compose import OURS
+from tests.database import Databases
+from tests.faults.proxy import DatabaseWire
+from tests.processes import HOST, ROOT, Running, Stack
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TOKEN = "scrape-" + "x" * 20
+# Longer than our own deadlines.
+PROMPTLY_S = 4.0
+SEALER = {
+    "COUNTERSIGN_SECRET_KEY": "the sealer has no use for it",
+    "COUNTERSIGN_SEAL_EVERY_S": "0.1",
+}
+
+
+def three_ports() -> int:
+    while True:
+        first = free_port()
+        with socket.socket() as second, socket.socket() as third:
+            try:
+                second.bind((HOST, first + 1))
+                third.bind((HOST, first + 2))
+            except OSError:
+                continue
+        return first
+
+
+@pytest.fixture(scope="module")
+def wire() -> Iterator[DatabaseWire]:
+    with DatabaseWire(os.environ["DATABASE_URL"]) as wire:
+        yield wire
+
+
+@pytest.fixture
+def database(wire: DatabaseWire) -> Iterator[DatabaseWire]:
+    yield wire
+    wire.let_go()
+
+
+class House(Stack):
+    first_port = 0
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory, wire: DatabaseWire) -> Iterator[House]:
+    with House(tmp_path_factory.mktemp("probes")) as house:
+        house.first_port = three_ports()
+        house.env |= {
+            "COUNTERSIGN_PROBES": f"{HOST}:{house.first_port}",
+            "COUNTERSIGN_METRICS_TOKEN": TOKEN,
+            "COUNTERSIGN_DATABASE_SILENT_S": "0.5",
+            "DATABASE_URL": wire.url,
+        }
+        assert house.worker
+        assert house.beat
+        yield house
+
+
+@pytest.fixture
+def sealer(house: House, databases: Databases, tmp_path: Path) -> Iterator[Running]:
+    """With a key of its own, since tests empty the record between them."""
+    env = {**house.env, **SEALER, "DATABASE_URL": databases.seal_url(os.environ)}
+    process = Running(
+        children.seal(),
+        env=env | {"COUNTERSIGN_SEAL_KEY_FILE": str(tmp_path / "key")},
+        log=tmp_path / "seal.log",
+        ready=lambda _: answer(house.first_port + PLACES["seal"], "/livez")[0] == 200,
+    )
+    yield process
+    process.kill()
+
+
+def answer(port: int, path: str, **headers: str) -> tuple[int, str]:
+    """As kubelet asks, by an address."""
+    url = f"http://{HOST}:{port}{path}"
+    request = urllib.request.Request(url, headers={"Host": "10.1.2.3", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=PROMPTLY_S) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def is_ready(house: House, role: str) -> bool:
+    return answer(house.first_port + PLACES[role], "/readyz") == (200, '{"status":"ok"}')
+
+
+@pytest.mark.parametrize("role", PLACES)
+def test_each_is_alive_and_ready(house: House, sealer: Running, role: str) -> None:
+    port = house.first_port + PLACES[role]
+    assert answer(port, "/livez") == (200, '{"status":"ok"}')
+    wait_until(partial(is_ready, house, role), seconds=15)
+    assert is_ready(house, role)
+    assert answer(port, "/healthz")[0] == 200
+    assert answer(port, "/")[0] == 404
+
+
+@pytest.mark.parametrize("role", ["worker", "beat"])
+def test_while_the_database_hangs_it_is_alive_and_not_ready(
+    house: House, database: DatabaseWire, role: str
+) -> None:
+    port = house.first_port + PLACES[role]
+    wait_until(partial(is_ready, house, role), seconds=15)
+    database.hold()
+
+    assert answer(port, "/readyz") == (503, '{"status":"no database"}')
+    assert answer(port, "/livez")[0] == 200
+    database.let_go()
+
+    wait_until(partial(is_ready, house, role), seconds=15)
+    assert is_ready(house, role)
+
+
+@pytest.mark.parametrize("role", PLACES)
+def test_each_tells_its_figures_to_who_has_the_token(
+    house: House, sealer: Running, role: str
+) -> None:
+    port = house.first_port + PLACES[role]
+    assert answer(port, "/metrics")[0] == 401
+    assert answer(port, "/metrics", Authorization=f"Bearer {TOKEN}x")[0] == 401
+
+    status, text = answer(port, "/metrics", Authorization=f"Bearer {TOKEN}")
+    assert status == 200
+    assert f'countersign_process{{role="{role}"}} 1.0' in text
+    assert "countersign_record_readable" not in text
+
+
+def test_the_next_process_takes_over_the_port(house: House, tmp_path: Path) -> None:
+    """As in a restart: it begins before the old one ends."""
+    port = house.first_port + PLACES["worker"]
+    old = house.started["worker"]
+    new = Running(
+        children.worker(),
+        env={**old.env, "DATABASE_URL": os.environ["DATABASE_URL"]},
+        log=tmp_path / "next.log",
+        ready=lambda it: " ready." in it.text(),
+    )
+    try:
+        assert listeners(port) == 2
+        old.kill()
+        assert answer(port, "/livez")[0] == 200
+    finally:
+        new.kill()
+        old.start()
+
+
+def listeners(port: int) -> int:
+    found = psutil.net_connections("tcp")
+    return sum(one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,) for one in found)
+
+
+def test_a_port_that_another_program_has_is_said_and_ends_nothing(own_stack: Stack) -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        own_stack.env["COUNTERSIGN_PROBES"] = f"{HOST}:{port}"
+        assert f"No probes at port {port}: Address already in use" in own_stack.worker.text()
+
+
+def test_without_the_setting_there_are_none(own_stack: Stack) -> None:
+    worker = psutil.Process(own_stack.worker.pid)
+    everything = [worker, *worker.children(recursive=True)]
+    assert [
+        one
+        for process in everything
+        for one in process.net_connections("tcp4")
+        if one.status == psutil.CONN_LISTEN
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("", None), ("127.0.0.1:9100", ("127.0.0.1", 9100)), ("[::1]:9100", ("::1", 9100))],
+)
+def test_an_address_with_a_port(text: str, address: object) -> None:
+    assert parse_address(text, setting="X") == address
+
+
+@pytest.mark.parametrize("text", ["9100", "127.0.0.1", ":9100", "127.0.0.1:0", "127.0.0.1:99999"])
+def test_anything_else_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(ValueError, match="COUNTERSIGN_PROBES is"):
+        parse_address(text, setting="COUNTERSIGN_PROBES")
+
+
+def test_containers_are_probed_where_they_answer() -> None:
+    services: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    for role, place in PLACES.items():
+        _, first = parse_address(
+            services[role]["environment"]["COUNTERSIGN_PROBES"], setting=""
+        ) or ("", 0)
+        assert f":{first + place}/readyz" in json.dumps(services[role]["healthcheck"])
+    assert set(PLACES) <= set(OURS)
