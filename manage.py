@@ -133,7 +133,7 @@ def install(lock: str) -> None:
             sys.exit(
                 f"The packages of requirements/{lock} could not be installed; the reason is above."
                 " Without a network, give pip a mirror or a folder of wheels (PIP_INDEX_URL,"
-                " PIP_FIND_LINKS), or see docs/install.md."
+                " PIP_FIND_LINKS), or see docs/en/guides/install.md."
             )
         for old in VENV.glob(f".countersign-{lock}-*"):
             old.unlink()

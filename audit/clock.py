@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from audit.verify import Root, moment
 
 # So long an entry may go without its leaf, or come after younger ones: the transaction_timeout of
-# the application's role (docs/install.md), and ten seconds.
+# the application's role (docs/en/guides/install.md), and ten seconds.
 LATE = timedelta(seconds=60)
 # Two clocks that are set right do not differ by more.
 STEP = timedelta(seconds=10)

@@ -174,7 +174,7 @@ DATABASES = {
 DATABASE_SILENT_S = float(os.environ.get("COUNTERSIGN_DATABASE_SILENT_S", "1.5"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 APP_ROLE = conninfo_to_dict(DATABASE_URL).get("user") or ""
-# Who seals the record (docs/security.md). Without it, the application's role does.
+# Who seals the record (docs/en/concepts/security-model.md); else the application's role.
 SEAL_ROLE = service_url("COUNTERSIGN_SEAL_ROLE", "")
 # Whom `prepare` gives the rights that `manage.py maintain` needs, and takes them from others.
 MAINTENANCE_ROLE = (
@@ -269,7 +269,7 @@ CELERY_BEAT_SCHEDULE = {
     "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }
 
-# Where mail goes (docs/notifications.md): without a server, into files.
+# Where mail goes (docs/en/guides/notifications.md): without a server, into files.
 EMAIL_URL = os.environ.get("EMAIL_URL", "")
 EMAIL_FILE_PATH = DATA_DIR / "mail"
 EMAIL_TIMEOUT = 10

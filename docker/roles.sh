@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run once by the postgres image on an empty volume: the roles of docs/install.md.
+# Run once by the postgres image on an empty volume: the roles of docs/en/guides/install.md.
 set -eu
 psql --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
   --set owner_password="$OWNER_PASSWORD" --set app_password="$APP_PASSWORD" \

@@ -26,7 +26,7 @@ class CallRequest(NamedTuple):
     """A parsed call, before rules decide on it: who, tool, arguments, options.
 
     A named tuple, since one is made for every call: a frozen dataclass takes twice as long to make
-    (docs/dependencies.md).
+    (docs/en/contributing/dependencies.md).
     """
 
     # Chosen before the call is recorded, so that its agent can cancel it meanwhile.

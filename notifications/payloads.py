@@ -1,7 +1,7 @@
 """The body of a webhook's request: facts of one entry, never a call's arguments.
 
-It is made of the entry alone, so that every attempt sends the same bytes. docs/notifications.md
-has the schema.
+It is made of the entry alone, so that every attempt sends the same bytes.
+docs/en/guides/notifications.md has the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Message files in pure Python: .po read and written, .mo compiled (see docs/dependencies.md)."""
+"""Message files in pure Python: .po read and written, .mo compiled.
+
+docs/en/contributing/dependencies.md says why.
+"""
 
 from __future__ import annotations
 

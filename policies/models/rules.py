@@ -60,7 +60,7 @@ class Rule(models.Model):
     # Nobody named means everybody.
     agents = models.ManyToManyField(Agent, blank=True, related_name="+")
     owner_groups = models.ManyToManyField(Group, blank=True, related_name="+")
-    # CEL; see docs/policies.md. Empty means always.
+    # CEL; see docs/en/guides/write-rules.md. Empty means always.
     when = models.TextField(_("condition"), blank=True)
     # Shown to agents and approvers: written for people.
     reason = models.CharField(_("reason"), max_length=300, blank=True)

@@ -1,4 +1,4 @@
-"""Snippets to paste into MCP clients. docs/clients.md shows the same words."""
+"""Snippets to paste into MCP clients. docs/en/guides/connect-clients.md shows the same words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The table of docs/audit-manipulations.md is what was seen: each manipulation by everybody, in a
-real database with the real roles."""
+"""The table of docs/en/concepts/audit-manipulations.md is what was seen.
+
+Each manipulation is tried by everybody, in a real database with the real roles.
+"""
 
 import os
 import re
@@ -22,7 +24,7 @@ from tests.sealing import seal_all
 
 pytestmark = [pytest.mark.alone, pytest.mark.django_db(transaction=True)]
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "audit-manipulations.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "en" / "concepts" / "audit-manipulations.md"
 # Says to write the table instead of comparing it.
 WRITE = "TESTS_WRITE_TABLES"
 TABLE = re.compile(r"^\| somebody .*?\n(?=\n)", re.MULTILINE | re.DOTALL)

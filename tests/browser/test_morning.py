@@ -1,6 +1,6 @@
-"""An approver's morning, by keyboard alone: docs/approving.md tells it, with these pictures.
+"""An approver's morning, by keyboard alone: the story of docs/en/guides/approve.md.
 
-APPROVING_PICTURES=docs/approving python -m pytest tests/browser/test_morning.py
+APPROVING_PICTURES=docs/en/guides/approve python -m pytest tests/browser/test_morning.py
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A first visit: three questions, answered by pressing what is in sight (docs/tour.md).
+"""A first visit: docs/en/tutorials/tour.md, by pressing what is in sight.
 
 `python -m tests.browser.tour` walks the same way and takes the pictures.
 """

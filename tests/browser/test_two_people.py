@@ -20,7 +20,7 @@ from tests.console import scenery
 from tests.database import Cleaner
 from tests.processes import Stack
 
-SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+SECURITY = Path(__file__).parents[2] / "docs" / "en" / "concepts" / "security-model.md"
 ROW = re.compile(r"^\| (?P<way>[^|]+) \| \*\*(?P<outcome>[^*]+)\*\*", re.M)
 
 

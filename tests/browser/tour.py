@@ -1,4 +1,7 @@
-"""The walk of docs/tour.md: `python -m tests.browser.tour [DIRECTORY]` takes its pictures."""
+"""The walk of docs/en/tutorials/tour.md.
+
+`python -m tests.browser.tour [DIRECTORY]` takes its pictures.
+"""
 
 import os
 import sys
@@ -12,7 +15,7 @@ from tests.processes import Stack
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PICTURES = Path(__file__).parents[2] / "docs" / "tour"
+PICTURES = Path(__file__).parents[2] / "docs" / "en" / "tutorials" / "tour"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 

@@ -1,7 +1,8 @@
 """A person watches a report being written while its worker is killed.
 
-`python -m tests.browser.watching [DIRECTORY]` takes the pictures of docs/long-calls.md: a report of
-30 s whose worker dies after 10. The test does the same in less time.
+`python -m tests.browser.watching [DIRECTORY]` takes the pictures of
+docs/en/concepts/long-calls.md: a report of 30 s whose worker dies after 10.
+The test does the same in less time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.processes import ROOT, Stack
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PICTURES = Path(__file__).parents[2] / "docs" / "long-calls"
+PICTURES = Path(__file__).parents[2] / "docs" / "en" / "concepts" / "long-calls"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 Look = Callable[[str], None]

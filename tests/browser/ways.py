@@ -494,7 +494,7 @@ def _person(name: str) -> User:
     return User.objects.get(username=name)
 
 
-# By the first column of docs/security.md, "Two people": what happens, and the way there.
+# By the first column of docs/en/concepts/security-model.md, "Two people".
 WAYS: dict[str, tuple[str, Way]] = {
     "owns the agent, now or when it asked": ("refused", owns),
     "created the agent, whoever owns it": ("refused", creates),

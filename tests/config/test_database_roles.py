@@ -1,4 +1,4 @@
-"""docs/security.md says what each database role could still do: each of its sentences is tried."""
+"""What each database role could do: docs/en/concepts/security-model.md, each sentence tried."""
 
 import os
 import re
@@ -25,7 +25,7 @@ __all__ = ["urls"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "en" / "concepts" / "security-model.md"
 APP, SEAL, MAINTENANCE, OWNER = (
     "The application's role",
     "The sealer's role",

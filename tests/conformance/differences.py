@@ -1,6 +1,6 @@
 """Where the official suite says something else through Countersign than of the server directly.
 
-Everything else is equal, check by check; docs/compatibility.md shows this list.
+Everything else is equal, check by check; docs/en/reference/compatibility.md shows this list.
 """
 
 from typing import NamedTuple

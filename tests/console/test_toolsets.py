@@ -16,7 +16,7 @@ from registry.views import client_snippets
 from tests.console import scenery
 from tests.processes import ROOT
 
-PAGE = ROOT / "docs" / "clients.md"
+PAGE = ROOT / "docs" / "en" / "guides" / "connect-clients.md"
 URL = "http://127.0.0.1:8001/mcp/default"
 
 

@@ -21,9 +21,11 @@ ALERTS: list[dict[str, Any]] = [
 ]
 DASHBOARD: dict[str, Any] = json.loads((EXAMPLES / "dashboard.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text()
+RUNBOOKS = (ROOT / "docs" / "en" / "guides" / "runbooks.md").read_text()
 # tests/gateway/test_metrics.py compares these with what is told.
-DOCUMENTED = set(re.findall(r"`(countersign_\w+)", (ROOT / "docs" / "monitoring.md").read_text()))
+DOCUMENTED = set(
+    re.findall(r"`(countersign_\w+)", (ROOT / "docs" / "en" / "guides" / "monitor.md").read_text())
+)
 PROMTOOL = shutil.which("promtool")
 OF_GRAFANA = {"$__rate_interval": "5m"}
 WIDTH = 24
@@ -60,7 +62,7 @@ def test_each_alert_says_what_is_wrong_how_badly_and_where_to_read_on() -> None:
     for alert in ALERTS:
         assert alert["labels"]["severity"] in ("critical", "warning", "info")
         assert alert["annotations"]["summary"].endswith(".")
-        anchor = f"docs/runbooks.md#{alert['alert'].lower()}"
+        anchor = f"docs/en/guides/runbooks.md#{alert['alert'].lower()}"
         assert alert["annotations"]["runbook"] == anchor
 
 

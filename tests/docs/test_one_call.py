@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "one-call.md").read_text()
+PAGE = (ROOT / "docs" / "en" / "contributing" / "one-call.md").read_text()
 MENTIONED = sorted(set(re.findall(r"`([\w/]+\.py)(?:::([\w.]+))?`", PAGE)))
 
 

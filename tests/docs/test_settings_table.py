@@ -18,7 +18,7 @@ PACKAGES = [
 ]
 NAME = r"(?:COUNTERSIGN_[A-Z_]+|DATABASE_(?:[A-Z]+_)?URL|REDIS_URL|EMAIL_URL)"
 READ = re.compile(rf'(?:env(?:iron)?|urls|service_url)(?:\.get)?[(\[]"({NAME})"(?:, "([^"]*)")?')
-TABLE = (ROOT / "docs" / "install.md").read_text().partition("\n## Settings\n")[2]
+TABLE = (ROOT / "docs" / "en" / "guides" / "install.md").read_text().partition("\n## Settings\n")[2]
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
 
 

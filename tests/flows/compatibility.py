@@ -1,11 +1,11 @@
-"""What the clients' tests saw, as the table of docs/compatibility.md."""
+"""What the clients' tests saw, as the table of docs/en/reference/compatibility.md."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from tests.processes import ROOT
 
-PAGE = ROOT / "docs" / "compatibility.md"
+PAGE = ROOT / "docs" / "en" / "reference" / "compatibility.md"
 BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
 COLUMNS = ("discover", "list", "call", "error", "progress", "cancel", "resource", "prompt")
 CLIENTS = {

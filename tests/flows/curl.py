@@ -1,4 +1,7 @@
-"""Stands in for curl on a machine that has none: the options that docs/clients.md uses."""
+"""Stands in for curl on a machine that has none.
+
+It has the options that docs/en/guides/connect-clients.md uses.
+"""
 
 import argparse
 import sys

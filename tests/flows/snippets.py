@@ -9,7 +9,9 @@ from pathlib import Path
 from tests.flows.servers import NODE
 from tests.processes import ROOT
 
-CLIENTS, FIRST_STEPS = (ROOT / "docs" / name for name in ("clients.md", "first-steps.md"))
+ENGLISH = ROOT / "docs" / "en"
+CLIENTS = ENGLISH / "guides" / "connect-clients.md"
+FIRST_STEPS = ENGLISH / "tutorials" / "first-steps.md"
 HERE = "http://127.0.0.1:8001"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

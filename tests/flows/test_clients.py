@@ -515,7 +515,7 @@ def test_the_page_says_what_was_seen() -> None:
         if found != said.get(of, set())
     }
 
-    assert differing == {}, "seen, and what docs/compatibility.md says"
+    assert differing == {}, "seen, and what docs/en/reference/compatibility.md says"
     assert {client for client, _ in said} == set(REVISIONS)
     assert set().union(*said.values()) == set(questions(Path("anywhere")))
 

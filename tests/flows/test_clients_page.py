@@ -1,4 +1,4 @@
-"""docs/clients.md: what people paste is well-formed, and leads to the endpoint."""
+"""docs/en/guides/connect-clients.md: what people paste is well-formed and reaches the endpoint."""
 
 import json
 import tomllib

@@ -1,7 +1,8 @@
 """What the agent sees while a person decides, by what its client understands.
 
-The table of that name is in docs/clients.md. Each client waits for several calls at once, and all
-clients at the same time: every story is told in the fixtures, and the tests look at how it went.
+The table of that name is in docs/en/guides/connect-clients.md. Each client waits for several
+calls at once, and all clients at the same time: every story is told in the fixtures, and the
+tests look at how it went.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ from tests.upstreams.recorder import TEXT, Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PAGE = (ROOT / "docs" / "agents.md").read_text()
+PAGE = (ROOT / "docs" / "en" / "reference" / "mcp.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

@@ -34,7 +34,7 @@ from tests.processes import ROOT, Stack
 from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DOCUMENT = ROOT / "docs" / "monitoring.md"
+DOCUMENT = ROOT / "docs" / "en" / "guides" / "monitor.md"
 TOKEN = "scrape-" + "x" * 20
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # Longer than our own deadline for what is asked of the database, and less than Prometheus waits.

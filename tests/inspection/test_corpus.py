@@ -1,4 +1,4 @@
-"""What is found in a labelled corpus, family by family, as docs/inspection.md says it.
+"""What is found in a labelled corpus, family by family, as docs/en/reference/inspection.md says it.
 
 `python -m tests.inspection.test_corpus` writes the table there anew.
 """
@@ -16,7 +16,7 @@ CORPUS = json.loads((Path(__file__).parent / "corpus" / "definitions.json").read
 HARMLESS: list[dict[str, Any]] = CORPUS["harmless"]
 # With the family that each is an example of.
 HOSTILE: list[tuple[str, dict[str, Any]]] = [(one, tool) for one, tool in CORPUS["hostile"]]
-PAGE = ROOT / "docs" / "inspection.md"
+PAGE = ROOT / "docs" / "en" / "reference" / "inspection.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
 

@@ -1,4 +1,4 @@
-"""The reference of conditions, docs/policies.md: every line of it is tried."""
+"""The reference of conditions, docs/en/guides/write-rules.md: every line of it is tried."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from policies.conditions import CONTEXT, BadCondition, Undecided, compiled
 from policies.decide import Subject
 from policies.history import History
 
-PAGE = (settings.BASE_DIR / "docs" / "policies.md").read_text()
+PAGE = (settings.BASE_DIR / "docs" / "en" / "guides" / "write-rules.md").read_text()
 (EXAMPLES,) = re.findall(r"```cel\n(.*?)```", PAGE, re.DOTALL)
 LINES = [tuple(re.split(r"\s+// ", line)) for line in EXAMPLES.splitlines()]
 ARGUMENTS = json.loads(re.findall(r"```json\n(\{.*?)```", PAGE, re.DOTALL)[0])

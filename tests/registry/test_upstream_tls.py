@@ -19,7 +19,7 @@ async def answer(request: Request, out: asyncio.StreamWriter) -> None:
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """One that this process trusts, as docs/install.md says how."""
+    """One that this process trusts, as docs/en/guides/install.md says how."""
     made = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(made.file))
     return made

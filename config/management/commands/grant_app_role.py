@@ -1,6 +1,6 @@
 """Gives each database role what it needs and no more; run after every migrate.
 
-docs/security.md says what each can do all the same.
+docs/en/concepts/security-model.md says what each can do all the same.
 """
 
 from typing import Any
@@ -167,7 +167,7 @@ class Command(BaseCommand):
         if not cursor.fetchone():
             raise CommandError(
                 f"There is no database role {name}, which is to {purpose}: "
-                f"CREATE ROLE {name} LOGIN PASSWORD '…' (docs/install.md)."
+                f"CREATE ROLE {name} LOGIN PASSWORD '…' (docs/en/guides/install.md)."
             )
 
     def _grant_maintenance(self, cursor: Any, maintenance: str, role: str) -> None:
