@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,19 +15,33 @@ from typing import NamedTuple
 import psutil
 
 from tests.browser import whole
-from tests.outcomes import DIRECTORY, ONLY, Phase, phases_in, running_in, unfinished_in
+from tests.budget import ORDER, UNTIL
+from tests.outcomes import (
+    DIRECTORY,
+    ONLY,
+    Phase,
+    left_out_in,
+    phases_in,
+    quiet_since,
+    running_in,
+    unfinished_in,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 # Of two cores: a worker waits a third of its time, for leases, sweeps and browsers.
 WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 LONG, PROOF = "--long", "--proof"
+# `--long --minutes 40`: what has not begun by then is left out and named.
+MINUTES = "--minutes"
 SOME_FAILED, NONE_RAN = 1, 5
 # More than so many did not fail by bad luck, and repeating them takes long.
 MOST_REPEATED = 40
 SLOWEST = 10
-# A hanging test ends by itself after fifteen minutes (pyproject.toml); this ends what hangs beside.
+# A hanging test ends by itself after ten minutes (pyproject.toml); this ends what hangs beside.
 MINUTE_S = 60
-REPEATING_S = 15 * MINUTE_S
+REPEATING_S = 12 * MINUTE_S
+# A worker that was ended may leave its file to nobody, and then its stage never ends.
+STILL_S = 15 * MINUTE_S
 
 
 class Stage(NamedTuple):
@@ -34,10 +49,13 @@ class Stage(NamedTuple):
     # On two quick cores it takes a third of that or less. Some machines are slower, and a test that
     # hangs ends by itself long before.
     within_s: float | None = None
+    # Of the time that a run may have, the share after which this begins no test any more.
+    share: float = 1
 
 
 def run_tests(arguments: Sequence[str]) -> int:
     """The exit code: 0 if everything passed, at once or when it was repeated."""
+    arguments, minutes = without_minutes(arguments)
     chosen = [argument for argument in arguments if argument not in (LONG, PROOF)]
     if chosen and len(chosen) == len(arguments):
         return run_pytest(chosen, {})
@@ -47,21 +65,43 @@ def run_tests(arguments: Sequence[str]) -> int:
         # wrote what they used.
         used = Path(os.environ.get(whole.DIRECTORY) or home)
         first, controls = home / "first", {whole.DIRECTORY: str(used)}
+        begun = time.time()
         codes = {
             run_pytest(
                 [*stage.arguments, *chosen],
-                {**controls, DIRECTORY: str(first)},
+                {**controls, DIRECTORY: str(first), **budget(stage, begun, minutes)},
                 within_s=stage.within_s,
             )
             for stage in stages(arguments, is_continued=any(used.glob("finished-*")))
         }
         phases = list(phases_in(first))
         failed = {phase.test for phase in phases if phase.failed} | unfinished_in(first)
+        left_out = left_out_in(first)
         failed_twice = repeat(failed, home, controls)
     report(phases, failed, failed_twice)
+    report_left_out(left_out, minutes)
     is_broken = codes - {0, SOME_FAILED, NONE_RAN} or codes == {NONE_RAN}
     is_unexplained = SOME_FAILED in codes and not failed
     return int(bool(is_broken or is_unexplained or failed_twice))
+
+
+def without_minutes(arguments: Sequence[str]) -> tuple[list[str], float | None]:
+    if MINUTES not in arguments:
+        return list(arguments), None
+    place = arguments.index(MINUTES)
+    try:
+        return [*arguments[:place], *arguments[place + 2 :]], float(arguments[place + 1])
+    except (IndexError, ValueError):
+        sys.exit(f"{MINUTES} takes a number: `manage.py test {LONG} {MINUTES} 40`.")
+
+
+def budget(stage: Stage, begun: float, minutes: float | None) -> dict[str, str]:
+    """What tests/budget.py is to know."""
+    if minutes is None:
+        return {}
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=False)
+    until = begun + stage.share * minutes * MINUTE_S
+    return {UNTIL: str(until), ORDER: head.stdout.decode().strip() or "no commit"}
 
 
 def stages(arguments: Sequence[str], *, is_continued: bool) -> list[Stage]:
@@ -73,7 +113,7 @@ def stages(arguments: Sequence[str], *, is_continued: bool) -> list[Stage]:
     # What no browser test used of a page is known when all of them have run.
     wanted = "long" if is_continued else "(long or browser)"
     return [
-        Stage((*WORKERS, "-m", f"{wanted} and not alone and not proof"), 90 * MINUTE_S),
+        Stage((*WORKERS, "-m", f"{wanted} and not alone and not proof"), 90 * MINUTE_S, 0.75),
         Stage(("-m", f"{wanted} and alone and not proof"), 40 * MINUTE_S),
     ]
 
@@ -107,18 +147,38 @@ def report(phases: Sequence[Phase], failed: set[str], failed_twice: set[str]) ->
     say(*(f"FAILED {test}" for test in sorted(failed_twice)))
 
 
+def report_left_out(tests: Collection[str], minutes: float | None) -> None:
+    if tests:
+        say(f"Left out, as {minutes:g} minutes were over before they began ({len(tests)} tests):")
+        files = sorted(Counter(test.partition("::")[0] for test in tests).items())
+        say(*(f"{count:7}    {file}" for file, count in files))
+
+
 def run_pytest(
     arguments: Sequence[str], environment: dict[str, str], *, within_s: float | None = None
 ) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
     with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}) as process:
-        try:
-            return process.wait(within_s)
-        except subprocess.TimeoutExpired:
-            say("", f"Not finished after {within_s:.0f} s. Still running:")
-            say(*sorted(running_in(Path(environment[DIRECTORY]))), "")
-            cut_short(psutil.Process(process.pid))
-            return SOME_FAILED
+        if within_s is None:
+            return process.wait()
+        outcomes = Path(environment[DIRECTORY])
+        if (cause := ended_badly(process, outcomes, within_s)) is None:
+            return process.returncode
+        say("", f"{cause} Still running:", *sorted(running_in(outcomes)), "")
+        cut_short(psutil.Process(process.pid))
+        return SOME_FAILED
+
+
+def ended_badly(process: subprocess.Popen[bytes], outcomes: Path, within_s: float) -> str | None:
+    """Waits for its end, and returns why it cannot be waited for any more, if so."""
+    begun = time.time()
+    while (now := time.time()) < begun + within_s:
+        if now - max(begun, quiet_since(outcomes)) > STILL_S:
+            return f"No test began or ended for {STILL_S:.0f} s."
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(STILL_S, within_s) / 60)
+            return None
+    return f"Not finished after {within_s:.0f} s."
 
 
 def cut_short(pytest: psutil.Process) -> None:

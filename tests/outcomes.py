@@ -62,6 +62,16 @@ def running_in(directory: Path) -> set[str]:
     return {*_lines(directory, "begun")} - {*_lines(directory, "ended")}
 
 
+def left_out_in(directory: Path) -> set[str]:
+    """What had not begun when a run's time was over (tests/budget.py)."""
+    return {*_lines(directory, "left")}
+
+
+def quiet_since(directory: Path) -> float:
+    """When a test last began or ended, in seconds since 1970; 0 if none did."""
+    return max((file.stat().st_mtime for file in directory.glob("*-*")), default=0)
+
+
 def _lines(directory: Path, kind: str) -> Iterator[str]:
     for file in directory.glob(f"{kind}-*"):
         yield from file.read_text().splitlines()

@@ -1,6 +1,8 @@
 """`manage.py test` repeats what failed, and says how that went."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from tests import command
 from tests.database import ROOT
 
 SETTINGS = """[pytest]
-addopts = -p tests.outcomes -p tests.watchdog --strict-markers
+addopts = -p tests.outcomes -p tests.budget -p tests.watchdog --strict-markers
 faulthandler_timeout = 5
 faulthandler_exit_on_timeout = true
 markers =
@@ -88,6 +90,16 @@ def test_fails_and_hangs_at_first(hanging):
 def test_after():
     pass
 """
+HANGING_LOOP = """import asyncio
+
+
+async def never_ends():
+    await asyncio.Event().wait()
+
+
+def test_waits():
+    asyncio.run(never_ends())
+"""
 Said = Callable[..., tuple[int, list[str]]]
 
 
@@ -136,7 +148,8 @@ def test_what_hangs_is_cut_short_named_and_tried_once_more(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "test_some.py").write_text(HANGING)
-    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 3)])
+    (tmp_path / "pytest.ini").write_text(SETTINGS.replace("timeout = 5", "timeout = 60"))
+    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 10)])
 
     assert said() == (
         0,
@@ -155,6 +168,48 @@ def test_what_hangs_after_a_failure_ends_by_itself(tmp_path: Path, said: Said) -
         0,
         ["FLAKY test_some.py::test_after", "FLAKY test_some.py::test_fails_and_hangs_at_first"],
     )
+
+
+def test_a_hanging_test_is_named_with_what_its_loop_waits_for(
+    tmp_path: Path, said: Said, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_some.py").write_text(HANGING_LOOP)
+
+    subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, check=False)
+
+    err = capfd.readouterr().err
+    assert "Hangs: test_some.py::test_waits" in err
+    assert "never_ends" in err
+
+
+def test_a_stage_in_which_nothing_happens_any_more_is_cut_short(
+    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_some.py").write_text(HANGING)
+    (tmp_path / "pytest.ini").write_text(SETTINGS.replace("timeout = 5", "timeout = 60"))
+    monkeypatch.setattr(command, "stages", lambda *_, **__: [command.Stage((), 60)])
+    monkeypatch.setattr(command, "STILL_S", 8)
+
+    code, told = said()
+
+    assert code == 0
+    assert "FLAKY test_some.py::test_hangs_at_first" in told
+
+
+def test_what_has_not_begun_in_the_time_that_there_is_is_left_out_and_named(
+    tmp_path: Path, said: Said, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert command.run_tests(["--minutes", "0"]) == 0
+
+    out = capfd.readouterr().out
+    assert "Left out, as 0 minutes were over before they began (3 tests):" in out
+    assert "      3    test_some.py" in out
+
+
+@pytest.mark.parametrize("arguments", [["--minutes"], ["--long", "--minutes", "many"]])
+def test_minutes_that_are_no_number_are_refused_with_an_example(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match=r"--minutes takes a number: .* --minutes 40"):
+        command.run_tests(arguments)
 
 
 def test_what_cannot_be_collected_fails(tmp_path: Path, said: Said) -> None:
