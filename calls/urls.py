@@ -1,6 +1,6 @@
 from django.urls import path
 
-from calls.views import calls, narrowed, usage
+from calls.views import calls, narrowed, rule_of_call, usage
 
 app_name = "calls"
 
@@ -9,6 +9,7 @@ urlpatterns = [
     path("calls/unknown/", calls.unknown, name="unknown"),
     path("calls/news/", calls.news, name="news"),
     path("calls/<uuid:call_id>/", calls.detail, name="detail"),
+    path("calls/<uuid:call_id>/rule/", rule_of_call.rule_of_call, name="make_rule"),
     path("calls/<uuid:call_id>/payload/", calls.payload, name="payload"),
     path("calls/<uuid:call_id>/content/<int:number>/", calls.piece, name="piece"),
     path("calls/<uuid:call_id>/resolve/", calls.resolve, name="resolve"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -18,6 +19,7 @@ from policies.forms.thresholds import (
     rows,
 )
 from policies.models import Effect, Rule
+from policies.offers import ConditionOffer
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -52,17 +54,50 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "start_within": _("Seconds from the approval to the start. Empty as above."),
         }
 
-    field_order = ["name", "effect", "server", "tool", "hint", "when", "agents", "owner_groups"]
+    # Chosen of what is offered (policies/offers.py), and joined to the condition.
+    offered = forms.MultipleChoiceField(required=False, label=_("Conditions from this call"))
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    field_order = [
+        "name",
+        "effect",
+        "server",
+        "tool",
+        "hint",
+        "when",
+        "offered",
+        "agents",
+        "owner_groups",
+    ]
+
+    def __init__(self, *args: Any, offers: Sequence[ConditionOffer] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._offers = offers
+        offered = self.fields["offered"]
+        assert isinstance(offered, forms.MultipleChoiceField)
+        offered.choices = offers
+        if not offers:
+            del self.fields["offered"]
         groups = self.fields["owner_groups"]
         assert isinstance(groups, forms.ModelMultipleChoiceField)
         groups.queryset = Group.objects.order_by("name")
         groups.label_from_instance = lambda obj: localized(obj.name)  # type: ignore[method-assign]
 
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if chosen := given.pop("offered", []):
+            written = given.get("when", "").strip()
+            given["when"] = " && ".join([f"({written})"] * bool(written) + chosen)
+        return given
+
+    def offers(self) -> list[tuple[ConditionOffer, bool]]:
+        """Each with whether it is chosen."""
+        chosen = self["offered"].value() or []
+        return [(offer, offer.text in chosen) for offer in self._offers]
+
     def kind(self, name: str) -> str:
         widget = self.fields[name].widget
+        if name == "offered":
+            return "offers"
         if isinstance(widget, ThresholdRowsWidget):
             return "thresholds"
         if isinstance(widget, forms.CheckboxSelectMultiple):

@@ -11,11 +11,12 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from core.http import page
-from policies import services
+from policies import drafts, services
 from policies.coverage import covered, covered_tools, nevers, shadows, unmet
+from policies.drafts import TEMPLATES, RuleDraft
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
-from policies.models import Effect, Rule
+from policies.models import Rule
 from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
 
@@ -49,21 +50,27 @@ def covers(request: HttpRequest) -> HttpResponse:
 
 @page("policies.add_rule", "GET", "HEAD", "POST")
 def add_rule(request: ConsoleRequest) -> HttpResponse:
-    asked = {name: request.GET[name][:200] for name in ("server", "tool") if request.GET.get(name)}
-    if len(asked) == 2:
-        asked |= _suggested(".".join(asked.values()))
-    return _form(request, Rule(position=services.last_position(), **asked))
+    return rule_form(request, _draft(request))
 
 
-def _suggested(name: str) -> dict[str, str]:
-    """Initial values of a rule of one tool: its name too, where no rule has it."""
-    taken = Rule.objects.filter(name=name).exists()
-    return {"effect": Effect.ASK} | ({} if taken else {"name": name[:100]})
+def _draft(request: ConsoleRequest) -> RuleDraft:
+    """What a new rule begins with, by the address."""
+    given = {name: request.GET.get(name, "")[:200] for name in ("copy", "template", *COVERING)}
+    if given["copy"]:
+        return drafts.copy_of(get_object_or_404(Rule, pk=_number(given["copy"])))
+    if given["template"]:
+        zone = request.user.time_zone or "UTC"
+        return drafts.read_template(given["template"], given["server"], zone)
+    return drafts.of_patterns(given["server"], given["tool"])
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 @page("policies.change_rule", "GET", "HEAD", "POST")
 def rule(request: ConsoleRequest, pk: int) -> HttpResponse:
-    return _form(request, get_object_or_404(Rule, pk=pk))
+    return _form(request, get_object_or_404(Rule, pk=pk), RuleDraft())
 
 
 @page("policies.change_rule", "POST")
@@ -92,8 +99,14 @@ def remove(request: ConsoleRequest, pk: int) -> HttpResponse:
     return render(request, "policies/rule_remove.html", {"section": "rules", "rule": gone})
 
 
-def _form(request: ConsoleRequest, edited: Rule) -> HttpResponse:
-    form = RuleForm(request.POST or None, instance=edited)
+def rule_form(request: ConsoleRequest, draft: RuleDraft) -> HttpResponse:
+    """The page of a new rule that begins with this; saves it where it is posted."""
+    return _form(request, draft.rule(), draft)
+
+
+def _form(request: ConsoleRequest, edited: Rule, draft: RuleDraft) -> HttpResponse:
+    given_data = request.POST or None
+    form = RuleForm(given_data, instance=edited, initial=draft.initial(), offers=draft.offers)
     if (
         request.method == "POST"
         and form.is_valid()
@@ -106,6 +119,8 @@ def _form(request: ConsoleRequest, edited: Rule) -> HttpResponse:
         "section": "rules",
         "form": form,
         "rule": edited if edited.pk else None,
+        "note": draft.note,
+        "templates": TEMPLATES,
         "covers": _count(given),
     }
     return render(request, "policies/rule.html", context)

@@ -150,6 +150,7 @@ def further(office: Office) -> list[str]:
         "/audit/?state=held&range=24h",
         "/audit/?live=1",
         "/audit/who-ran-what/?agent=scout&range=24h",
+        "/new/rule/?template=new-tool",
         "/policies/explain/?agent=scout&tool=mailer.send_mail",
         *moments.shown_pages(),
         *moments.pages(),

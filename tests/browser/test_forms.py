@@ -25,18 +25,27 @@ pytestmark = pytest.mark.long
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
-@pytest.mark.parametrize("which", ["New rule", "Changes are read first"])
+@pytest.mark.parametrize(
+    ("address", "which"),
+    [
+        ("/policies/", "New rule"),
+        ("/policies/", "Changes are read first"),
+        ("/calls/", "Create rule from this call"),
+    ],
+)
 def test_a_rule_with_everything_that_a_rule_can_say(
-    opened: Opened, office: Office, which: str
+    opened: Opened, office: Office, address: str, which: str
 ) -> None:
     # Two of them, so that the rule can be met.
     scenery.person("carol", Role.APPROVER)
-    page = opened(scenery.person("ada", Role.ADMINISTRATOR))
-    page.goto("/policies/")
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR, Role.APPROVER))
+    page.goto(f"/calls/{office.held}/" if address == "/calls/" else address)
+    begun = page.url
     page.get_by_role("link", name=which, exact=True).press("Enter")
     page.get_by_role("link", name="Cancel").click()
+    page.goto(begun)
     page.get_by_role("link", name=which, exact=True).click()
-    form = page.get_by_role("main").locator("form")
+    form = page.get_by_role("main").locator("form.card")
     fill_rule(form)
 
     form.get_by_role("button", name="Save the rule").press("Enter")
@@ -51,6 +60,36 @@ def test_a_rule_with_everything_that_a_rule_can_say(
     ]
 
 
+def test_a_rule_begins_with_a_call_a_template_and_another_rule(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR, Role.APPROVER))
+    page.goto(f"/calls/{office.held}/rule/")
+    page.get_by_role("checkbox", name="subject is exactly “Minutes of Tuesday”").press("Space")
+    page.get_by_role("button", name="Save the rule").click()
+    made = Rule.objects.get(name="mailer.send_mail")
+    assert made.when == 'args.subject == "Minutes of Tuesday"'
+
+    page.get_by_role("link", name="New rule").click()
+    page.get_by_text("Start from a template").press("Enter")
+    page.get_by_label("Read-only tools of a server").fill("code")
+    page.get_by_role("button", name="Start", exact=True).press("Enter")
+    expect(page.locator("[name=when]")).to_have_value(re.compile(r"^tool\.name in \["))
+    for template in ("Outside working hours", "Path under a folder", "Amount over a limit"):
+        page.get_by_text("Start from a template").click()
+        page.get_by_role("link", name=template).press("Enter")
+        page.wait_for_url("**/new/rule/?template=*")
+    page.get_by_text("Start from a template").click()
+    page.get_by_role("link", name="New tool of an agent").click()
+    page.get_by_role("button", name="Save the rule").click()
+    page.get_by_role("link", name="New tool of an agent", exact=True).click()
+    page.get_by_role("link", name="Duplicate").press("Enter")
+    page.get_by_role("button", name="Save the rule").click()
+
+    expect(page.get_by_text("is saved.")).to_be_visible()
+    assert Rule.objects.filter(name="New tool of an agent (copy)").exists()
+
+
 def fill_rule(form: Locator) -> None:
     form.get_by_label("Name", exact=True).fill("Mails of scout")
     choose(form.locator("[name=effect]"), "deny")
@@ -59,7 +98,10 @@ def fill_rule(form: Locator) -> None:
     form.locator("[name=tool]").fill("send_*")
     choose(form.locator("[name=hint]"), "destructive")
     form.locator("[name=when]").fill('args.subject != ""')
-    form.get_by_role("checkbox", name="scout").press("Space")
+    scout = form.get_by_role("checkbox", name="scout")
+    # Of a call's rule it is chosen already.
+    scout.set_checked(False)
+    scout.press("Space")
     form.get_by_role("checkbox", name="Viewer").check()
     choose(form.locator("[name=mode]"), "shadow")
     choose(form.locator("[name=mode]"), "enforce")
