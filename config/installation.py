@@ -363,7 +363,8 @@ async def answers(host: str, port: int) -> bool:
     try:
         reader, writer = await asyncio.open_connection(host.rpartition(":")[0].strip("[]"), port)
         writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-        line = await asyncio.wait_for(reader.readline(), 10)
+        async with asyncio.timeout(10):
+            line = await reader.readline()
         writer.close()
     except (OSError, TimeoutError):
         return False

@@ -6,13 +6,13 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from config.output import Output
 from config.readiness import READY_FD, Readiness
 from core import die_with_parent
+from core.waiting import set_within
 
 FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
 # After so long a run the next end counts as the first again.
@@ -138,8 +138,7 @@ class Supervisor:
             self.output.say(
                 child.name, f"ended by itself ({meaning(code)}); starts again in {delay:g} s"
             )
-            with suppress(TimeoutError):
-                await asyncio.wait_for(child.stopping.wait(), delay)
+            await set_within(child.stopping, delay)
             delay = min(delay * 2, LAST_DELAY_S)
 
     async def _run(self, child: SupervisedProcess) -> int:

@@ -16,6 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from channels.layers import get_channel_layer
 
+from core.waiting import set_within
+
 log = logging.getLogger(__name__)
 
 W = TypeVar("W")
@@ -98,8 +100,7 @@ class Hub(Generic[W]):
                 await _layer().group_add(group, self._channel)
                 while not echo.is_set():
                     await _layer().group_send(group, {"type": "echo", "group": group})
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(echo.wait(), ECHO_S)
+                    await set_within(echo, ECHO_S)
         except BaseException:
             await self._unfollow(group)
             raise

@@ -7,6 +7,8 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
+from core.waiting import set_within
+
 log = logging.getLogger(__name__)
 
 
@@ -43,9 +45,7 @@ class NudgedTask:
         while True:
             if self._rest_s:
                 await asyncio.sleep(self._rest_s)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudged.wait(), self._every_s())
-            is_nudged = self._nudged.is_set()
+            is_nudged = await set_within(self._nudged, self._every_s())
             self._nudged.clear()
             try:
                 await self._work(is_nudged)

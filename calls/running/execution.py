@@ -7,7 +7,6 @@ before the first byte leaves.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
@@ -38,6 +37,7 @@ from core import abilities, figures
 from core.errors import CountersignError, RecordUnavailable
 from core.journal import GroupCommit
 from core.live import Notifier
+from core.waiting import set_within
 from registry.methods import METHODS
 from registry.publishing.published_tools import CALL, PublishedTool, ServerConnection
 from registry.upstream import (
@@ -198,8 +198,7 @@ class Engine:
     async def _landed(self, seconds: float) -> None:
         if self.flights:
             self._empty.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), seconds)
+            await set_within(self._empty, seconds)
 
     def answered(self, call_id: str) -> None:
         """Wakes the call, if it runs here, since an input request was answered."""

@@ -39,6 +39,7 @@ from core.english import gettext as _
 from core.journal import GroupCommit, Statement
 from core.listen import ANSWERED
 from core.live import Notifier, notify_on_commit
+from core.waiting import set_within
 
 ASKED_MAX, KEY_MAX = 8, 200
 # What a person is asked is short; what a model is asked may hold a conversation.
@@ -173,8 +174,7 @@ class InputRelay:
         return row is not None
 
     async def _nudged(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nudge.wait(), LOOK_AGAIN_S)
+        await set_within(self._nudge, LOOK_AGAIN_S)
         self._nudge.clear()
 
     async def _ask(self, requests: Mapping[str, Any], round_: int) -> bool:

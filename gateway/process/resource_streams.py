@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from calls.running.execution import Engine, WatchFailed
 from core.listen import SUBSCRIBED, Listener
+from core.waiting import set_within
 from registry.publishing.published_tools import ServerConnection
 
 log = logging.getLogger(__name__)
@@ -92,8 +93,7 @@ class _Watch:
                 continue
             lasted_s = asyncio.get_running_loop().time() - began
             pause_s = FIRST_S if lasted_s > LONGEST_S else min(2 * pause_s, LONGEST_S)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), pause_s)
+            await set_within(self._changed, pause_s)
 
     async def _watch_until_changed(self) -> None:
         """Watches one set of resources. A stream's set is fixed, so that another set needs a new

@@ -22,6 +22,7 @@ from calls.models import Call
 from core.errors import RecordUnavailable
 from core.ids import uuid7
 from core.listen import SUBSCRIBED
+from core.waiting import set_within
 from gateway.call_request import CallRequest
 from gateway.methods import item_calls, resources
 from gateway.protocol import sessions
@@ -118,8 +119,7 @@ class Subscriptions:
                 await self.join(
                     await self.allowed(uri for uri in wanted if uri not in self._joined)
                 )
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(nudge.wait(), LOOK_AGAIN_S)
+            await set_within(nudge, LOOK_AGAIN_S)
 
     def _tell(self, uri: str) -> None:
         # Who floods us with changes of one resource has it checked once at a time.

@@ -15,6 +15,7 @@ import orjson
 
 from core import abilities
 from core.abilities import InputAnswer
+from core.waiting import set_within
 from registry.upstream import wire
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.values import (
@@ -162,16 +163,8 @@ async def _pause(call: UpstreamCall, times: int) -> None:
     seconds = 0.0 if times == 1 else min(_LATER_S * 2**times, _LATER_MOST_S)
     if call.cancel is None:
         await asyncio.sleep(seconds)
-    elif await _is_set(call.cancel, seconds):
+    elif await set_within(call.cancel, seconds):
         raise _stopped()
-
-
-async def _is_set(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return event.is_set()
-    return True
 
 
 def resumed(call: UpstreamCall, pause: PausedCall) -> CallReply:
