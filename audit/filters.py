@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -40,6 +40,8 @@ FIELDS: dict[str, Any] = {
 }
 TIMES = ("range", "since", "until")
 NAMES = (*FIELDS, "state", *TIMES, "text")
+# How the list shows entries.
+GROUP = "group"
 LONGEST = 200
 
 
@@ -50,16 +52,35 @@ class Filters:
     given: Mapping[str, str]
     zone: ZoneInfo
     now: datetime
+    # Of the list alone: which entries fit is the same.
+    by_call: bool = False
+    # Read once, for all queries of a page.
+    _rows: list[RowFilter] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @classmethod
     def read(cls, asked: Mapping[str, str], zone: ZoneInfo) -> Filters:
         # A NUL can be in an address and in no row.
         given = {name: asked.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
-        return cls({name: text for name, text in given.items() if text}, zone, timezone.now())
+        kept = {name: text for name, text in given.items() if text}
+        return cls(kept, zone, timezone.now(), by_call=asked.get(GROUP) == "call")
 
     @property
     def address(self) -> str:
-        return "?" + urlencode(self.given)
+        return "?" + urlencode(self.kept)
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What the address keeps: the filters, and how the list shows what fits."""
+        return {**self.given, GROUP: "call"} if self.by_call else dict(self.given)
+
+    @property
+    def switched(self) -> str:
+        """The address of the other way to show the same entries."""
+        return replace(self, by_call=not self.by_call).address
+
+    @property
+    def ungrouped(self) -> str:
+        return replace(self, by_call=False).address
 
     @property
     def text(self) -> str:
@@ -71,8 +92,10 @@ class Filters:
         return any(name not in TIMES for name in self.given)
 
     def without_text(self) -> Filters:
+        if not self.text:
+            return self
         given = {name: value for name, value in self.given.items() if name != "text"}
-        return Filters(given, self.zone, self.now)
+        return replace(self, given=given)
 
     def since(self) -> datetime | None:
         return self._span()[0]
@@ -97,7 +120,9 @@ class Filters:
 
     def of_rows(self) -> RowFilter:
         """The filter on EntryRow, by the numbers of the names."""
-        return named(self.given).narrow(self._in_time() & self._of_call())
+        if not self._rows:
+            self._rows.append(named(self.given).narrow(self._in_time() & self._of_call()))
+        return self._rows[0]
 
     def _of_call(self) -> Q:
         asked = self.given.get("call")

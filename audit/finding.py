@@ -6,14 +6,16 @@ Rows are found by the numbers of names (audit/names.py), and shown as entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Exists, OuterRef, QuerySet
 
+from audit import steps
 from audit.filters import Filters
-from audit.models import Entry
+from audit.models import Entry, EntryRow
 from core.paging import SIZE, Page
 
 # Given calls and a text, those whose arguments have it: audit knows no payloads (config/urls.py).
@@ -23,6 +25,8 @@ Containing = Callable[[Collection[UUID], str], set[UUID]]
 SLACK = 1000
 # So many entries are looked through for a text at once: one reads their arguments.
 LOOK = 2000
+# So many for the calls of one page.
+LOOK_FOR_CALLS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class SearchResult:
     page: Page[Entry]
     # Of a search for a text that ended before the record did: from where to go on.
     looked_to: int | None = None
+    # Of calls: the entries of the page and all their steps.
+    with_steps: list[Entry] = field(default_factory=list)
 
 
 def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
@@ -92,16 +98,58 @@ def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[
     )
 
 
+def calls_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> SearchResult:
+    """Pages of the same by call: of each call its newest entry that fits. Looks through a bounded
+    number of entries, so that a page may have fewer calls than others."""
+    beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
+    rows = _between(filters, within, below=beyond, above=back, newest=back is None)
+    looked = _with_leaders(filters, rows, LOOK_FOR_CALLS)
+    leading = [pk for pk, is_leader in looked if is_leader]
+    shown, further = leading[:SIZE], ""
+    if len(leading) > SIZE:
+        further = str(shown[-1])
+    elif len(looked) == LOOK_FOR_CALLS:
+        further = str(looked[-1][0])
+    with_steps = steps.load(shown)
+    if back is not None:
+        first = str(shown[0] if shown else back)
+        page = Page(_picked(with_steps, shown[::-1]), next=first, previous=further)
+    else:
+        previous = str(shown[0] if shown else beyond) if beyond is not None else ""
+        page = Page(_picked(with_steps, shown), next=further, previous=previous)
+    return SearchResult(page, with_steps=with_steps)
+
+
+def _with_leaders(filters: Filters, rows: QuerySet[EntryRow], most: int) -> list[tuple[int, bool]]:
+    """The first of these rows, and of each whether it is of no call or its call's newest that fits.
+    In the order of the rows."""
+    fitting = EntryRow.objects.filter(filters.of_rows().rows, call_id=OuterRef("call_id"))
+    # Two conditions, for the two indexes that know calls.
+    newer = fitting.filter(pk__gt=OuterRef("pk"))
+    beside, moves = (newer.filter(seq__isnull=is_beside) for is_beside in (True, False))
+    told = rows.values_list("pk", Exists(beside), Exists(moves))[:most]
+    return [(pk, not (has_beside or has_moves)) for pk, has_beside, has_moves in told]
+
+
+def _picked(loaded: list[Entry], wanted: list[int]) -> list[Entry]:
+    by_id = {entry.pk: entry for entry in loaded}
+    return [by_id[pk] for pk in wanted]
+
+
 def searched(
     filters: Filters, asked: Mapping[str, str], within: Bounds, has: Containing
 ) -> SearchResult:
     """The same, of entries whose call's arguments have the text: looks through LOOK at a time."""
-    candidates = ids(filters, within, below=_id(asked.get("beyond", "")), most=LOOK)
+    rows = _between(filters, within, below=_id(asked.get("beyond", "")))
+    looked = _with_leaders(filters, rows, LOOK)
+    candidates = [pk for pk, _is_leader in looked]
+    of_calls = {pk for pk, is_leader in looked if is_leader or not filters.by_call}
     fitting: list[Entry] = []
     looked_to = None
     for start in range(0, len(candidates), 200):
         chunk = candidates[start : start + 200]
-        fitting += containing(entries(chunk), filters.text, has)
+        wanted = [pk for pk in chunk if pk in of_calls]
+        fitting += containing(entries(wanted), filters.text, has)
         looked_to = chunk[-1]
         if len(fitting) >= SIZE:
             break
@@ -110,7 +158,8 @@ def searched(
         looked_to = fitting[-1].pk
     ended = looked_to is None or (len(candidates) < LOOK and looked_to == candidates[-1])
     page = Page(fitting, next="" if ended else str(looked_to))
-    return SearchResult(page, None if ended else looked_to)
+    with_steps = steps.load([entry.pk for entry in fitting]) if filters.by_call else []
+    return SearchResult(page, None if ended else looked_to, with_steps)
 
 
 def containing(rows: list[Entry], text: str, has: Containing) -> list[Entry]:
@@ -128,11 +177,22 @@ def ids(
     newest: bool = True,
 ) -> list[int]:
     """Ids of the matching entries, newest first (or oldest first), between two ids."""
+    rows = _between(filters, within, below=below, above=above, newest=newest)
+    return list(rows.values_list("pk", flat=True)[:most])
+
+
+def _between(
+    filters: Filters,
+    within: Bounds,
+    *,
+    below: int | None = None,
+    above: int | None = None,
+    newest: bool = True,
+) -> QuerySet[EntryRow]:
     first = max(within.first, 0 if above is None else above + 1)
     lasts = within.last, None if below is None else below - 1
     last = min((last for last in lasts if last is not None), default=None)
-    rows = filters.of_rows().in_order(first, last, newest=newest)
-    return list(rows.values_list("pk", flat=True)[:most])
+    return filters.of_rows().in_order(first, last, newest=newest)
 
 
 def entries(wanted: list[int]) -> list[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from audit.filters import Filters
 from audit.finding import Bounds
-from audit.leaves import places, sealed_size
+from audit.leaves import PLACE, SIZE
 from audit.models import EntryRow
 
 STEPS = [
@@ -80,9 +80,12 @@ def _edges(since: datetime, until: datetime, filters: Filters) -> Iterator[datet
     yield edge
 
 
-FIRSTS = """
-    SELECT audit_first_id(edge)
-    FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS given(edge, n) ORDER BY n
+FIRSTS = f"""
+    SELECT p.index, ({SIZE})
+    FROM unnest(%s::timestamptz[]) WITH ORDINALITY AS given(edge, n)
+    CROSS JOIN LATERAL (SELECT audit_first_id(edge) AS id) f
+    LEFT JOIN LATERAL ({PLACE}) p ON true
+    ORDER BY n
 """
 
 
@@ -90,11 +93,10 @@ def _all(edges: list[datetime]) -> list[int]:
     """Counts by leaf numbers, which have no gaps."""
     with connection.cursor() as cursor:
         cursor.execute(FIRSTS, [edges])
-        firsts = [pk for (pk,) in cursor.fetchall()]
-    known, end = places([pk for pk in firsts if pk]), sealed_size()
-    return [
-        max(0, known.get(after, end) - known.get(before, end)) for before, after in pairwise(firsts)
-    ]
+        rows = cursor.fetchall()
+    # What is not sealed yet comes after all that is.
+    indexes = [int(end or 0) if index is None else int(index) for index, end in rows]
+    return [max(0, after - before) for before, after in pairwise(indexes)]
 
 
 def _each(filters: Filters, edges: list[datetime]) -> tuple[list[int], bool]:
@@ -137,4 +139,4 @@ def _bars(filters: Filters, edges: list[datetime], counts: list[int]) -> Iterato
 def _address(filters: Filters, since: datetime, until: datetime) -> str:
     given = {name: value for name, value in filters.given.items() if name != "range"}
     shown = {"since": f"{since:%Y-%m-%dT%H:%M}", "until": f"{until:%Y-%m-%dT%H:%M}"}
-    return Filters({**given, **shown}, filters.zone, filters.now).address
+    return replace(filters, given={**given, **shown}).address

@@ -14,11 +14,15 @@ from audit.models import Batch
 SEALED = """(
     SELECT COALESCE(range_agg(ids), '{}') AS ids FROM audit_batch
 ) sealed"""
-PLACES = """
-    SELECT e.id, b.first_index + (
+# SQL: the leaf index of the entry `f.id`, if it is sealed.
+PLACE = """
+    SELECT b.first_index + (
         SELECT COALESCE(sum(upper(r) - lower(r)), 0)
-        FROM unnest(b.ids * int8multirange(int8range(NULL, e.id))) r)
-    FROM unnest(%s::bigint[]) e (id) JOIN audit_batch b ON b.ids @> e.id
+        FROM unnest(b.ids * int8multirange(int8range(NULL, f.id))) r) AS index
+    FROM audit_batch b WHERE b.ids @> f.id
+"""
+PLACES = f"""
+    SELECT f.id, p.index FROM unnest(%s::bigint[]) f (id) CROSS JOIN LATERAL ({PLACE}) p
 """
 # The same of those from an id on: reads the batches that have one of these.
 SEALED_LATELY = """(

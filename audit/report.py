@@ -163,6 +163,12 @@ class ReportedCall(NamedTuple):
             return self.granted_by
         return ", ".join(dict.fromkeys(vote.name for vote in self.voices))
 
+    @property
+    def sentence(self) -> tuple[Any, ...]:
+        """What calls of one group have in common."""
+        edited_by = ", ".join(self.edited_by)
+        return (self.agent, self.person, self.tool, self.verdict, self.who, self.rule, edited_by)
+
 
 @dataclass(slots=True)
 class Group:
@@ -258,12 +264,10 @@ def report(filters: Filters, within: Bounds) -> Report:
     firsts = wanted
     if any(name in filters.given for name in HAPPENS):
         firsts = [pk for (pk,) in _rows(FIRST, wanted)]
-    told = [ReportedCall.of_row(row) for row in _rows(CALLS, firsts)]
+    told = reported(firsts)
     groups: dict[tuple[Any, ...], Group] = {}
     for call in told:
-        edited_by = ", ".join(call.edited_by)
-        key = (call.agent, call.person, call.tool, call.verdict, call.who, call.rule, edited_by)
-        groups.setdefault(key, Group(*key)).calls.append(call)
+        groups.setdefault(call.sentence, Group(*call.sentence)).calls.append(call)
     verdicts = Counter(call.verdict for call in told)
     return Report(
         groups=sorted(groups.values(), key=lambda group: -group.count),
@@ -275,6 +279,11 @@ def report(filters: Filters, within: Bounds) -> Report:
         roles=[RoleEntry(*row) for row in _rows(ROLES, wanted)],
         cut=len(wanted) == READ,
     )
+
+
+def reported(firsts: list[int]) -> list[ReportedCall]:
+    """The calls of these first entries, newest first."""
+    return [ReportedCall.of_row(row) for row in _rows(CALLS, firsts)]
 
 
 ACTS = """

@@ -61,6 +61,7 @@ FILTERS = {
         "state": ["succeeded", "timed_out", "unknown", "withdrawn"],
         "range": ["1h", "24h", "7d", "30d", "yesterday"],
         "text": ["limit"],
+        "group": ["call", "call&agent=agent-1", "call&state=timed_out", "call&decision=deny"],
     },
 }
 SINGLE = [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from audit import finding, services
 from audit.bodies import StoredEntry, body, read
+from audit.by_call import of_calls
 from audit.exporting import proof
 from audit.filters import DAYS, FIELDS, RANGES, TIMES, Filters
 from audit.finding import Containing
@@ -58,6 +60,9 @@ LIVE_ROWS = 50
 def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
     filters = filters_of(request)
     within = finding.bounds(filters.since(), filters.until())
+    live = "live" in request.GET and not request.GET.get("beyond")
+    # What comes by itself comes entry by entry.
+    filters = replace(filters, by_call=filters.by_call and not live)
     found = _search(request, filters, within, has)
     context = _form(filters) | {
         "page": found.page,
@@ -67,7 +72,8 @@ def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
         "within": within,
         "saved": _saved(request),
         "changed": changed([entry.pk for entry in found.page.rows]),
-        "live": "live" in request.GET and not request.GET.get("beyond"),
+        "live": live,
+        "calls": of_calls(found.page.rows, found.with_steps) if filters.by_call else [],
         "after": found.page.rows[0].pk if found.page.rows else within.newest,
     }
     return render(request, "audit/list.html", context)
@@ -85,6 +91,8 @@ def _search(
     request: HttpRequest, filters: Filters, within: finding.Bounds, has: Containing
 ) -> finding.SearchResult:
     if not filters.text:
+        if filters.by_call:
+            return finding.calls_of(filters, request.GET, within)
         return finding.SearchResult(finding.page_of(filters, request.GET, within))
     if not request.user.has_perm(PAYLOADS):
         raise PermissionDenied
@@ -186,7 +194,7 @@ def who_ran_what(request: HttpRequest) -> HttpResponse:
     # Who chooses all time says so; one call has its own.
     if "range" not in request.GET and not asked.keys() & {"call", *TIMES}:
         asked["range"] = "24h"
-    filters = Filters(asked, filters.zone, filters.now)
+    filters = Filters(asked, filters.zone, filters.now, filters.by_call)
     within = finding.bounds(filters.since(), filters.until())
     told = report(filters, within)
     context = _form(filters) | {"report": told, "span": _span(filters), "saved": _saved(request)}
@@ -202,7 +210,7 @@ def save_filter(request: HttpRequest) -> HttpResponse:
     if not name or not filters.given:
         messages.error(request, _("Give it a name, and at least one thing to filter by."))
     else:
-        services.save_filter(name, filters.given, shared=shared, by=request.user)
+        services.save_filter(name, filters.kept, shared=shared, by=request.user)
         messages.success(request, _("Saved as “%(name)s”.") % {"name": name})
     there = "audit:report" if "report" in request.POST else "audit:list"
     return redirect(f"{reverse(there)}{filters.address}")

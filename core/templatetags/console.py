@@ -106,6 +106,16 @@ def when(context: template.Context, at: datetime | None, focusable: bool = True)
     }
 
 
+@register.inclusion_tag("ui/at.html", takes_context=True)
+def absolute(context: template.Context, at: datetime) -> dict[str, Any]:
+    """An exact time in the person's own time zone, the relative one on hover: for records."""
+    here = at.astimezone(ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC"))
+    now = timezone.now()
+    day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
+    said = f"{date_format(here, day)}, {here:%H:%M:%S}"
+    return {"at": at, "said": said, "relative": relative(at, now)}
+
+
 def exact(at: datetime, person: object) -> str:
     zone = getattr(person, "time_zone", "") or "UTC"
     local = at.astimezone(ZoneInfo(zone))
@@ -173,13 +183,13 @@ def facet_link(context: template.Context, name: str, value: str) -> str:
 @register.simple_tag(takes_context=True)
 def narrowed(context: template.Context, **changes: object) -> str:
     """The filters of this page's `filters` and these too: for rows that come by themselves."""
-    given = {**context["filters"].given, **{key: str(value) for key, value in changes.items()}}
+    given = {**context["filters"].kept, **{key: str(value) for key, value in changes.items()}}
     return f"?{urlencode(given)}"
 
 
 @register.simple_tag(takes_context=True)
 def without(context: template.Context, name: str) -> str:
-    return f"?{urlencode({k: v for k, v in context['filters'].given.items() if k != name})}"
+    return f"?{urlencode({k: v for k, v in context['filters'].kept.items() if k != name})}"
 
 
 @register.filter

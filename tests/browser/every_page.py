@@ -149,6 +149,7 @@ def further(office: Office) -> list[str]:
         "/calls/?state=live",
         "/audit/?state=held&range=24h",
         "/audit/?live=1",
+        "/audit/?group=call",
         "/audit/who-ran-what/?agent=scout&range=24h",
         "/new/rule/?template=new-tool",
         "/policies/explain/?agent=scout&tool=mailer.send_mail",

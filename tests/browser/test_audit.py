@@ -36,6 +36,38 @@ def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
     expect(page).to_have_url(re.compile(r"\?server=\w+$"))
 
 
+def test_entries_are_folded_by_call(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto("/audit/?agent=scout")
+    page.get_by_role("link", name="By call").press("Enter")
+    expect(page).to_have_url(re.compile(r"\?agent=scout&group=call$"))
+
+    calls = page.get_by_role("list", name="Calls and other entries, newest first")
+    call = calls.get_by_role("listitem").filter(has_text="Pending approval").first
+    expect(call.get_by_text("Asked → Pending approval")).to_be_hidden()
+    call.locator("summary").press("Enter")
+    expect(call.get_by_text("Asked → Pending approval")).to_be_visible()
+    # A bar, a filter taken away and the form keep it.
+    page.get_by_role("button", name="Filter").press("Enter")
+    expect(page).to_have_url(re.compile(r"group=call"))
+    page.get_by_role("listitem").get_by_text("Pending approval").first.click()
+    page.get_by_role("link", name="Only its entries").first.press("Enter")
+    expect(page).to_have_url(re.compile(r"/audit/\?call=[-0-9a-f]+$"))
+    expect(page.get_by_role("table", name="Entries, newest first")).to_be_visible()
+
+    page.goto("/audit/?agent=scout&group=call")
+    page.get_by_role("listitem").get_by_text("Pending approval").first.click()
+    page.get_by_role("link", name="Asked → Pending approval").first.press("Enter")
+    expect(page).to_have_url(re.compile(r"/audit/\d+/$"))
+    page.go_back()
+    page.get_by_role("listitem").get_by_text("Pending approval").first.click()
+    page.get_by_role("link", name="The call", exact=True).first.press("Enter")
+    expect(page).to_have_url(re.compile(r"/calls/[-0-9a-f]+/$"))
+    page.go_back()
+    page.get_by_role("link", name="Every entry").press("Enter")
+    expect(page).to_have_url(re.compile(r"\?agent=scout$"))
+
+
 def test_new_entries_come_to_the_top_and_wait_when_paused(opened: Opened, office: Office) -> None:
     page = opened(office.alice)
     page.goto("/audit/")

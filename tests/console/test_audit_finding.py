@@ -222,7 +222,17 @@ def test_new_entries_are_announced_and_followed(as_ines: Client, story: UUID, sc
     assert 'id="feed"' in as_ines.get(reverse("audit:list"), {"live": "1"}).text
 
 
-@pytest.mark.parametrize("filters", [{}, {"agent": "scout"}, {"rule": "x"}, {"range": "7d"}])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"agent": "scout"},
+        {"rule": "x"},
+        {"range": "7d"},
+        {"group": "call"},
+        {"group": "call", "agent": "scout", "state": "held"},
+    ],
+)
 def test_a_page_asks_the_database_at_most_twelve_times(
     as_ines: Client, story: UUID, filters: dict[str, str]
 ) -> None:
@@ -234,6 +244,68 @@ def test_a_page_asks_the_database_at_most_twelve_times(
         as_ines.get(reverse("audit:list"), filters)
 
     assert len(captured) <= 12, [query["sql"][:90] for query in captured.captured_queries]
+
+
+def calls(client: Client, **filters: str) -> list[tuple[str, int]]:
+    """What each line begins with, and how many steps are folded in it."""
+    response = client.get(reverse("audit:list"), {"group": "call", **filters})
+    assert response.status_code == 200
+    lines = response.context["calls"]
+    return [(line.entry.action, len(line.steps)) for line in lines]
+
+
+def test_entries_are_grouped_by_call(as_ines: Client, story: UUID) -> None:
+    assert calls(as_ines, agent="scout") == [("call.refused", 1), ("call.denied", 3)]
+    # Whatever fits, all steps of its call are there.
+    assert calls(as_ines, state="held") == [("call.held", 3)]
+    assert calls(as_ines, text="ana@example") == [("call.denied", 3)]
+    every = calls(as_ines)
+    assert [line for line in every if line[1]] == [("call.refused", 1), ("call.denied", 3)]
+    assert ("definition.published", 0) in every
+
+    page = as_ines.get(reverse("audit:list"), {"group": "call", "agent": "scout"}).text
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert re.search(r"\d\d:\d\d:\d\d scout \(for bob\) mailer.send_mail Denied", plain)
+    assert "Denied by alice." in plain
+    assert "Blocked by the rule “Nothing leaves”." in plain
+    assert page.count("<summary>") >= 2
+    # Links keep it, and what is saved has it.
+    assert "?group=call" in page or "group=call" in page
+    as_ines.post(
+        reverse("audit:save_filter"), {"name": "By call", "agent": "scout", "group": "call"}
+    )
+    assert SavedFilter.objects.get().address == "?agent=scout&group=call"
+
+
+def test_a_call_is_on_one_page_alone(
+    as_ines: Client, scout: Agent, story: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(5):
+        record("note.made", actor=scout.actor, agent=(scout.pk, "scout"), number=n)
+        record("payload.viewed", actor=scout.actor, agent=(scout.pk, "scout"), call_id=story)
+    flat = len(found(as_ines, agent="scout"))
+    assert flat == 14
+
+    for at_once, look in ((2, 400), (50, 3), (1, 2)):
+        monkeypatch.setattr("audit.finding.SIZE", at_once)
+        monkeypatch.setattr("audit.finding.LOOK_FOR_CALLS", look)
+        seen, back = [], []
+        address, given = reverse("audit:list"), {"group": "call", "agent": "scout"}
+        page = as_ines.get(address, given).context["page"]
+        for _ in range(20):
+            seen += [entry.pk for entry in page.rows]
+            if not page.next:
+                break
+            page = as_ines.get(address, {**given, "beyond": page.next}).context["page"]
+        back = [entry.pk for entry in page.rows]
+        while page.previous:
+            page = as_ines.get(address, {**given, "back": page.previous}).context["page"]
+            back = [*(entry.pk for entry in page.rows), *back]
+        assert seen == sorted(set(seen), reverse=True)
+        assert back == seen
+        assert len(seen) == 7
+        calls_seen = Entry.objects.filter(pk__in=seen, call_id=story)
+        assert [one.action for one in calls_seen] == ["payload.viewed"]
 
 
 def test_filters_are_kept_shared_and_removed(
