@@ -18,7 +18,7 @@ from core.messages.localizing import localized
 class SignInForm(AuthenticationForm):
     error_messages = {
         "invalid_login": _("No person here has this name and password. Both mind upper case."),
-        "inactive": _("This account was switched off. Ask an administrator."),
+        "inactive": _("This account was disabled. Ask an administrator."),
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

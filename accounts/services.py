@@ -59,13 +59,13 @@ def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
 
 
 @transaction.atomic
-def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None) -> None:
+def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None, reason: str = "") -> None:
     """Enables or disables an agent; its tokens follow within a second in every process."""
     if not Agent.objects.filter(pk=agent.pk, enabled=not enabled).update(enabled=enabled):
         return
     agent.enabled = enabled
     action = "agent.enabled" if enabled else "agent.disabled"
-    record(action, actor=acting(by), agent=(agent.pk, agent.name))
+    record(action, actor=acting(by), reason=reason, agent=(agent.pk, agent.name))
 
 
 @transaction.atomic
@@ -131,14 +131,14 @@ def rotate_token(token: AgentToken, *, by: User) -> str:
 
 
 @transaction.atomic
-def revoke_token(token: AgentToken, *, by: User | None) -> bool:
+def revoke_token(token: AgentToken, *, by: User | None, reason: str = "") -> bool:
     """False if it was revoked before."""
     at = timezone.now()
     if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
         return False
     token.revoked_at = at
     agent = (token.agent_id, token.agent.name)
-    record("token.revoked", actor=acting(by), agent=agent, token=str(token))
+    record("token.revoked", actor=acting(by), reason=reason, agent=agent, token=str(token))
     return True
 
 
@@ -222,7 +222,7 @@ def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str
 
 
 @transaction.atomic
-def set_active(person: User, active: bool, *, by: User) -> None:
+def set_active(person: User, active: bool, *, by: User, reason: str = "") -> None:
     """Enables or disables a user. Disabling ends their sessions and links for ever, and suspends
     their agents' tokens until the account is enabled again."""
     if not active and person.pk == by.pk:
@@ -239,7 +239,7 @@ def set_active(person: User, active: bool, *, by: User) -> None:
     for group in role_changes.deciding_groups(person.groups.all()):
         note(person, group.name, by=by)
     action = "person.enabled" if active else "person.disabled"
-    record(action, actor=by.actor, person=person.username)
+    record(action, actor=by.actor, reason=reason, person=person.username)
 
 
 def is_password_of(person: User, password: str) -> bool:

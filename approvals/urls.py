@@ -2,6 +2,7 @@ from django.urls import path
 
 from approvals.views import (
     comments,
+    confirmations,
     decisions,
     deny_all,
     editing,
@@ -35,7 +36,17 @@ urlpatterns = [
     path("people/<int:pk>/decisions/", decisions.decisions, name="decisions"),
     path("emergency-stops/", emergency_stops.stops, name="freezes"),
     path("emergency-stops/banner/", emergency_stops.banner, name="frozen"),
+    path("emergency-stops/new/", confirmations.emergency_stop, name="new_freeze"),
     path("emergency-stops/begin/", emergency_stops.begin, name="freeze"),
     path("emergency-stops/<int:pk>/end/", emergency_stops.end, name="end_freeze"),
+    path("agents/<slug:name>/disable/", confirmations.disable_agent, name="disable_agent"),
+    path(
+        "agents/<slug:name>/tokens/<str:public_id>/revocation/",
+        confirmations.revoke_token,
+        name="revoke_token",
+    ),
+    path("servers/<slug:slug>/disable/", confirmations.disable_server, name="disable_server"),
+    path("people/<int:pk>/disable/", confirmations.disable_person, name="disable_person"),
+    path("policies/<int:pk>/removal/", confirmations.rule_removal, name="rule_removal"),
     path("calls/<uuid:call_id>/cancel/", queue.cancel, name="cancel"),
 ]

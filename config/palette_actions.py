@@ -31,7 +31,9 @@ class PaletteAction(NamedTuple):
 
 
 ACTIONS = [
-    PaletteAction("agent", _("Disable agent {name}"), "accounts.change_agent", "accounts:agent"),
+    PaletteAction(
+        "agent", _("Disable agent {name}"), "accounts.change_agent", "approvals:disable_agent"
+    ),
     PaletteAction(
         "agent",
         _("Create a token for agent {name}"),
@@ -51,22 +53,20 @@ ACTIONS = [
         "agent",
         _("Emergency stop: suspend agent {name}"),
         "calls.begin_freeze",
-        "approvals:freezes",
+        "approvals:new_freeze",
         "?what=agent:{key}",
-        "#begin",
         has_key=False,
     ),
     PaletteAction(
         "server",
         _("Emergency stop: suspend server {name}"),
         "calls.begin_freeze",
-        "approvals:freezes",
+        "approvals:new_freeze",
         "?what=server:{key}",
-        "#begin",
         has_key=False,
     ),
     PaletteAction(
-        "server", _("Disable server {name}"), "registry.change_server", "registry:edit_server"
+        "server", _("Disable server {name}"), "registry.change_server", "approvals:disable_server"
     ),
     PaletteAction(
         "server", _("Edit server {name}"), "registry.change_server", "registry:edit_server"
@@ -74,7 +74,9 @@ ACTIONS = [
     PaletteAction(
         "server", _("Review tools of server {name}"), "registry.operate_server", "registry:review"
     ),
-    PaletteAction("person", _("Disable user {name}"), "accounts.change_user", "accounts:person"),
+    PaletteAction(
+        "person", _("Disable user {name}"), "accounts.change_user", "approvals:disable_person"
+    ),
     PaletteAction(
         "toolset",
         _("Connect a client to toolset {name}"),

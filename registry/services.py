@@ -129,12 +129,12 @@ def set_connection(
 
 
 @transaction.atomic
-def set_enabled(server: Server, enabled: bool, *, by: User | None) -> None:
+def set_enabled(server: Server, enabled: bool, *, by: User | None, reason: str = "") -> None:
     if not Server.objects.filter(pk=server.pk, enabled=not enabled).update(enabled=enabled):
         return
     server.enabled = enabled
     action = "server.enabled" if enabled else "server.disabled"
-    record(action, actor=acting(by), server=server.slug)
+    record(action, actor=acting(by), reason=reason, server=server.slug)
 
 
 @transaction.atomic

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts import services
 from accounts.forms import AgentForm, TokenForm
-from accounts.http import ConsoleRequest
+from accounts.http import ConsoleRequest, reason_in
 from accounts.models import MAX_HOLD_S, Agent, AgentToken, User
 from core.http import page
 from core.paging import paged
@@ -60,7 +60,7 @@ def agent(request: ConsoleRequest, name: str) -> HttpResponse:
 @page("", "POST")
 def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
     """Draws the page itself, without a redirect: the token's text is kept nowhere."""
-    shown = _for_tokens(request.user, name)
+    shown = agent_for_tokens(request.user, name)
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _show(request, shown, form)
@@ -70,9 +70,9 @@ def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
 
 @page("", "POST")
 def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
-    shown = _for_tokens(request.user, name)
+    shown = agent_for_tokens(request.user, name)
     token = get_object_or_404(shown.tokens.select_related("agent"), public_id=public_id)
-    if services.revoke_token(token, by=request.user):
+    if services.revoke_token(token, by=request.user, reason=reason_in(request)):
         messages.success(request, _("%s is revoked: no door opens to it any more.") % token)
     else:
         messages.info(request, _("%s was revoked before.") % token)
@@ -82,7 +82,7 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
 @page("", "POST")
 def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
     """Draws the page itself, as `issue_token` does."""
-    shown = _for_tokens(request.user, name)
+    shown = agent_for_tokens(request.user, name)
     valid = shown.tokens.valid().select_related("agent")
     token = get_object_or_404(valid, public_id=public_id)
     text = services.rotate_token(token, by=request.user)
@@ -94,7 +94,7 @@ def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
 def set_enabled(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Agent, name=name)
     enabled = request.POST.get("enabled") == "1"
-    services.set_agent_enabled(shown, enabled, by=request.user)
+    services.set_agent_enabled(shown, enabled, by=request.user, reason=reason_in(request))
     said = _("“%s” is on.") if enabled else _("“%s” is off: its tokens open nothing.")
     messages.success(request, said % name)
     return redirect("accounts:agent", name)
@@ -112,7 +112,7 @@ def set_hold(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("accounts:agent", name)
 
 
-def _for_tokens(person: User, name: str) -> Agent:
+def agent_for_tokens(person: User, name: str) -> Agent:
     shown = get_object_or_404(visible(person), name=name)
     if not _may_handle_tokens(person, shown):
         raise PermissionDenied

@@ -24,7 +24,7 @@ from accounts import (
     single_person,
 )
 from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm
-from accounts.http import ConsoleRequest
+from accounts.http import ConsoleRequest, reason_in
 from accounts.models import CodeApp, RoleChange, User
 from accounts.views.proofs import AFTER, proving
 from core.http import page
@@ -117,7 +117,7 @@ def set_active(request: ConsoleRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(User, pk=pk)
     active = request.POST.get("active") == "1"
     try:
-        services.set_active(shown, active, by=request.user)
+        services.set_active(shown, active, by=request.user, reason=reason_in(request))
     except services.AccountRefused as error:
         messages.error(request, str(error))
     else:

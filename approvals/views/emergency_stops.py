@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
@@ -27,7 +30,6 @@ def stops(request: ConsoleRequest) -> HttpResponse:
         "ended": every.exclude(ended_at=None)[:SHOWN],
         "agents": Agent.objects.order_by("name"),
         "servers": Server.objects.order_by("slug"),
-        "what": request.GET.get("what", "everything"),
     }
     return render(request, "approvals/freezes.html", context)
 
@@ -45,15 +47,19 @@ def begin(request: ConsoleRequest) -> HttpResponse:
     if kind not in ("agent", "server", "everything"):
         messages.warning(request, _("Say what to suspend."))
         return redirect("approvals:freezes")
+    reason = request.POST.get("reason", "").strip()
     try:
         freezes.begin(
             by=request.user,
-            reason=request.POST.get("reason", "").strip(),
+            reason=reason,
             agent=agent,
             server=server,
         )
     except NotFrozen as error:
         messages.warning(request, str(error))
+        if not reason:
+            query = urlencode({"what": request.POST["what"]})
+            return redirect(f"{reverse('approvals:new_freeze')}?{query}")
     return redirect("approvals:freezes")
 
 

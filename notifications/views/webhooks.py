@@ -91,7 +91,13 @@ def rotate(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 def remove_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     gone = get_object_or_404(Webhook, pk=pk)
     if request.method != "POST":
-        context = {"section": "notifications", "webhook": gone}
+        of_it = Delivery.objects.filter(webhook=gone)
+        context = {
+            "section": "notifications",
+            "webhook": gone,
+            "queued": of_it.filter(state=Delivery.State.PENDING).count(),
+            "listed": of_it.count(),
+        }
         return render(request, "notifications/webhook_remove.html", context)
     name = gone.name
     services.remove_webhook(gone, by=request.user)

@@ -54,6 +54,10 @@ def of_limit(limit: Limit) -> list[LimitUsage]:
     return _usages(LimitCounter.objects.filter(limit=limit))
 
 
+def count_counters(limit: Limit) -> int:
+    return LimitCounter.objects.filter(limit=limit).count()
+
+
 def of_agent(agent: Agent) -> list[LimitUsage]:
     """Usage of limits that are counted for the agent or its owner."""
     own = Q(agent_id=agent.pk) | Q(agent_id=None, person_id=agent.owner_id)

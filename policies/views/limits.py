@@ -59,8 +59,7 @@ def switch_limit(request: ConsoleRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(Limit, pk=pk)
     is_off = shown.mode == Rule.Mode.OFF
     if request.method != "POST":
-        context = {"section": "limits", "limit": shown, "measure": shown_measure(shown)}
-        return render(request, "policies/limit_disable.html", context)
+        return render(request, "policies/limit_disable.html", _confirming(shown))
     enabled = request.POST.get("enabled") == "1"
     services.set_limit_enabled(shown, enabled, by=request.user.actor)
     said = _("“%s” is on.") if enabled else _("“%s” is off: it limits nothing.")
@@ -77,8 +76,13 @@ def remove_limit(request: ConsoleRequest, pk: int) -> HttpResponse:
         services.remove_limit(gone, by=request.user.actor)
         messages.success(request, _("“%s” is removed.") % name)
         return redirect("policies:limits")
-    context = {"section": "limits", "limit": gone, "measure": shown_measure(gone)}
-    return render(request, "policies/limit_remove.html", context)
+    return render(request, "policies/limit_remove.html", _confirming(gone))
+
+
+def _confirming(limit: Limit) -> dict[str, Any]:
+    counted = usage.count_counters(limit)
+    measure = shown_measure(limit)
+    return {"section": "limits", "limit": limit, "measure": measure, "counted": counted}
 
 
 @page("")

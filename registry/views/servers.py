@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from accounts.http import ConsoleRequest
+from accounts.http import ConsoleRequest, reason_in
 from core import loop
 from core.errors import CountersignError
 from core.http import is_htmx, page
@@ -87,7 +87,7 @@ def _reach_form(server: Server, posted: Any) -> UrlReachForm | CommandReachForm:
 def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(Server, slug=slug)
     enabled = request.POST.get("enabled") == "1"
-    services.set_enabled(server, enabled, by=request.user)
+    services.set_enabled(server, enabled, by=request.user, reason=reason_in(request))
     said = _("“%s” is on.") if enabled else _("“%s” is off: agents do not see its tools.")
     messages.success(request, said % slug)
     return redirect("registry:server", slug)

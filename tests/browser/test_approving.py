@@ -110,6 +110,8 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
     alice.goto("/settings/")
     alice.get_by_role("main").get_by_role("link", name="Emergency stops").click()
     choose(alice.get_by_label("What", exact=True), "agent:scout")
+    alice.get_by_role("button", name="See what it concerns").click()
+    expect(alice.get_by_text("Other users who can end it")).to_be_visible()
     alice.get_by_label("Reason").fill("It asks too often.")
     alice.keyboard.press("Enter")
     expect(alice.locator("#frozen")).to_contain_text("The agent scout is suspended.")
@@ -128,8 +130,13 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
 
 
 def test_a_freeze_begins_by_its_button(alice: Page, office: Office) -> None:
-    alice.goto("/emergency-stops/?what=server:mailer")
-    expect(alice.get_by_label("What", exact=True)).to_have_value("server:mailer")
+    alice.goto("/emergency-stops/")
+    expect(alice.get_by_label("What", exact=True)).to_have_value("")
+    choose(alice.get_by_label("What", exact=True), "mailer")
+    alice.get_by_role("button", name="See what it concerns").press("Enter")
+    expect(alice.get_by_role("heading", name="Suspend server mailer?")).to_be_visible()
+    alice.get_by_role("link", name="Cancel").click()
+    alice.goto("/emergency-stops/new/?what=server:mailer")
 
     alice.get_by_label("Reason").fill("It is being moved.")
     alice.get_by_role("button", name="Begin emergency stop").click()

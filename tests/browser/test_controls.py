@@ -40,11 +40,16 @@ def test_an_administrator_makes_an_agent_replaces_its_token_and_switches_it_off(
     expect(page.get_by_text("works for one more hour")).to_be_visible()
     assert page.locator("#token").inner_text() != first
 
-    page.get_by_role("button", name="Switch off").click()
+    page.get_by_role("link", name="Disable").click()
+    page.get_by_role("link", name="Cancel").press("Enter")
+    page.get_by_role("link", name="Disable").click()
+    expect(page.get_by_text("Valid tokens")).to_be_visible()
+    page.get_by_label("Reason (optional)").fill("It is not used at night.")
+    page.get_by_role("button", name="Disable the agent").click()
     expect(page.get_by_text("none of its tokens opens anything")).to_be_visible()
     assert not Agent.objects.get(name="night-owl").enabled
-    page.get_by_role("button", name="Switch on").click()
-    expect(page.get_by_role("button", name="Switch off")).to_be_visible()
+    page.get_by_role("button", name="Enable").click()
+    expect(page.get_by_role("link", name="Disable")).to_be_visible()
 
 
 def test_an_administrator_gives_groups_and_shuts_somebody_out(
@@ -65,10 +70,12 @@ def test_an_administrator_gives_groups_and_shuts_somebody_out(
     page.get_by_role("link", name="scout").press("Enter")
     page.wait_for_url("**/agents/scout/")
     page.goto(f"/people/{office.bob.pk}/")
-    page.get_by_role("button", name="Disable").focus()
+    page.get_by_role("link", name="Disable").focus()
     page.keyboard.press("Enter")
+    page.get_by_label("Reason (optional)").fill("On leave.")
+    page.get_by_role("button", name="Disable the user").press("Enter")
     page.get_by_role("button", name="Enable").click()
-    expect(page.get_by_role("button", name="Disable")).to_be_visible()
+    expect(page.get_by_role("link", name="Disable")).to_be_visible()
 
 
 def test_ones_time_zone_is_shown_in_exact_times(alice: Page, office: Office) -> None:

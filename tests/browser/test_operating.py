@@ -36,12 +36,15 @@ def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, offi
     assert Server.objects.get(slug="calculator").url == f"{url}/mcp"
 
     alice.goto("/servers/calculator/edit/")
-    alice.get_by_role("button", name="Switch off").focus()
+    alice.get_by_role("link", name="Disable").focus()
     alice.keyboard.press("Enter")
+    alice.get_by_role("link", name="Cancel").click()
+    alice.goto("/servers/calculator/disable/")
+    alice.get_by_role("button", name="Disable the server").press("Enter")
     expect(alice.get_by_role("main")).to_contain_text("Off")
     assert not Server.objects.get(slug="calculator").enabled
     alice.goto("/servers/calculator/edit/")
-    alice.get_by_role("button", name="Switch on").click()
+    alice.get_by_role("button", name="Enable").click()
     alice.wait_for_url("**/servers/calculator/")
     expect(alice.get_by_role("button", name="Refresh now")).to_be_visible()
 

@@ -538,7 +538,7 @@ def test_all_of_an_agent_are_denied_after_a_look_at_what_that_means(
     alice.get_by_role("link", name="Deny all of scout …").press("Enter")
     expect(alice.get_by_text("2 calls get your vote to deny them")).to_be_visible()
     alice.get_by_role("link", name="Begin an emergency stop instead").press("Enter")
-    expect(alice.get_by_label("What", exact=True)).to_have_value("agent:scout")
+    expect(alice.get_by_role("heading", name="Suspend agent scout?")).to_be_visible()
     alice.go_back()
     alice.get_by_role("link", name="Cancel").press("Enter")
     expect(rows(alice)).to_have_count(3)

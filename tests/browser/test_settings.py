@@ -42,7 +42,12 @@ def test_an_owner_issues_copies_and_revokes_a_token(opened: Opened, office: Offi
     expect(page.locator("#claude-desktop")).to_contain_text(f"Bearer {token}")
     row = AgentToken.objects.first()
     assert row
-    page.get_by_role("button", name=f"Revoke csa_{row.public_id}").focus()
+    page.get_by_role("link", name=f"Revoke csa_{row.public_id}").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("and cannot be restored")).to_be_visible()
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name=f"Revoke csa_{row.public_id}").click()
+    page.get_by_label("Reason (optional)").fill("It stood in a log.")
     page.keyboard.press("Enter")
     expect(page.get_by_text("no door opens to it any more")).to_be_visible()
     expect(page.locator("#token")).to_have_count(0)
@@ -60,6 +65,21 @@ def test_without_javascript_a_token_is_issued_and_the_way_on_is_a_link(
     expect(page.get_by_role("button", name="Copy the token")).to_have_count(0)
     page.get_by_role("link", name="How to connect a client with it").click()
     expect(page.get_by_role("heading", name="Connect scout")).to_be_visible()
+
+
+def test_without_javascript_what_removing_a_rule_concerns_is_a_page(
+    opened: Opened, ada: User
+) -> None:
+    rule = Rule.objects.create(name="Mails", effect="ask", server="mailer")
+    page = opened(ada, java_script_enabled=False)
+    page.goto(f"/policies/{rule.pk}/remove/")
+
+    page.get_by_role("link", name="What removing it concerns").click()
+
+    expect(page.get_by_text("Published tools that it covers")).to_be_visible()
+    page.get_by_role("link", name="Back").click()
+    page.get_by_role("button", name="Remove the rule").click()
+    expect(page.get_by_text("“Mails” is removed.")).to_be_visible()
 
 
 def test_tools_are_found_and_added_with_the_keyboard(alice: Page, office: Office) -> None:
@@ -244,6 +264,7 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
 
     page.get_by_role("link", name="No files", exact=True).click()
     page.get_by_role("link", name="Remove").click()
+    expect(page.get_by_text("Published tools that it covers")).to_be_visible()
     page.get_by_role("button", name="Remove the rule").click()
     expect(page.get_by_text("“No files” is removed.")).to_be_visible()
 

@@ -122,10 +122,12 @@ def test_how_a_server_is_reached_is_changed_and_it_is_switched_off(
     expect(alice.get_by_text("What “mailer” may be asked beyond MCP is set.")).to_be_visible()
     alice.goto("/servers/mailer/edit/")
     expect(methods).to_have_value("acme/search")
-    alice.get_by_role("button", name="Switch off").press("Enter")
+    alice.get_by_role("link", name="Disable").press("Enter")
+    alice.get_by_label("Reason (optional)").fill("It moves.")
+    alice.get_by_role("button", name="Disable the server").click()
     expect(alice.get_by_text("agents do not see its tools")).to_be_visible()
     alice.get_by_role("link", name="Edit").click()
-    alice.get_by_role("button", name="Switch on").click()
+    alice.get_by_role("button", name="Enable").click()
     expect(alice.get_by_text("“mailer” is on.")).to_be_visible()
     assert Server.objects.get(slug="mailer").enabled
 

@@ -362,7 +362,8 @@ def removes_the_other_administrator(on: Stage) -> Attempt:
     on.pat.groups.remove(Group.objects.get(name=Role.ADMINISTRATOR))
     page = on.opened(ada, will_complain_of=("403",))
     page.goto(f"/people/{eve.pk}/")
-    page.get_by_role("button", name="Disable").click()
+    page.get_by_role("link", name="Disable").click()
+    page.get_by_role("button", name="Disable the user").click()
     expect(page.get_by_text("“eve” is off and signed out everywhere.")).to_be_visible()
     on.give(ada, Role.APPROVER, page=page)
     expect(page.get_by_text("Another administrator has to confirm: Approver")).to_be_visible()
@@ -412,7 +413,8 @@ def is_alone(on: Stage) -> Attempt:
 def leaves_herself_alone(on: Stage) -> Attempt:
     held = on.ask(on.token(on.scout))
     on.page.goto(f"/people/{on.office.alice.pk}/")
-    on.page.get_by_role("button", name="Disable").click()
+    on.page.get_by_role("link", name="Disable").click()
+    on.page.get_by_role("button", name="Disable the user").click()
     expect(on.page.get_by_text("“alice” is off and signed out everywhere.")).to_be_visible()
     return Attempt(on.page, held, "You issued the token")
 

@@ -297,6 +297,7 @@ def test_one_is_added_tested_changed_disabled_and_removed(
         in as_olga.post(at("set_enabled", made), {"enabled": "1"}, follow=True).text
     )
     assert "Remove “books”?" in as_olga.get(at("remove_webhook", made)).text
+    assert "Deliveries queued" in as_olga.get(at("remove_webhook", made)).text
     assert Webhook.objects.exists()
     assert "“books” is removed." in as_olga.post(at("remove_webhook", made), follow=True).text
     assert not Webhook.objects.exists()
