@@ -3,9 +3,11 @@ from django.urls import include, path
 
 from audit.urls import urls as audit_urls
 from calls.content.payloads import containing
+from calls.views.rule_figures import count_calls
 from config.overview import home, overview
 from config.palette import find
 from config.service_worker import offline, service_worker
+from policies.urls import urls as policy_urls
 from registry.views import tool_urls
 
 tool_urls.register()
@@ -22,7 +24,7 @@ urlpatterns = [
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),
     path("", include("registry.urls")),
-    path("", include("policies.urls")),
+    path("", include(policy_urls(count_calls))),
     path("", include("approvals.urls")),
     path("", include("calls.urls")),
     path("", include("gateway.views.urls")),

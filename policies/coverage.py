@@ -27,6 +27,8 @@ _WHAT = {"reason", "instead", "unnamed"}
 _WHO = {"thresholds", "decide_within", "start_within", "confirm_grants"}
 _UNDERSTOOD = _WHERE | _WHAT | _WHO
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
+# Of more published tools, nobody counts the rest.
+MOST_TOOLS = 20_000
 _wild = re.compile(r"[*?\[]").search
 
 
@@ -41,28 +43,38 @@ def covered_tools(rules: Sequence[Rule]) -> dict[int, set[int]]:
 
 
 def _tools(rules: Sequence[Rule]) -> list[set[int]]:
-    hinted = any(rule.hint for rule in rules)
-    tools = list(_published(hinted))
+    tools = list(_published({Rule.Hint(rule.hint) for rule in rules}))
     return [set(_covered(rule, tools)) for rule in rules]
 
 
-def _published(hinted: bool) -> Iterator[tuple[str, str, dict[str, bool]]]:
+PublishedRow = tuple[int, str, str, dict[str, bool]]
+
+
+def _published(looked_at: set[Rule.Hint]) -> Iterator[PublishedRow]:
+    """`looked_at`: the hints that rules ask for."""
     tools = Tool.objects.filter(state=Tool.State.PUBLISHED, server__enabled=True)
-    # Definitions are read only for rules that look at what they say.
-    rows = tools.annotate(slug=F("server__slug")).values_list("slug", "name", "published_id")
-    if not hinted:
-        return ((slug, name, {}) for slug, name, _definition in rows)
+    columns = ("pk", "slug", "name", "published_id", "hints", "risk")
+    rows = tools.annotate(slug=F("server__slug")).values_list(*columns)[:MOST_TOOLS]
+    if Rule.Hint.OPEN_WORLD not in looked_at:
+        return ((pk, slug, name, _claimed(*said)) for pk, slug, name, _id, *said in rows)
+    # Definitions, of which there is much to read, only for what a tool's row does not say.
     bodies = Definition.objects.filter(pk__in=tools.values("published_id"))
-    said = {one.pk: definitions.hints(one.content) for one in bodies}
-    return ((slug, name, said[definition]) for slug, name, definition in rows)
+    found = {one.pk: definitions.hints(one.content) for one in bodies}
+    return ((pk, slug, name, found[definition]) for pk, slug, name, definition, *_said in rows)
 
 
-def _covered(rule: Rule, tools: Iterable[tuple[str, str, dict[str, bool]]]) -> Iterator[int]:
+def _claimed(hints: list[str], risk: str) -> dict[str, bool]:
+    """What its server says of a tool, but for a world that is not open."""
+    claimed = dict.fromkeys(hints, True)
+    return {"destructiveHint": False, **claimed} if risk == Tool.Risk.CHANGES else claimed
+
+
+def _covered(rule: Rule, tools: Iterable[PublishedRow]) -> Iterator[int]:
     server, tool = re.compile(translate(rule.server)), re.compile(translate(rule.tool))
     says = SAYS[Rule.Hint(rule.hint)]
-    for n, (slug, name, hints) in enumerate(tools):
+    for pk, slug, name, hints in tools:
         if server.match(slug) and tool.match(name) and says(hints):
-            yield n
+            yield pk
 
 
 @dataclass(frozen=True, slots=True)

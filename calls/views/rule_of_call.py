@@ -11,6 +11,7 @@ from accounts.http import ConsoleRequest
 from calls.content.payloads import note_look
 from calls.models import Call
 from calls.views import call_page
+from calls.views.rule_figures import count_calls
 from core import strict_json
 from core.http import page
 from policies.drafts import RuleDraft, of_patterns
@@ -26,7 +27,7 @@ def rule_of_call(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         raise Http404
     if rights.may_read:
         note_look(call, by=request.user)
-    return rule_form(request, _draft(call, may_read=rights.may_read))
+    return rule_form(request, _draft(call, may_read=rights.may_read), count_calls)
 
 
 def _draft(call: Call, *, may_read: bool) -> RuleDraft:

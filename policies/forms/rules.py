@@ -47,7 +47,10 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "hint": _("What the server claims can make a rule stricter, never looser."),
             "agents": _("None chosen means every agent."),
             "owner_groups": _("None chosen means every owner."),
-            "when": _("In CEL, for example: args.amount > 1000. Empty means always."),
+            "when": _(
+                "In CEL, for example: args.amount > 1000. Empty means always. "
+                "The calls counted above are those before it."
+            ),
             "reason": _("Agents and approvers read it."),
             "instead": _("Agents that are denied read it, and need not guess."),
             "decide_within": _("Seconds. Empty: as the installation is set."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -12,15 +13,19 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import drafts, services
-from policies.coverage import covered, covered_tools, nevers, shadows, unmet
-from policies.drafts import TEMPLATES, RuleDraft
+from policies.coverage import MOST_TOOLS, covered_tools, nevers, shadows, unmet
+from policies.drafts import TEMPLATES, RuleDraft, RuleTemplate
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
 from policies.models import Rule
+from policies.scope import CountCalls, agents_of
 from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
 
 COVERING = ("server", "tool", "hint")
+CALLING = ("agents", "owner_groups")
+# An address has no room for more.
+CHOSEN_MAX = 1_000
 
 
 @page("policies.view_rule")
@@ -42,15 +47,16 @@ def rules(request: HttpRequest) -> HttpResponse:
 
 
 @page("policies.view_rule")
-def covers(request: HttpRequest) -> HttpResponse:
-    """How many published tools the patterns in the form cover, while they are typed."""
+def covers(request: ConsoleRequest, count_calls: CountCalls) -> HttpResponse:
+    """The published tools that the patterns in the form cover, and their calls, while typed."""
     given = {name: request.GET.get(name, "")[:200] for name in COVERING}
-    return render(request, "policies/covers.html", {"covers": _count(given)})
+    chosen = {name: request.GET.getlist(name)[:CHOSEN_MAX] for name in CALLING}
+    return render(request, "policies/covers.html", _coverage(request, given, chosen, count_calls))
 
 
 @page("policies.add_rule", "GET", "HEAD", "POST")
-def add_rule(request: ConsoleRequest) -> HttpResponse:
-    return rule_form(request, _draft(request))
+def add_rule(request: ConsoleRequest, count_calls: CountCalls) -> HttpResponse:
+    return rule_form(request, _draft(request), count_calls, templates=TEMPLATES)
 
 
 def _draft(request: ConsoleRequest) -> RuleDraft:
@@ -69,8 +75,8 @@ def _number(text: str) -> int:
 
 
 @page("policies.change_rule", "GET", "HEAD", "POST")
-def rule(request: ConsoleRequest, pk: int) -> HttpResponse:
-    return _form(request, get_object_or_404(Rule, pk=pk), RuleDraft())
+def rule(request: ConsoleRequest, pk: int, count_calls: CountCalls) -> HttpResponse:
+    return _form(request, get_object_or_404(Rule, pk=pk), RuleDraft(), count_calls)
 
 
 @page("policies.change_rule", "POST")
@@ -99,35 +105,56 @@ def remove(request: ConsoleRequest, pk: int) -> HttpResponse:
     return render(request, "policies/rule_remove.html", {"section": "rules", "rule": gone})
 
 
-def rule_form(request: ConsoleRequest, draft: RuleDraft) -> HttpResponse:
+def rule_form(
+    request: ConsoleRequest,
+    draft: RuleDraft,
+    count_calls: CountCalls,
+    templates: Sequence[RuleTemplate] = (),
+) -> HttpResponse:
     """The page of a new rule that begins with this; saves it where it is posted."""
-    return _form(request, draft.rule(), draft)
+    return _form(request, draft.rule(), draft, count_calls, templates=templates)
 
 
-def _form(request: ConsoleRequest, edited: Rule, draft: RuleDraft) -> HttpResponse:
-    given_data = request.POST or None
-    form = RuleForm(given_data, instance=edited, initial=draft.initial(), offers=draft.offers)
+def _form(
+    request: ConsoleRequest,
+    edited: Rule,
+    draft: RuleDraft,
+    count_calls: CountCalls,
+    **shown: Any,
+) -> HttpResponse:
+    given = request.POST or None
+    form = RuleForm(given, instance=edited, initial=draft.initial(), offers=draft.offers)
     if (
         request.method == "POST"
+        # Without a script, a button counts what is covered.
+        and "count" not in request.POST
         and form.is_valid()
         and save_form(form, services.save_rule, by=request.user.actor)
     ):
         messages.success(request, _("“%s” is saved.") % edited.name)
         return redirect("policies:rules")
-    given = {name: str(form[name].value() or "") for name in COVERING}
+    patterns = {name: str(form[name].value() or "") for name in COVERING}
+    chosen = {name: list(form[name].value() or []) for name in CALLING}
     context = {
         "section": "rules",
         "form": form,
         "rule": edited if edited.pk else None,
         "note": draft.note,
-        "templates": TEMPLATES,
-        "covers": _count(given),
     }
+    context |= shown | _coverage(request, patterns, chosen, count_calls)
     return render(request, "policies/rule.html", context)
 
 
-def _count(given: dict[str, Any]) -> int:
-    if given["hint"] not in Rule.Hint.values:
-        given["hint"] = ""
-    (count,) = covered([Rule(**given)])
-    return count
+def _coverage(
+    request: ConsoleRequest,
+    patterns: dict[str, str],
+    chosen: dict[str, list[str]],
+    count_calls: CountCalls,
+) -> dict[str, Any]:
+    if patterns["hint"] not in Rule.Hint.values:
+        patterns["hint"] = ""
+    (tools,) = covered_tools([Rule(**patterns)]).values()
+    found: dict[str, Any] = {"covers": len(tools), "most": MOST_TOOLS}
+    if tools and request.user.has_perm("calls.view_call"):
+        found["calls"] = count_calls(tools, agents_of(chosen["agents"], chosen["owner_groups"]))
+    return found

@@ -255,7 +255,8 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
 
     page.get_by_label("Name", exact=True).fill("No files")
     page.get_by_label("Server", exact=True).fill("files")
-    expect(page.locator("#covers")).to_have_text("Covers 1 published tool today.")
+    expect(page.locator("#covers")).to_contain_text("Covers 1 published tool today.")
+    expect(page.locator("#covers")).to_contain_text("calls in the last 7 days.")
     page.get_by_label("Server", exact=True).fill("nowhere")
     expect(page.locator("#covers")).to_have_text("Covers no published tool today.")
     choose(page.get_by_label("Effect"), "deny")
@@ -267,6 +268,18 @@ def test_a_rule_counts_while_it_is_written_and_can_be_removed(
     expect(page.get_by_text("Published tools that it covers")).to_be_visible()
     page.get_by_role("button", name="Remove the rule").click()
     expect(page.get_by_text("“No files” is removed.")).to_be_visible()
+
+
+def test_without_javascript_a_button_counts_what_a_rule_covers(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada, java_script_enabled=False)
+    page.goto("/new/rule/")
+    page.get_by_label("Server", exact=True).fill("files")
+    page.get_by_role("button", name="Count what it covers").click()
+
+    expect(page.locator("#covers")).to_contain_text("Covers 1 published tool today.")
+    expect(page.get_by_label("Server", exact=True)).to_have_value("files")
 
 
 def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: User) -> None:

@@ -1,6 +1,8 @@
 """Rules in the console: written, ordered, removed; what they cover, and which never matter."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Group
@@ -11,12 +13,15 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
 from audit.services import SYSTEM
+from calls.record.states import State
+from calls.views import rule_figures
 from policies.coverage import covered, covered_tools, shadows
 from policies.models import Rule
 from policies.services import save_rule
 from policies.thresholds import deciders
-from registry.models import Server
+from registry.models import Server, Tool
 from tests.console import scenery
+from tests.console.test_overview import make_call
 from tests.policies.shadowing import shadowed
 
 LIST = "/policies/"
@@ -205,6 +210,54 @@ def test_the_form_counts_what_is_covered(
     page = as_ada.get(reverse("policies:covers"), patterns)
 
     assert page.context["covers"] == count
+
+
+def covers(client: Client, **asked: Any) -> str:
+    page = client.get(reverse("policies:covers"), {"server": "*", "tool": "*", **asked})
+    return str(page.text)
+
+
+def test_the_form_counts_calls_of_the_last_week(
+    as_ada: Client, send_mail: Tool, scout: Agent, olga: User
+) -> None:
+    raven = Agent.objects.create(name="raven", owner=olga)
+    add = scenery.server("reckoner", olga, scenery.ADD).tools.get()
+    for agent, tool in ((scout, send_mail), (scout, add), (raven, add)):
+        make_call(agent, tool, State.SUCCEEDED, timedelta(days=6))
+    make_call(scout, add, State.SUCCEEDED, timedelta(days=8))
+
+    assert "<strong>3</strong> calls in the last 7 days." in covers(as_ada)
+    assert "<strong>2</strong> calls in the last 7 days." in covers(as_ada, server="reckoner")
+    operators = Group.objects.get(name=Role.OPERATOR)
+    for narrowed in ({"agents": [raven.pk]}, {"owner_groups": [operators.pk]}):
+        assert "<strong>1</strong> call in the last 7 days." in covers(as_ada, **narrowed)
+    of_one = covers(as_ada, server="reckoner", agents=[scout.pk])
+    assert "<strong>1</strong> call in the last 7 days." in of_one
+    both = {"agents": [scout.pk], "owner_groups": [operators.pk]}
+    assert "<strong>0</strong> calls in the last 7 days." in covers(as_ada, **both)
+
+
+def test_only_so_many_calls_are_read_and_the_page_says_so(
+    as_ada: Client, send_mail: Tool, scout: Agent, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_figures, "MOST", 3)
+    add = scenery.server("reckoner", olga, scenery.ADD).tools.get()
+    for tool in (send_mail, send_mail, add, send_mail, send_mail):
+        make_call(scout, tool, State.SUCCEEDED, timedelta(days=1))
+
+    said = covers(as_ada, server="mailer")
+
+    assert "<strong>2</strong> of the newest 3 calls; older ones are not read." in said
+    assert "<strong>1</strong> call in the last 7 days." in covers(as_ada, server="reckoner")
+
+
+def test_without_a_script_a_button_counts_and_saves_nothing(as_ada: Client, held: UUID) -> None:
+    page = as_ada.post(reverse("policies:add_rule"), given(count="1"))
+
+    assert "Covers <strong>1</strong> published tool today." in page.text
+    assert "<strong>1</strong> call in the last 7 days." in page.text
+    assert page.context["form"]["name"].value() == "Mails"
+    assert not Rule.objects.exists()
 
 
 def test_the_list_counts_too(as_ada: Client, mailer: Server) -> None:
