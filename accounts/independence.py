@@ -55,7 +55,7 @@ def why_not_confirm(person: User, by: User | None) -> str:
     """Why `by` may not confirm this account, as a sentence; empty if they may. Nobody: the host."""
     if person.unconfirmed_until is None:
         return _("“%s” needs no confirmation.") % person.username
-    if not person.has_usable_password():
+    if not person.has_usable_password() and not person.has_identity:
         return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
             person.username
         )

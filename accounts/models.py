@@ -147,6 +147,11 @@ class User(AbstractUser):
         """Whether nobody else can have signed in as this user by a link."""
         return self.let_in_by_id is None or self.has_usable_password()
 
+    @cached_property
+    def has_identity(self) -> bool:
+        """Whether an account at an identity provider signed this user in, when loaded."""
+        return self.identities.exists()
+
     @property
     def is_confirmed(self) -> bool:
         """Whether this account counts as a different person than its inviter."""
@@ -245,6 +250,8 @@ class RoleChange(models.Model):
     person = models.ForeignKey(User, models.PROTECT, related_name="role_changes")
     # The group's name: the change stays true when the group is gone.
     role = models.CharField(max_length=150)
+    # The identity provider whose groups say so; empty: a person, or the host.
+    source = models.CharField(max_length=100, blank=True, default="")
     state = models.CharField(max_length=9, choices=State, default=State.REQUESTED)
     # Nobody: done at the host.
     asked_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
@@ -451,6 +458,45 @@ class CodeApp(models.Model):
         return f"codes of {self.person}"
 
 
+class Identity(models.Model):
+    """A user's account at an identity provider. The two columns name it for ever; an address of
+    mail names nobody."""
+
+    person = models.ForeignKey(User, models.PROTECT, related_name="identities")
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+    # As the provider calls them, for people to read.
+    label = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="accounts_one_person_an_identity", fields=["issuer", "subject"]
+            )
+        ]
+        triggers = [Keep(name="keep_identity", columns=["person_id", "issuer", "subject"])]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
+
+
+class UsedLogoutToken(models.Model):
+    """A logout token that a provider sent, kept until it expires: it counts once."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.digest
+
+
 class BrowserSession(models.Model):
     """Where a session of somebody who signed in is used; the session is Django's, with this key."""
 
@@ -458,6 +504,10 @@ class BrowserSession(models.Model):
     key = models.CharField(max_length=40, unique=True)
     user_agent = models.CharField(max_length=300)
     address = models.CharField(max_length=64)
+    # Of a sign-in at an identity provider, which may end it from there: by the identity, or by
+    # the provider's own id of its session.
+    identity = models.ForeignKey(Identity, models.SET_NULL, null=True, related_name="+")
+    provider_sid = models.CharField(max_length=255, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_seen_at = models.DateTimeField(default=timezone.now)
 

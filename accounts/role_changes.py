@@ -16,7 +16,7 @@ from accounts.actors import COMMAND_LINE, AccountRefused, acting
 from accounts.independence import Inviters, are_independent, unconfirmed_inviters
 from accounts.models import RoleChange, User
 from accounts.roles import Role
-from audit.services import record
+from audit.services import Actor, record
 from core.english import gettext as _
 
 # So long a change is shown to those who decide.
@@ -65,6 +65,22 @@ def give(person: User, groups: Collection[Group], *, by: User | None) -> list[Gr
         else:
             note_granted(person, group.name, by=by)
     return waiting
+
+
+@transaction.atomic
+def follow_provider(
+    person: User, *, gained: Collection[Group], lost: Collection[Group], provider: Actor
+) -> None:
+    """The groups that an identity provider gave and took: no second administrator is asked, and
+    those who decide see it like any other change."""
+    person.groups.add(*gained)
+    person.groups.remove(*lost)
+    states = [(RoleChange.State.GIVEN, gained), (RoleChange.State.TAKEN, lost)]
+    for state, groups in states:
+        for group in deciding_groups(groups):
+            _note(person, group.name, state, None, source=provider.name)
+            names = {"person": person.username, "person_id": person.pk, "role": group.name}
+            record(f"role.{state}", actor=provider, **names)
 
 
 def take(person: User, groups: Collection[Group], *, by: User | None) -> None:
@@ -148,10 +164,18 @@ def _request(person: User, group: Group, by: User | None) -> None:
         _record("role.requested", person, group.name, by)
 
 
-def _note(person: User, role: str, state: RoleChange.State, by: User | None) -> None:
+def _note(
+    person: User, role: str, state: RoleChange.State, by: User | None, *, source: str = ""
+) -> None:
     now = timezone.now()
     RoleChange.objects.create(
-        person=person, role=role, asked_by=by, asked_at=now, state=state, decided_at=now
+        person=person,
+        role=role,
+        asked_by=by,
+        asked_at=now,
+        state=state,
+        decided_at=now,
+        source=source,
     )
 
 

@@ -17,6 +17,7 @@ from accounts import attempts, one_time_codes, passkeys, recovery_codes, role_ch
 from accounts.actors import COMMAND_LINE
 from accounts.backend import Backend
 from accounts.models import RoleChange, User
+from accounts.sessions import ProviderSession
 from accounts.stepup import VALID_S, NotProven, Ticket
 from audit.services import record
 from core.client_address import client_address
@@ -39,14 +40,26 @@ class PendingSignIn:
     next_page: str
     # A hash, set once the second step is done.
     new_password: str = ""
+    # Of a first step at an identity provider.
+    provider_session: dict[str, Any] | None = None
 
     @property
     def ticket(self) -> Ticket:
         return Ticket(self.nonce, self.issued)
 
+    @property
+    def at_provider(self) -> ProviderSession | None:
+        return ProviderSession(**self.provider_session) if self.provider_session else None
+
 
 def begin(
-    request: HttpRequest, person: User, *, first_step: str, next_page: str, new_password: str = ""
+    request: HttpRequest,
+    person: User,
+    *,
+    first_step: str,
+    next_page: str,
+    new_password: str = "",
+    provider_session: ProviderSession | None = None,
 ) -> None:
     """Keeps who passed the first step, for five minutes, under another session key."""
     ticket = Ticket.new()
@@ -58,6 +71,7 @@ def begin(
         first_step=first_step,
         next_page=next_page,
         new_password=new_password,
+        provider_session=asdict(provider_session) if provider_session else None,
     )
     request.session[PENDING] = asdict(pending)
     request.session.cycle_key()

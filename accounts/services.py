@@ -210,7 +210,7 @@ def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str
     had, wanted = list(person.groups.all()), list(groups)
     before = _names(had)
     if Role.ADMINISTRATOR not in _names(wanted):
-        _keep_an_administrator(person)
+        keep_an_administrator(person)
     role_changes.take(person, [group for group in had if group not in wanted], by=by)
     gained = [group for group in wanted if group not in had]
     waiting = _names(role_changes.give(person, gained, by=by))
@@ -228,7 +228,7 @@ def set_active(person: User, active: bool, *, by: User, reason: str = "") -> Non
     if not active and person.pk == by.pk:
         raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
     if not active:
-        _keep_an_administrator(person)
+        keep_an_administrator(person)
     if not User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
         return
     person.is_active = active
@@ -284,7 +284,7 @@ def set_time_zone(person: User, time_zone: str) -> None:
     person.save(update_fields=["time_zone"])
 
 
-def _keep_an_administrator(person: User) -> None:
+def keep_an_administrator(person: User) -> None:
     # Held until the transaction ends: two administrators must not take the role from each other.
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR, is_active=True)
     held = set(administrators.select_for_update(of=("self",)).values_list("pk", flat=True))
@@ -341,7 +341,7 @@ def why_no_link(person: User) -> str:
 
     Whoever has a link can act as that user: so links are only for users who never signed in.
     """
-    if person.has_usable_password() or person.passkeys.exists():
+    if person.has_usable_password() or person.passkeys.exists() or person.has_identity:
         return _("“%s” has a way in of their own. A link would let others act in their name.") % (
             person.username
         )
@@ -373,13 +373,7 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
 
 @transaction.atomic
 def redeem_sign_in_link(text: str) -> User:
-    link = (
-        SignInLink.objects.filter(digest=_link_digest(text))
-        .select_related("person", "made_by")
-        .first()
-    )
-    if link is None or not link.person.is_active or not _use(link):
-        raise LinkRefused(_("This link is unknown, was used before, or is too old."))
+    link = use_sign_in_link(text)
     if link.made_by_id:
         # Until a password is theirs alone, this may be whoever made the link.
         _let_in(link.person, link.made_by_id)
@@ -388,6 +382,18 @@ def redeem_sign_in_link(text: str) -> User:
     made_by = link.made_by.username if link.made_by else ""
     record(action, actor=link.person.actor, reason=BY_LINK, link_made_by=made_by)
     return link.person
+
+
+def use_sign_in_link(text: str) -> SignInLink:
+    """The link, which is used up. Raises LinkRefused."""
+    link = (
+        SignInLink.objects.filter(digest=_link_digest(text))
+        .select_related("person", "made_by")
+        .first()
+    )
+    if link is None or not link.person.is_active or not _use(link):
+        raise LinkRefused(_("This link is unknown, was used before, or is too old."))
+    return link
 
 
 def _let_in(person: User, link_made_by: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import asdict, dataclass
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, login
@@ -32,10 +33,30 @@ _seen: dict[str, float] = {}
 SEEN_MAX = 10_000
 
 
-def begin(request: HttpRequest, person: User) -> None:
+# In the session: where the provider's session is, for signing out there.
+AT_PROVIDER = "at_provider"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSession:
+    """A session at an identity provider, behind one of ours."""
+
+    provider: str
+    identity: int
+    # The provider's id of its session; empty where it has none.
+    sid: str
+    id_token: str
+
+
+def begin(
+    request: HttpRequest, person: User, provider_session: ProviderSession | None = None
+) -> None:
     """Signs in; a browser that this person did not sign in with before is an entry, and a mail."""
     is_new = bool(person.last_login) and not attempts.is_known_browser(request, person)
     login(request, person)
+    request.session.pop(AT_PROVIDER, None)
+    if provider_session:
+        _keep_provider_session(request, person, provider_session)
     if is_new:
         _record("person.new_device", person, _described(request, person))
 
@@ -88,6 +109,14 @@ def remove_ended() -> None:
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
     is_there = Session.objects.filter(session_key=OuterRef("key"))
     BrowserSession.objects.filter(~Exists(is_there)).delete()
+
+
+def _keep_provider_session(request: HttpRequest, person: User, session: ProviderSession) -> None:
+    request.session[AT_PROVIDER] = asdict(session)
+    row = _described(request, person)
+    row.key = request.session.session_key or ""
+    row.identity_id, row.provider_sid = session.identity, session.sid
+    row.save()
 
 
 def _is_due(key: str) -> bool:

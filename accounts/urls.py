@@ -2,6 +2,7 @@ from django.urls import path
 
 from accounts.views import (
     agents,
+    identity_providers,
     passkey_sign_in,
     password_reset,
     people,
@@ -25,6 +26,12 @@ urlpatterns = [
     path("sign-in/passkey/", passkey_sign_in.sign_in, name="passkey_sign_in"),
     path("sign-in/passkey/options/", passkey_sign_in.options, name="passkey_sign_in_options"),
     path("sign-in/set-up/", people.set_up_factor, name="set_up_factor"),
+    path("sign-in/with/<slug:slug>/", identity_providers.begin, name="provider_sign_in"),
+    path(
+        "sign-in/with/<slug:slug>/callback/",
+        identity_providers.finish,
+        name="provider_callback",
+    ),
     path("sign-in/<str:text>/", sign_in.sign_in_link, name="sign_in_link"),
     path("password-reset/<str:text>/", password_reset.set_password, name="password_reset"),
     # Before admin/, which would answer it.

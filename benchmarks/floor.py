@@ -29,6 +29,7 @@ from calls.record.states import Executed, State  # noqa: E402
 from calls.record.transitions import Outcome, ending  # noqa: E402
 from calls.record.usual_calls import SUCCEED  # noqa: E402
 from config.front import Front  # noqa: E402
+from core.connection_pool import ConnectionPool  # noqa: E402
 from core.ids import uuid7  # noqa: E402
 from core.journal import GroupCommit  # noqa: E402
 from core.outbound import Guard  # noqa: E402
@@ -36,7 +37,6 @@ from gateway.process.new_call_cache import NewCallTemplate  # noqa: E402
 from gateway.protocol.header_cache import BODY  # noqa: E402
 from registry.models import Tool  # noqa: E402
 from registry.upstream import wire  # noqa: E402
-from registry.upstream.transport.connection_pool import ConnectionPool  # noqa: E402
 from registry.upstream.transport.http_request import head  # noqa: E402
 from registry.upstream.values import USUAL  # noqa: E402
 

@@ -21,9 +21,9 @@ import httpcore2
 import httpx2
 import uvloop
 
+from core.connection_pool import ConnectionPool
 from core.outbound import Guard
 from registry.upstream import wire
-from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.transport.http_request import HttpRequest, exchange, head
 from registry.upstream.values import USUAL
 

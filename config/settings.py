@@ -306,6 +306,10 @@ PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # administrator writes. A command that is not in it never starts.
 STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / "stdio.json"))
 
+# The identity providers with which people sign in: a file in TOML or JSON that only the host's
+# administrator writes (accounts/oidc/providers.py).
+OIDC_FILE = Path(os.environ.get("COUNTERSIGN_OIDC_FILE", DATA_DIR / "oidc.toml"))
+
 # Where checkpoints of the record are kept besides the database: best on another disk or host.
 ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
 

@@ -23,6 +23,8 @@ _SAID = {
 }
 # The words that the names of all others give, for translators; a test holds that none is missing.
 OTHERS = (
+    gettext_noop("Identity connected"),
+    gettext_noop("Identity disconnected"),
     gettext_noop("Secret rotated"),
     gettext_noop("Recovery codes made"),
     gettext_noop("Sessions ended"),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address, ip_network
 
 import orjson
 from django.conf import settings
 from django.utils import timezone
 from yarl import URL
 
+from core.connection_pool import ConnectionPool
 from core.english import gettext as _
+from core.guarded_http import check_url as check_url
 from core.loop import BackgroundLoop
 from core.outbound import AddressRefused, Guard
 from notifications.outcomes import Failed
-from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.transport.http_request import HttpReply, HttpRequest, head
 from registry.upstream.transport.http_request import post as post_request
 from registry.upstream.values import Limits, UpstreamError
@@ -28,26 +28,6 @@ TOO_MANY = 429
 
 # Names are looked up in threads: calls and discovery do not wait for those of a receiver.
 _loop = BackgroundLoop("notifications loop", threads=4)
-
-
-def check_url(text: str) -> None:
-    """Raises AddressRefused, with a sentence."""
-    url = Guard(settings.UPSTREAM_NETWORKS).check_url(text)
-    if url.scheme != "https" and not _is_named_network(url.host or ""):
-        raise AddressRefused(
-            _(
-                "The URL must begin with https://. Only addresses in a network of "
-                "COUNTERSIGN_UPSTREAM_NETWORKS may be reached by http://."
-            )
-        )
-
-
-def _is_named_network(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    return any(address in ip_network(one, strict=False) for one in settings.UPSTREAM_NETWORKS)
 
 
 def post(url: str, headers: dict[str, str], body: bytes) -> HttpReply:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+IDENTITY_PROVIDER = ROOT / "tests" / "accounts" / "npm"
 # The conformance suite's need.
 NODE_AT_LEAST = 22
 # Each with an environment of its own: they bring half a hundred packages that we do not need, and
@@ -26,16 +27,22 @@ def provide_npm(install_packages: Callable[[Path], bool]) -> list[str] | None:
 
 
 def install_clients(npm: list[str]) -> None:
+    """The TypeScript clients, and the identity provider that people sign in at."""
+    _fill_from_lock(npm, ROOT, "the tests of the TypeScript clients")
+    _fill_from_lock(npm, IDENTITY_PROVIDER, "the test of signing in at a real provider")
+
+
+def _fill_from_lock(npm: list[str], there: Path, tests: str) -> None:
     """Fill node_modules from the lock file, unless it already is what the lock file says."""
-    wanted = hashlib.sha256((ROOT / "package-lock.json").read_bytes()).hexdigest()
-    note = ROOT / "node_modules" / ".countersign-lock"
+    wanted = hashlib.sha256((there / "package-lock.json").read_bytes()).hexdigest()
+    note = there / "node_modules" / ".countersign-lock"
     if note.exists() and note.read_text() == wanted:
         return
     argv = [*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"]
-    if subprocess.run(argv, cwd=ROOT, stdout=sys.stderr, check=False).returncode == 0:
+    if subprocess.run(argv, cwd=there, stdout=sys.stderr, check=False).returncode == 0:
         note.write_text(wanted)
     else:
-        say("npm ci did not succeed: the tests of the TypeScript clients will fail.")
+        say(f"npm ci did not succeed: {tests} will fail.")
 
 
 def environment_of(name: str) -> Path:

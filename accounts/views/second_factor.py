@@ -61,7 +61,7 @@ def _signed_in(
     if waiting.new_password:
         password_reset.finish(person, waiting.new_password)
     record("person.signed_in", actor=person.actor, reason=waiting.first_step, second_factor=method)
-    response = signed_in(request, person, waiting.next_page)
+    response = signed_in(request, person, waiting.next_page, provider_session=waiting.at_provider)
     if waiting.new_password:
         messages.success(request, _("Your password is set, and all other sessions have ended."))
     if method == recovery_codes.METHOD:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import attempts, languages, second_factor, services
 from accounts.forms import SignInForm
 from accounts.models import Attempt, User
+from accounts.oidc.providers import usable_providers
 from accounts.relying_party import expected_origins
 from accounts.views.signed_in import signed_in
 from audit.services import record
@@ -43,7 +44,9 @@ class SignIn(LoginView):
         return render(self.request, self.template_name, context, status=status)
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
-        return super().get_context_data(origin=expected_origins()[0], **more)
+        return super().get_context_data(
+            origin=expected_origins()[0], providers=usable_providers(), **more
+        )
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()
@@ -76,7 +79,8 @@ class SignIn(LoginView):
 def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
     """Signs in by POST alone: what previews links in mail and chat must not use them up."""
     if request.method != "POST":
-        return render(request, "accounts/sign_in_link.html")
+        context = {"providers": usable_providers(), "invitation": text}
+        return render(request, "accounts/sign_in_link.html", context)
     try:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:

@@ -10,11 +10,16 @@ from accounts.models import User
 
 
 def signed_in(
-    request: HttpRequest, person: User, there: str, *, remember: bool = True
+    request: HttpRequest,
+    person: User,
+    there: str,
+    *,
+    remember: bool = True,
+    provider_session: sessions.ProviderSession | None = None,
 ) -> HttpResponse:
     """Begins the session and leads to the page asked for. Of a sign-in that others may have made
     possible, by a link, no browser is remembered."""
-    sessions.begin(request, person)
+    sessions.begin(request, person, provider_session)
     response = redirect(there)
     if remember:
         attempts.remember_browser(request, response, person)

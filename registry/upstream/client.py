@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from core.connection_pool import ConnectionPool
 from core.outbound import Guard
 from registry.upstream.session import discovery, input_requests, tasks
 from registry.upstream.session.calling import UpstreamCall
@@ -13,7 +14,6 @@ from registry.upstream.session.http import HttpServer
 from registry.upstream.session.pending_pages import PendingPages
 from registry.upstream.session.stdio import StdioServer
 from registry.upstream.session.web import WebServer
-from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.values import (
     USUAL,
     CallReply,

@@ -216,6 +216,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "servers/<slug:slug>": "servers/words",
         "tools/<tool:name>": f"tools/{searched}",
         "would/<tool:tool>": f"would/{searched}",
+        "sign-in/with/<slug:slug>": "sign-in/with/nobody",
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
         "people/roles/<int:pk>": "people/roles/1",

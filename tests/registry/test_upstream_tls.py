@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from core import connection_pool
 from registry.upstream import NotSent, UpstreamCall, Upstreams
-from registry.upstream.transport import connection_pool
 from tests.upstreams.local import local_upstreams
 from tests.upstreams.papers import Authority
 from tests.upstreams.raw import MODERN, RawServer, Request, modern, reply, respond, serving

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from core.connection_pool import ConnectionPool
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests
@@ -27,7 +28,6 @@ from registry.upstream.session.http_statuses import (
 from registry.upstream.session.log_level import SET_LEVEL, logs
 from registry.upstream.session.side_stream import SideStream
 from registry.upstream.session.stdio import StdioServer
-from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.transport.http_request import (
     BadStatus,
     HttpRequest,

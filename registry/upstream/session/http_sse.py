@@ -12,15 +12,15 @@ from typing import Any
 
 from yarl import URL
 
-from core.outbound import AddressRefused
-from registry.upstream.session.http_statuses import refusal
-from registry.upstream.transport.connection_pool import (
+from core.connection_pool import (
     Arrived,
     ConnectionPool,
     HttpOrigin,
     StaleConnection,
     Transmission,
 )
+from core.outbound import AddressRefused
+from registry.upstream.session.http_statuses import refusal
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.http_request import BadStatus, HttpRequest, deliver, head
 from registry.upstream.transport.process import ServerProcess, Tail

@@ -6,8 +6,8 @@ Source: MCP 2025-11-25, basic/transports, "Listening for Messages from the Serve
 import asyncio
 from collections.abc import Callable
 
+from core.connection_pool import ConnectionPool, HttpOrigin
 from registry.upstream.session.agreement import Agreement
-from registry.upstream.transport.connection_pool import ConnectionPool, HttpOrigin
 from registry.upstream.transport.http_request import BadStatus, HttpRequest, exchange
 from registry.upstream.values import Limits, ProtocolError, UpstreamError
 from registry.upstream.wire import WireMessage

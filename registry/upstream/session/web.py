@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from core.connection_pool import ConnectionPool
 from registry.upstream.session.calling import TaskErrand, UpstreamCall
 from registry.upstream.session.http import Hear, HttpServer
 from registry.upstream.session.http_sse import Stream
 from registry.upstream.session.http_statuses import not_greeted
 from registry.upstream.session.stdio import StdioServer
-from registry.upstream.transport.connection_pool import ConnectionPool
 from registry.upstream.values import (
     CallReply,
     Limits,

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 from yarl import URL
 
-from core.outbound import AddressRefused
-from registry.upstream import wire
-from registry.upstream.transport.connection import BadHttp, ConnectionCut, Fields, ReadTimeout
-from registry.upstream.transport.connection_pool import (
+from core.connection_pool import (
     Arrived,
     ConnectionPool,
     HttpOrigin,
     StaleConnection,
 )
+from core.http_connection import BadHttp, ConnectionCut, Fields, ReadTimeout
+from core.outbound import AddressRefused
+from registry.upstream import wire
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.pausable_timeout import PausableTimeout
 from registry.upstream.transport.thinning import FEW

@@ -5,14 +5,13 @@ import ssl
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import aiohappyeyeballs
 from yarl import URL
 
+from core.http_connection import HttpConnection
 from core.outbound import Guard
-from registry.upstream.transport.connection import HttpConnection
-from registry.upstream.values import Limits
 
 Arrived = HttpConnection
 
@@ -31,6 +30,11 @@ class HttpOrigin:
     host: str
     port: int
     tls: bool
+
+
+class ConnectLimits(Protocol):
+    @property
+    def connect_s(self) -> float: ...
 
 
 class StaleConnection(ConnectionError):
@@ -106,7 +110,7 @@ class ConnectionPool:
         idle = self._idle.get(origin)
         return idle is not None and any(kept.is_usable for kept in idle.free)
 
-    async def connect(self, origin: HttpOrigin, limits: Limits) -> HttpConnection:
+    async def connect(self, origin: HttpOrigin, limits: ConnectLimits) -> HttpConnection:
         """One that was kept, or a new one."""
         idle = self._idle.get(origin)
         if idle is None:

@@ -1,0 +1,87 @@
+"""Groups of a provider, and the groups here that follow them at each sign-in.
+
+Only groups that the file names are given and taken; those that an administrator gave stay.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.contrib.auth.models import Group
+
+from accounts import role_changes, services
+from accounts.models import User
+from accounts.oidc.metadata import ProviderFailed
+from accounts.oidc.providers import IdentityProvider
+from accounts.roles import Role
+from audit.services import record
+from core.english import gettext as _
+
+log = logging.getLogger(__name__)
+
+
+def check_groups(provider: IdentityProvider, claims: dict[str, Any]) -> None:
+    """Raises ProviderFailed where the groups are said elsewhere (Entra, of people in many): to
+    take that for none would take roles away, or leave them."""
+    names = claims.get("_claim_names")
+    is_wanted = provider.groups or provider.first_sign_in == "group"
+    if is_wanted and isinstance(names, dict) and provider.groups_claim in names:
+        raise ProviderFailed(
+            _("You are in more groups than the provider tells. Ask for a filter of groups there.")
+        )
+
+
+def groups_told(provider: IdentityProvider, claims: dict[str, Any]) -> set[str]:
+    told = claims.get(provider.groups_claim)
+    if isinstance(told, str):
+        return {told}
+    return {one for one in told if isinstance(one, str)} if isinstance(told, list) else set()
+
+
+def follow_groups(provider: IdentityProvider, person: User, claims: dict[str, Any]) -> None:
+    """Gives and takes the mapped groups, as the provider says now."""
+    if not provider.groups:
+        return
+    told = groups_told(provider, claims)
+    wanted = {ours for theirs, ours in provider.groups.items() if theirs in told}
+    had = {group.name: group for group in person.groups.all()}
+    lost = [had[name] for name in set(provider.groups.values()) - wanted if name in had]
+    gained = _groups(provider, wanted - set(had))
+    if lost or gained:
+        _follow(provider, person, gained, _losable(person, lost))
+
+
+def _follow(
+    provider: IdentityProvider, person: User, gained: list[Group], lost: list[Group]
+) -> None:
+    before = _names(person)
+    role_changes.follow_provider(person, gained=gained, lost=lost, provider=provider.actor)
+    after = _names(person)
+    if before != after:
+        names = {"person": person.username, "before": before, "after": after}
+        reason = _("As the groups of the identity provider say.")
+        record("person.groups_set", actor=provider.actor, reason=reason, **names)
+
+
+def _groups(provider: IdentityProvider, names: set[str]) -> list[Group]:
+    found = list(Group.objects.filter(name__in=names))
+    for name in names - {group.name for group in found}:
+        log.error("provider %s: there is no group “%s” here", provider.slug, name)
+    return found
+
+
+def _losable(person: User, lost: list[Group]) -> list[Group]:
+    """The last administrator stays one, whatever the provider says."""
+    if not any(group.name == Role.ADMINISTRATOR for group in lost):
+        return lost
+    try:
+        services.keep_an_administrator(person)
+    except services.AccountRefused as error:
+        log.warning("%s", error)
+        return [group for group in lost if group.name != Role.ADMINISTRATOR]
+    return lost
+
+
+def _names(person: User) -> list[str]:
+    return sorted(person.groups.values_list("name", flat=True))

@@ -1,0 +1,182 @@
+"""Whom a provider's word lets in. People are known by issuer and subject: an address of mail, which
+another provider may give to anybody, opens no account that is there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts import role_changes, services
+from accounts.models import Identity, User
+from accounts.oidc.authorization import ProviderAnswer
+from accounts.oidc.group_mapping import check_groups, follow_groups, groups_told
+from accounts.oidc.providers import IdentityProvider
+from accounts.roles import ensure_roles
+from audit.services import record
+from core.english import gettext as _
+from core.errors import CountersignError
+from core.text import lookalike_count
+
+# Names are tried with a number behind them up to here.
+NAMES_TRIED = 50
+
+
+class NotAdmitted(CountersignError):
+    """The provider's word is good, and lets nobody in here; says why, and what to do."""
+
+
+def admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
+    """The identity whose person may sign in; made, if policy allows. Raises NotAdmitted."""
+    try:
+        with transaction.atomic():
+            return _admit(provider, answer)
+    except IntegrityError as error:
+        # Of two first sign-ins at once, one makes the account.
+        raise NotAdmitted(_("You are signing in elsewhere at this moment. Begin again.")) from error
+
+
+@transaction.atomic
+def connect(provider: IdentityProvider, answer: ProviderAnswer, person: User) -> Identity:
+    """Adds the account at the provider to a person who is signed in. Raises NotAdmitted."""
+    found = _find(provider, answer.claims)
+    if found is not None:
+        mine = found.person_id == person.pk
+        said = _("This account is connected already.") if mine else _TAKEN
+        raise NotAdmitted(said)
+    return _connect(provider, answer.claims, person)
+
+
+@transaction.atomic
+def disconnect(identity: Identity) -> None:
+    identity.delete()
+    person = identity.person
+    names = {"person": person.username, "issuer": identity.issuer, "subject": identity.subject}
+    record("identity.disconnected", actor=person.actor, **names)
+
+
+_TAKEN = _("This account signs in somebody else here.")
+
+
+def _admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
+    check_groups(provider, answer.claims)
+    found = _find(provider, answer.claims)
+    if found is not None and answer.pending.invitation:
+        raise NotAdmitted(_TAKEN)
+    identity = found or _first(provider, answer)
+    if not identity.person.is_active:
+        raise NotAdmitted(_("Your account is disabled. Ask an administrator."))
+    follow_groups(provider, identity.person, answer.claims)
+    Identity.objects.filter(pk=identity.pk).update(
+        last_used_at=timezone.now(), label=_label(answer.claims)
+    )
+    return identity
+
+
+def _find(provider: IdentityProvider, claims: dict[str, Any]) -> Identity | None:
+    found = Identity.objects.filter(issuer=provider.issuer, subject=claims["sub"])
+    return found.select_related("person").first()
+
+
+def _first(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
+    """The first sign-in of this account at the provider: by an invitation, or as policy says."""
+    if answer.pending.invitation:
+        person = _invited(answer.pending.invitation)
+    elif _may_come(provider, answer.claims):
+        person = _create(provider, answer.claims)
+    else:
+        raise NotAdmitted(
+            _(
+                "Nobody here is connected to this account. Open your invitation, or sign in as "
+                "before and connect it in your profile."
+            )
+        )
+    return _connect(provider, answer.claims, person)
+
+
+def _invited(text: str) -> User:
+    try:
+        link = services.use_sign_in_link(text)
+    except services.LinkRefused as error:
+        raise NotAdmitted(str(error)) from error
+    made_by = link.made_by.username if link.made_by else ""
+    record(
+        "sign_in_link.used",
+        actor=link.person.actor,
+        reason=services.BY_LINK,
+        link_made_by=made_by,
+    )
+    return link.person
+
+
+def _may_come(provider: IdentityProvider, claims: dict[str, Any]) -> bool:
+    if provider.first_sign_in == "group":
+        return not groups_told(provider, claims).isdisjoint(provider.allowed_groups)
+    return provider.first_sign_in == "domain" and _mail_domain(claims) in {
+        domain.casefold() for domain in provider.domains
+    }
+
+
+def _mail_domain(claims: dict[str, Any]) -> str:
+    """The domain of an address that the provider says it has verified; else nothing."""
+    mail = claims.get("email")
+    # Some say it as a text.
+    is_verified = claims.get("email_verified") in (True, "true")
+    if not isinstance(mail, str) or not is_verified or mail.count("@") != 1:
+        return ""
+    return mail.partition("@")[2].casefold()
+
+
+def _create(provider: IdentityProvider, claims: dict[str, Any]) -> User:
+    ensure_roles()
+    person = User.objects.create_user(_free_name(claims))
+    groups = list(Group.objects.filter(name__in=provider.roles))
+    role_changes.follow_provider(person, gained=groups, lost=[], provider=provider.actor)
+    record(
+        "person.created",
+        actor=provider.actor,
+        reason=_("At their first sign-in by the identity provider."),
+        person=person.username,
+        roles=sorted(group.name for group in groups),
+    )
+    return person
+
+
+def _free_name(claims: dict[str, Any]) -> str:
+    """A name that nobody has or had, made of what the provider calls them."""
+    wanted = _wanted_name(claims)
+    for number in range(1, NAMES_TRIED):
+        name = wanted if number == 1 else f"{wanted}-{number}"
+        if not services.why_not_named(name):
+            return name
+    raise NotAdmitted(_("No name is free for you here. Ask an administrator for an invitation."))
+
+
+def _wanted_name(claims: dict[str, Any]) -> str:
+    for claim in ("preferred_username", "nickname", "email", "name"):
+        text = claims.get(claim)
+        if isinstance(text, str) and text:
+            name = User.normalize_username(text.partition("@")[0])
+            name = re.sub(r"[^\w.+-]+", "-", name).strip("-.")[:100].lower()
+            if name and not lookalike_count(name):
+                return name
+    return "user"
+
+
+def _connect(provider: IdentityProvider, claims: dict[str, Any], person: User) -> Identity:
+    identity = Identity.objects.create(
+        person=person, issuer=provider.issuer, subject=claims["sub"], label=_label(claims)
+    )
+    names = {"person": person.username, "issuer": provider.issuer, "subject": claims["sub"]}
+    record("identity.connected", actor=person.actor, provider=provider.label, **names)
+    return identity
+
+
+def _label(claims: dict[str, Any]) -> str:
+    for claim in ("email", "preferred_username", "name"):
+        if isinstance(text := claims.get(claim), str) and text:
+            return text[:200]
+    return ""

@@ -1,0 +1,182 @@
+"""A provider's endpoints and keys, as it publishes them, kept in memory for some minutes.
+
+Source: OpenID Connect Discovery 1.0, RFC 8414, RFC 7517.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from accounts.oidc.providers import IdentityProvider
+from core.english import gettext as _
+from core.errors import CountersignError
+from core.guarded_http import RequestFailed, check_url, fetch
+from core.outbound import AddressRefused
+
+KEPT_S = 600.0
+# A key that is not known is looked for at once, but so many times a minute: whoever may send us
+# tokens must not make us ask the provider each time.
+RENEWALS, RENEWALS_WITHIN_S = 5, 60.0
+# Asymmetric ones alone: with others, whoever knows our secret or the public key could sign.
+ALGORITHMS = {
+    "RS256": "RSA",
+    "RS384": "RSA",
+    "RS512": "RSA",
+    "PS256": "RSA",
+    "PS384": "RSA",
+    "PS512": "RSA",
+    "ES256": "EC",
+    "ES384": "EC",
+    "ES512": "EC",
+    "EdDSA": "OKP",
+}
+
+
+class ProviderFailed(CountersignError):
+    """The provider cannot be asked, or answered something that cannot be used; says what."""
+
+
+@dataclass(slots=True)
+class ProviderMetadata:
+    """One provider's document and keys, as of `at`."""
+
+    document: dict[str, Any]
+    at: float
+    keys: list[dict[str, Any]] = field(default_factory=list)
+    keys_at: float = float("-inf")
+    renewed: list[float] = field(default_factory=list)
+
+    def endpoint(self, name: str) -> str:
+        """Empty where the provider has none."""
+        value = self.document.get(name, "")
+        return value if isinstance(value, str) else ""
+
+
+_kept: dict[tuple[str, str], ProviderMetadata] = {}
+_lock = threading.Lock()
+
+
+def metadata(provider: IdentityProvider) -> ProviderMetadata:
+    """Raises ProviderFailed."""
+    place = (provider.slug, provider.issuer)
+    with _lock:
+        kept = _kept.get(place)
+    if kept is not None and time.monotonic() - kept.at < KEPT_S:
+        return kept
+    read = ProviderMetadata(_document(provider), time.monotonic())
+    if kept is not None and kept.endpoint("jwks_uri") == read.endpoint("jwks_uri"):
+        read.keys, read.keys_at, read.renewed = kept.keys, kept.keys_at, kept.renewed
+    with _lock:
+        _kept[place] = read
+    return read
+
+
+def forget() -> None:
+    """Everything that is kept: for tests, whose providers come and go."""
+    with _lock:
+        _kept.clear()
+
+
+def signing_key(provider: IdentityProvider, header: dict[str, Any]) -> PyJWK:
+    """The provider's key for a token with this header. Raises ProviderFailed."""
+    algorithm = header.get("alg")
+    if algorithm not in ALGORITHMS:
+        raise ProviderFailed(_("The token is signed in a way that is not taken here."))
+    known = metadata(provider)
+    if time.monotonic() - known.keys_at >= KEPT_S:
+        _read_keys(known)
+    found = _matching(known.keys, header)
+    if found is None and _may_renew(known):
+        _read_keys(known)
+        found = _matching(known.keys, header)
+    if found is None:
+        raise ProviderFailed(_("The provider has no key with which this token can be checked."))
+    try:
+        return PyJWK(found, algorithm=algorithm)
+    except PyJWTError as error:
+        raise ProviderFailed(_("The provider's key cannot be read.")) from error
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """Raises ProviderFailed."""
+    try:
+        read = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ProviderFailed(_("The provider's answer is not JSON.")) from error
+    if not isinstance(read, dict):
+        raise ProviderFailed(_("The provider's answer is not what was asked for."))
+    return read
+
+
+def _document(provider: IdentityProvider) -> dict[str, Any]:
+    document = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
+    if document.get("issuer") != provider.issuer:
+        raise ProviderFailed(_("The provider's document is of another issuer."))
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+        _check_endpoint(name, document.get(name))
+    for name in ("userinfo_endpoint", "end_session_endpoint"):
+        if document.get(name):
+            _check_endpoint(name, document[name])
+    methods = document.get("code_challenge_methods_supported")
+    if methods is not None and "S256" not in methods:
+        raise ProviderFailed(_("The provider offers no PKCE with S256."))
+    return document
+
+
+def _check_endpoint(name: str, url: Any) -> None:
+    if not isinstance(url, str):
+        raise ProviderFailed(_("The provider's document has no “%s”.") % name)
+    try:
+        check_url(url)
+    except AddressRefused as error:
+        raise ProviderFailed(f"{name}: {error}") from error
+
+
+def _get(url: str) -> dict[str, Any]:
+    try:
+        reply = fetch("GET", url, {})
+    except RequestFailed as error:
+        raise ProviderFailed(str(error)) from error
+    if reply.status != 200:
+        raise ProviderFailed(_("The provider answered with status %d.") % reply.status)
+    return read_json(reply.body)
+
+
+def _read_keys(known: ProviderMetadata) -> None:
+    keys = _get(known.endpoint("jwks_uri")).get("keys")
+    if not isinstance(keys, list):
+        raise ProviderFailed(_("The provider's keys cannot be read."))
+    known.keys = [key for key in keys if isinstance(key, dict)]
+    known.keys_at = time.monotonic()
+
+
+def _may_renew(known: ProviderMetadata) -> bool:
+    now = time.monotonic()
+    known.renewed = [at for at in known.renewed if now - at < RENEWALS_WITHIN_S]
+    if len(known.renewed) >= RENEWALS:
+        return False
+    known.renewed.append(now)
+    return True
+
+
+def _matching(keys: list[dict[str, Any]], header: dict[str, Any]) -> dict[str, Any] | None:
+    fitting = [key for key in keys if _fits(key, header)]
+    if header.get("kid") is None:
+        # Without a name, only where there is no choice.
+        return fitting[0] if len(fitting) == 1 else None
+    return next((key for key in fitting if key.get("kid") == header["kid"]), None)
+
+
+def _fits(key: dict[str, Any], header: dict[str, Any]) -> bool:
+    return (
+        key.get("kty") == ALGORITHMS[header["alg"]]
+        and key.get("use", "sig") == "sig"
+        and key.get("alg", header["alg"]) == header["alg"]
+    )

@@ -1,0 +1,122 @@
+"""Signing in at an identity provider: there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as translate
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from accounts import second_factor
+from accounts.models import Identity
+from accounts.oidc import authorization, identities
+from accounts.oidc.authorization import NotBegun, ProviderAnswer
+from accounts.oidc.identities import NotAdmitted
+from accounts.oidc.metadata import ProviderFailed
+from accounts.oidc.providers import BadConfiguration, IdentityProvider, UnknownProvider, provider
+from accounts.sessions import ProviderSession
+from accounts.views.sign_in import SignIn
+from accounts.views.signed_in import signed_in
+from audit.services import SYSTEM, record
+from core.client_address import client_address
+from core.english import gettext as _
+from core.errors import CountersignError
+
+ProviderView = Callable[[HttpRequest, IdentityProvider], HttpResponse]
+REFUSALS = (ProviderFailed, NotAdmitted, BadConfiguration)
+
+
+def _of_known(view: ProviderView) -> Callable[[HttpRequest, str], HttpResponse]:
+    """Gives the view its provider; whoever names another one is led to the sign-in page."""
+
+    @wraps(view)
+    def found(request: HttpRequest, slug: str) -> HttpResponse:
+        try:
+            at = provider(slug)
+        except (UnknownProvider, BadConfiguration):
+            messages.error(request, translate("There is no such identity provider."))
+            return redirect("accounts:sign_in")
+        return view(request, at)
+
+    return found
+
+
+@never_cache
+@require_GET
+@_of_known
+def begin(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
+    """Leads to the provider. A GET, since a form may lead to no other site; nothing is changed."""
+    try:
+        there = authorization.begin(
+            request,
+            at,
+            next_page=_next_page(request),
+            invitation=request.GET.get("invitation", "")[:100],
+        )
+    except REFUSALS as error:
+        return _refused(request, str(error), status=502)
+    return HttpResponseRedirect(there)
+
+
+@never_cache
+@require_GET
+@_of_known
+def finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
+    try:
+        answer = authorization.finish(request, at)
+        identity = identities.admit(at, answer)
+    except NotBegun as error:
+        # Anybody can make a browser come here: not worth an entry.
+        return _refused(request, str(error), status=403)
+    except REFUSALS as error:
+        _write_down(request, at, error)
+        return _refused(request, str(error), status=403)
+    return _signed_in(request, at, identity, answer)
+
+
+def _next_page(request: HttpRequest) -> str:
+    there = request.GET.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()})
+    return there if is_ours else ""
+
+
+def _refused(request: HttpRequest, said: str, *, status: int) -> HttpResponse:
+    page = SignIn()
+    page.setup(request)
+    return page.refused(said, status=status)
+
+
+def _write_down(request: HttpRequest, at: IdentityProvider, error: CountersignError) -> None:
+    record(
+        "sign_in.failed",
+        actor=SYSTEM,
+        reason=str(error),
+        provider=at.label,
+        address=client_address(request),
+    )
+
+
+def _signed_in(
+    request: HttpRequest, at: IdentityProvider, identity: Identity, answer: ProviderAnswer
+) -> HttpResponse:
+    person, there = identity.person, answer.pending.next_page or settings.LOGIN_REDIRECT_URL
+    first_step = _("By the identity provider %s.") % at.label
+    sid = answer.claims.get("sid")
+    session = ProviderSession(
+        at.slug, identity.pk, sid[:255] if isinstance(sid, str) else "", answer.id_token
+    )
+    if person.has_second_factor and not at.replaces_second_factor:
+        second_factor.begin(
+            request, person, first_step=first_step, next_page=there, provider_session=session
+        )
+        return redirect("accounts:second_factor")
+    names = {"provider": at.label, "issuer": at.issuer, "subject": identity.subject}
+    record("person.signed_in", actor=person.actor, reason=first_step, **names)
+    return signed_in(request, person, there, provider_session=session)

@@ -1,0 +1,133 @@
+"""One HTTP request to an address that the guard allows, and its whole answer. No redirect is
+followed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+from django.conf import settings
+from yarl import URL
+
+from core.connection_pool import ConnectionPool
+from core.english import gettext as _
+from core.errors import CountersignError
+from core.http_connection import Fields, HttpConnection
+from core.loop import BackgroundLoop
+from core.outbound import AddressRefused, Guard
+
+HEADERS = {
+    "User-Agent": "Countersign",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+}
+_BREAK = re.compile(r"[\r\n\0]")
+_loop = BackgroundLoop("web requests loop", threads=4)
+
+
+@dataclass(frozen=True, slots=True)
+class WebLimits:
+    connect_s: float = 5
+    idle_s: float = 10
+    total_s: float = 15
+    max_bytes: int = 512 * 1024
+
+
+LIMITS = WebLimits()
+
+
+class RequestFailed(CountersignError):
+    """There is no answer; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainReply:
+    status: int
+    headers: Fields
+    body: bytes
+
+
+def check_url(text: str) -> None:
+    """Raises AddressRefused, with a sentence."""
+    url = Guard(settings.UPSTREAM_NETWORKS).check_url(text)
+    if url.scheme != "https" and not _is_named_network(url.host or ""):
+        raise AddressRefused(
+            _(
+                "The URL must begin with https://. Only addresses in a network of "
+                "COUNTERSIGN_UPSTREAM_NETWORKS may be reached by http://."
+            )
+        )
+
+
+def fetch(method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> PlainReply:
+    """Whatever its status. Raises RequestFailed."""
+    try:
+        check_url(url)
+        work = _fetch(method, URL(url), {**HEADERS, **headers}, body)
+        return _loop.run(work, timeout=LIMITS.total_s + 5)
+    except OSError as error:
+        raise RequestFailed(_why(error, URL(url).host or "")) from error
+
+
+async def _fetch(method: str, url: URL, headers: Mapping[str, str], body: bytes) -> PlainReply:
+    pool = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS))
+    try:
+        async with asyncio.timeout(LIMITS.total_s):
+            connection = await pool.connect(pool.origin_of(url), LIMITS)
+            await connection.ask(_request(method, url, headers, body), LIMITS.idle_s)
+            content = await _content(connection)
+            return PlainReply(connection.status, connection.headers, content)
+    finally:
+        await pool.aclose()
+
+
+def _request(method: str, url: URL, headers: Mapping[str, str], body: bytes) -> bytes:
+    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"Content-Length: {len(body)}"]
+    if any(_BREAK.search(line) for line in lines):
+        raise AddressRefused(_("A header of the request holds a line break."))
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+async def _content(connection: HttpConnection) -> bytes:
+    pieces, size = [], 0
+    while chunk := await connection.readany():
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > LIMITS.max_bytes:
+            raise ConnectionError(_("the answer is too long"))
+    return b"".join(pieces)
+
+
+def _is_named_network(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return any(address in ip_network(one, strict=False) for one in settings.UPSTREAM_NETWORKS)
+
+
+def _why(error: OSError, host: str) -> str:
+    match error:
+        case AddressRefused():
+            return str(error)
+        case socket.gaierror():
+            return _("The name %s was not found.") % host
+        case ssl.SSLCertVerificationError():
+            return _("The certificate of %s is not valid.") % host
+        case TimeoutError():
+            return _("%s did not answer in time.") % host
+        case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
+            return _("%(host)s could not be reached: %(why)s.") % {
+                "host": host,
+                "why": os.strerror(number),
+            }
+    said = str(error) or type(error).__name__
+    return _("%(host)s could not be reached: %(why)s.") % {"host": host, "why": said}

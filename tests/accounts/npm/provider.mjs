@@ -1,0 +1,38 @@
+// An OpenID Connect provider (oidc-provider), told by its environment who its client is. It says
+// where it listens in one line of JSON.
+import { createServer } from "node:http";
+import Provider from "oidc-provider";
+
+const { CLIENT } = process.env;
+const PEOPLE = JSON.parse(process.env.PEOPLE);
+
+const server = createServer();
+server.listen(0, "127.0.0.1", () => {
+  const issuer = `http://127.0.0.1:${server.address().port}`;
+  const provider = new Provider(issuer, {
+    clients: [JSON.parse(CLIENT)],
+    claims: {
+      openid: ["sub", "sid"],
+      profile: ["preferred_username", "groups"],
+      email: ["email", "email_verified"],
+    },
+    cookies: { keys: ["only for tests"] },
+    features: {
+      devInteractions: { enabled: true },
+      backchannelLogout: { enabled: true },
+      rpInitiatedLogout: { enabled: true },
+    },
+    pkce: { required: () => true },
+    // Our callbacks are on loopback, where it would not send logout tokens.
+    fetch: (url, options) => fetch(url, options),
+    findAccount: (_context, id) => ({
+      accountId: id,
+      claims: () => ({ sub: id, ...PEOPLE[id] }),
+    }),
+  });
+  provider.on("server_error", (_context, error) => console.error(error));
+  provider.on("backchannel.error", (_context, error) => console.error(error));
+  provider.on("backchannel.success", () => console.error("logout token taken"));
+  server.on("request", provider.callback());
+  console.log(JSON.stringify({ issuer }));
+});
