@@ -36,7 +36,6 @@ TO_REWRITE = {
     "guides/publish-tools.md",
     "guides/runbooks.md",
     "guides/verify-record.md",
-    "guides/write-rules.md",
     "reference/compatibility.md",
     "reference/inspection.md",
     "reference/limits.md",
