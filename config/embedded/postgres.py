@@ -161,7 +161,7 @@ class Postgres:
         if have != ours:
             raise CannotStart(
                 f"{self.home} was made by PostgreSQL {have} and this release brings {ours}: "
-                "see “Upgrading PostgreSQL” in docs/en/guides/operate.md."
+                "see “Upgrading PostgreSQL” in docs/en/guides/upgrade.md."
             )
 
     def _pid_on_file(self) -> int:

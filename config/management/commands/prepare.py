@@ -22,7 +22,7 @@ from notifications import push_keys
 TOO_OLD = (
     "This database was last used by a release from before the migrations were joined, and one that "
     "lacks some of them ({}). Start the last release that has them once, then this one: see "
-    "“Upgrading” in docs/en/guides/operate.md."
+    "“Upgrading” in docs/en/guides/upgrade.md."
 )
 
 
