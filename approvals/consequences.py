@@ -1,4 +1,4 @@
-"""What follows from an act that is hard to take back, in figures, for the page that confirms it."""
+"""The consequences of an act that is hard to take back, in figures, for its confirmation page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OpenCalls(NamedTuple):
 
 
 def of_agent(agent: Agent) -> Consequences:
-    """Of disabling it."""
+    """The consequences of disabling it."""
     calls = _open_calls(agent=agent)
     figures = [
         Figure(_("Valid tokens"), agent.tokens.valid().count()),
@@ -61,7 +61,7 @@ def of_agent(agent: Agent) -> Consequences:
 
 
 def of_token(token: AgentToken) -> Consequences:
-    """Of revoking it."""
+    """The consequences of revoking it."""
     calls = _open_calls(token=token)
     others = token.agent.tokens.valid().exclude(pk=token.pk).count()
     sentences = [_("It opens nothing from the next second on, and cannot be restored.")]
@@ -72,7 +72,7 @@ def of_token(token: AgentToken) -> Consequences:
 
 
 def of_server(server: Server) -> Consequences:
-    """Of disabling it."""
+    """The consequences of disabling it."""
     calls = _open_calls(server=server)
     toolsets = Toolset.objects.filter(Q(servers=server) | Q(tools__server=server)).distinct()
     agents = Agent.objects.filter(toolsets__in=toolsets).distinct()
@@ -89,7 +89,7 @@ def of_server(server: Server) -> Consequences:
 
 
 def of_person(person: User) -> Consequences:
-    """Of disabling their account."""
+    """The consequences of disabling their account."""
     calls = _open_calls(agent__owner=person)
     votes = Vote.objects.standing().filter(person=person, approval__state="waiting").count()
     tokens = AgentToken.objects.valid().filter(agent__owner=person)
@@ -111,7 +111,7 @@ def of_person(person: User) -> Consequences:
 
 
 def of_stop(by: User, agent: Agent | None = None, server: Server | None = None) -> Consequences:
-    """Of an emergency stop; of everything if nothing is named."""
+    """The consequences of an emergency stop; of everything if nothing is named."""
     calls = _open_calls(**_named(agent=agent, server=server))
     may_end = User.objects.filter(is_active=True, groups__permissions__codename=END)
     enders = may_end.exclude(pk=by.pk).distinct().count()
@@ -131,7 +131,7 @@ def of_stop(by: User, agent: Agent | None = None, server: Server | None = None) 
 
 
 def of_rule(rule: Rule) -> Consequences:
-    """Of removing it."""
+    """The consequences of removing it."""
     pending = Call.objects.filter(state=State.HELD, rule_id=rule.pk).count()
     figures = [
         Figure(_("Published tools that it covers"), *covered([rule])),
@@ -161,7 +161,7 @@ def _open_calls(**of: object) -> OpenCalls:
 
 
 def _ending(calls: OpenCalls) -> Iterable[str]:
-    """What becomes of open calls whose agent, token or server is no longer there."""
+    """Says how open calls end whose agent, token or server is no longer there."""
     if calls.pending:
         yield _("Pending calls become superseded: nobody can approve them any more.")
     if calls.queued:

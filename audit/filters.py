@@ -70,7 +70,7 @@ class Filters:
 
     @property
     def kept(self) -> dict[str, str]:
-        """What the address keeps: the filters, and how the list shows what fits."""
+        """The address's parameters: the filters, and how the list shows what fits."""
         return {**self.given, GROUP: "call"} if self.by_call else dict(self.given)
 
     @property

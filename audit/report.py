@@ -165,7 +165,7 @@ class ReportedCall(NamedTuple):
 
     @property
     def sentence(self) -> tuple[Any, ...]:
-        """What calls of one group have in common."""
+        """The facts that calls of one group have in common."""
         edited_by = ", ".join(self.edited_by)
         return (self.agent, self.person, self.tool, self.verdict, self.who, self.rule, edited_by)
 

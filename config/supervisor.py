@@ -12,7 +12,7 @@ from pathlib import Path
 from config.output import Output
 from config.readiness import READY_FD, Readiness
 from core import die_with_parent
-from core.waiting import set_within
+from core.events_in_time import set_within
 
 FIRST_DELAY_S, LAST_DELAY_S = 0.5, 30.0
 # After so long a run the next end counts as the first again.

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from channels.layers import get_channel_layer
 
-from core.waiting import set_within
+from core.events_in_time import set_within
 
 log = logging.getLogger(__name__)
 

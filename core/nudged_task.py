@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from core.waiting import set_within
+from core.events_in_time import set_within
 
 log = logging.getLogger(__name__)
 

@@ -64,7 +64,7 @@ def _published(looked_at: set[Rule.Hint]) -> Iterator[PublishedRow]:
 
 
 def _claimed(hints: list[str], risk: str) -> dict[str, bool]:
-    """What its server says of a tool, but for a world that is not open."""
+    """The server's hints about a tool, but for a world that is not open."""
     claimed = dict.fromkeys(hints, True)
     return {"destructiveHint": False, **claimed} if risk == Tool.Risk.CHANGES else claimed
 

@@ -39,7 +39,7 @@ class RuleDraft:
         return Rule(position=last_position(), **self.values)
 
     def initial(self) -> dict[str, Any]:
-        """What a form cannot take from a rule that has no row."""
+        """Values that a form cannot take from a rule without a row."""
         chosen = {"agents": self.agents, "owner_groups": self.owner_groups}
         return {name: [one.pk for one in rows] for name, rows in chosen.items() if rows}
 

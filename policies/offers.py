@@ -107,5 +107,5 @@ def _host(value: str) -> str:
 
 
 def _literal(value: Any) -> str:
-    """As CEL writes it, whose escapes of JSON's strings are the same."""
+    """The value as CEL writes it, whose escapes of JSON's strings are the same."""
     return json.dumps(value, ensure_ascii=False)

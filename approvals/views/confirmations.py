@@ -130,7 +130,7 @@ def disable_person(request: ConsoleRequest, pk: int) -> HttpResponse:
 
 @page(freezes.BEGIN)
 def emergency_stop(request: ConsoleRequest) -> HttpResponse:
-    """What is to be suspended is in the address; nothing is chosen where nothing is."""
+    """The address names the things to suspend; without, nothing is chosen."""
     what = request.GET.get("what", "")
     kind, _colon, name = what.partition(":")
     if kind not in ("agent", "server", "everything"):

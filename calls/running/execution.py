@@ -35,9 +35,9 @@ from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
 from calls.running.outcome_writer import OutcomeWriter, PendingOutcome
 from core import abilities, figures
 from core.errors import CountersignError, RecordUnavailable
+from core.events_in_time import set_within
 from core.journal import GroupCommit
 from core.live import Notifier
-from core.waiting import set_within
 from registry.methods import METHODS
 from registry.publishing.published_tools import CALL, PublishedTool, ServerConnection
 from registry.upstream import (

@@ -36,10 +36,10 @@ from calls.running.cleaning import ServerWords
 from core import abilities
 from core.abilities import InputAnswer
 from core.english import gettext as _
+from core.events_in_time import set_within
 from core.journal import GroupCommit, Statement
 from core.listen import ANSWERED
 from core.live import Notifier, notify_on_commit
-from core.waiting import set_within
 
 ASKED_MAX, KEY_MAX = 8, 200
 # What a person is asked is short; what a model is asked may hold a conversation.

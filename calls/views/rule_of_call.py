@@ -39,7 +39,7 @@ def _draft(call: Call, *, may_read: bool) -> RuleDraft:
 
 
 def _arguments(call: Call) -> Any:
-    """As rules saw them, before anybody edited them."""
+    """The arguments that rules saw, before an edit."""
     try:
         return strict_json.loads(bytes(call.arguments))
     except strict_json.Ambiguous:

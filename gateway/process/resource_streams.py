@@ -10,8 +10,8 @@ from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from calls.running.execution import Engine, WatchFailed
+from core.events_in_time import set_within
 from core.listen import SUBSCRIBED, Listener
-from core.waiting import set_within
 from registry.publishing.published_tools import ServerConnection
 
 log = logging.getLogger(__name__)

@@ -20,9 +20,9 @@ from django.utils import timezone
 from audit.services import record
 from calls.models import Call
 from core.errors import RecordUnavailable
+from core.events_in_time import set_within
 from core.ids import uuid7
 from core.listen import SUBSCRIBED
-from core.waiting import set_within
 from gateway.call_request import CallRequest
 from gateway.methods import item_calls, resources
 from gateway.protocol import sessions

@@ -60,7 +60,7 @@ def add_rule(request: ConsoleRequest, count_calls: CountCalls) -> HttpResponse:
 
 
 def _draft(request: ConsoleRequest) -> RuleDraft:
-    """What a new rule begins with, by the address."""
+    """The values that a new rule begins with, by the address."""
     given = {name: request.GET.get(name, "")[:200] for name in ("copy", "template", *COVERING)}
     if given["copy"]:
         return drafts.copy_of(get_object_or_404(Rule, pk=_number(given["copy"])))

@@ -15,7 +15,7 @@ import orjson
 
 from core import abilities
 from core.abilities import InputAnswer
-from core.waiting import set_within
+from core.events_in_time import set_within
 from registry.upstream import wire
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.values import (
