@@ -43,11 +43,11 @@ def check(text: str, schema: dict[str, Any]) -> None:
     variables = {name: kind for name, kind in CONTEXT.items() if name != "args"}
     environment = cel.NewEnv(variables={**variables, **parts}, functions=FUNCTIONS)
     try:
-        compile_with(_without_has(text, fields), environment)
+        compile_with(_without_has(text, fields), environment, [*variables, *parts])
     except BadCondition as error:
         wholes = [name for name, kind in fields.items() if kind is None]
         # Whoever takes a whole as such (`args["x"]`, `size(args)`) is not looked after.
-        if not any(f"undeclared reference to '{name}'" in str(error) for name in wholes):
+        if not any(f"undeclared reference to '{name}'" in str(error.__cause__) for name in wholes):
             raise
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,8 @@ from cel_expr_python import cel
 
 from core.english import gettext as _
 from core.errors import CountersignError
-from policies.condition_functions import FORMS, FUNCTIONS, NOT_IN_LOOPS, prepare
+from policies.condition_errors import CLAIMS, in_words
+from policies.condition_functions import FUNCTIONS, NOT_IN_LOOPS, prepare
 
 TEXT_MAX = 1000
 ARGUMENTS_MAX = 64 * 1024
@@ -28,7 +29,7 @@ WORK_MAX = 500_000
 JOIN_MAX = 5_000_000
 CPU_MAX_S = 0.05
 
-HINTS, RISK = "tool.hints", "tool.risk"
+HINTS, RISK = CLAIMS
 CONTEXT = {
     "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     "tool.server": cel.Type.STRING,
@@ -44,8 +45,6 @@ CONTEXT = {
     "history.refused_24h": cel.Type.INT,
     "history.last_approved": cel.Type.TIMESTAMP,
 }
-# What the server says of itself: it may add a check, never remove one.
-CLAIMS = (HINTS, RISK)
 _ROOTS = {name: name.partition(".")[0] for name in CONTEXT}
 
 _LITERAL = re.compile(
@@ -123,11 +122,12 @@ def compiled(text: str, *, hints: bool) -> Condition:
     return Condition(text, expression, loops, max(1, looks), len(_JOINS.findall(plain)), names)
 
 
-def compile_with(text: str, environment: cel.Env) -> cel.Expression:
+def compile_with(text: str, environment: cel.Env, known: Iterable[str] = CONTEXT) -> cel.Expression:
+    """`known`: the names that the environment has. Raises BadCondition."""
     try:
         expression = environment.compile(text)
     except RuntimeError as error:
-        raise BadCondition(_placed(str(error))) from error
+        raise BadCondition(_placed(str(error), known)) from error
     if expression.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
         kind = expression.return_type().name().lower()
         raise BadCondition(_("A condition must come to true or false, this comes to %s.") % kind)
@@ -174,14 +174,12 @@ def _elements(value: Any) -> int:
     return 1
 
 
-def _placed(message: str) -> str:
+def _placed(message: str, known: Iterable[str]) -> str:
     found = _ERROR.search(message)
     if found is None:
         return _message(message)
     said = _("Line %(line)s, column %(column)s: %(what)s.")
-    what = found[3].replace(" (in container '')", "").rstrip(".")
-    if ours := next((form for name, form in FORMS.items() if f"'{name}'" in what), None):
-        what = _("it is written %s") % ours
+    what = in_words(found[3].replace(" (in container '')", "").rstrip("."), known)
     return said % {"line": found[1], "column": found[2], "what": what}
 
 

@@ -352,6 +352,15 @@ class Explanation:
     # What is done to the tool's results, in sentences.
     results: Sequence[str] = ()
 
+    @property
+    def deciding_first(self) -> list[RuleEvaluation]:
+        """The deciding rule, those that match too, and those that came close."""
+        return sorted(self.heard, key=self._place)
+
+    def _place(self, heard: RuleEvaluation) -> tuple[bool, bool, bool]:
+        is_deciding = heard.verdict is not None and heard.rule.id == self.decision.rule_id
+        return (not is_deciding, heard.verdict is None, heard.rule.shadow)
+
 
 def explain(book: RuleBook, subject: Subject) -> Explanation:
     facts = subject.facts()

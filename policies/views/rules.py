@@ -17,7 +17,7 @@ from policies.coverage import MOST_TOOLS, covered_tools, nevers, shadows, unmet
 from policies.drafts import TEMPLATES, RuleDraft, RuleTemplate
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
-from policies.models import Rule
+from policies.models import Effect, Rule
 from policies.scope import CountCalls, agents_of
 from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
@@ -39,6 +39,7 @@ def rules(request: HttpRequest) -> HttpResponse:
             (rule, overlap, never.get(rule.pk, ""), unmeetable.get(rule.pk, ""))
             for rule, overlap in zip(shown, shadows(shown, tools), strict=True)
         ],
+        "strictness": dict(Effect.choices),
         "nobody": why_unmeetable(DEFAULT, able),
         "moved": request.GET.get("moved", ""),
         "way": request.GET.get("way", ""),

@@ -15,6 +15,10 @@ PIECE = "/policies/would/mailer.send_mail/"
 ASKED = {"agent": "scout", "tool": "mailer.send_mail", "arguments": '{"n": 5}'}
 
 
+# It decides, matches, matches and is only watched, does not match.
+ORDER = ("mail leaves", "first of all", "only watched", "big ones")
+
+
 @pytest.fixture
 def as_alice(client: Client, alice: User, olga: User, scout: Agent) -> Client:
     scenery.server("mailer", olga, scenery.SEND)
@@ -42,6 +46,17 @@ def test_it_says_that_nobody_can_approve_it(as_alice: Client, address: str) -> N
     page = as_alice.get(address, ASKED).text
 
     assert "Nobody can approve it. It needs 7 approvals, and " in page
+
+
+@pytest.mark.parametrize("address", [PAGE, PIECE])
+def test_the_deciding_rule_comes_first(as_alice: Client, address: str) -> None:
+    Rule.objects.create(name="first of all", effect="allow", server="mailer", position=1)
+    Rule.objects.create(name="only watched", effect="deny", mode="shadow", position=2)
+
+    page = as_alice.get(address, ASKED)
+
+    places = [page.text.index(f'">{name}</span>') for name in ORDER]
+    assert places == sorted(places)
 
 
 def test_arguments_make_the_difference(as_alice: Client) -> None:

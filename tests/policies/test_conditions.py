@@ -76,10 +76,20 @@ def test_what_conditions_can_say(scout: Agent, when: str, holds: bool) -> None:
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        ("args.n >", "Line 1, column 9: Syntax error"),
-        ("arg.n > 4", "Line 1, column 4: undeclared reference to 'arg.n'"),
-        ("tool.owner == 'x'", "undeclared reference to 'tool.owner'"),
-        ("agent.name == 4", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("args.n >", "Line 1, column 9: something is missing at the end."),
+        ("(args.n > 1", "Line 1, column 12: “)” is missing."),
+        ("args.n = 1", "Line 1, column 8: “=” is written ==."),
+        ("args.n > 1 and true", "Line 1, column 12: “and” is written &&."),
+        ("args.n > 1,000", "Line 1, column 11: “,” cannot stand here."),
+        ("args.a ==\n'x", "Line 2, column 1: the text that begins here has no closing"),
+        ("args.a == “x”", "Line 1, column 11: texts stand between straight quotation marks"),
+        ("arg.n > 4", "Line 1, column 4: “arg.n” is not known here; “args” is."),
+        ("tool.owner == 'x'", "“tool.owner” is not known here; “tool.name” is."),
+        ("quux(args.a)", "Line 1, column 5: “quux” is not known here."),
+        ("args.a.startswith('x')", "“startswith” is not known here; “startsWith” is."),
+        ("has(args)", "has() is asked of one argument: has(args.x)"),
+        ("agent.name == 4", "column 12: “==” does not go with a text and a whole number."),
+        ("size(now) > 1", "Line 1, column 5: “size” is not for such values."),
         ("1 + 1", "must come to true or false, this comes to int"),
         ("args.a.map(x, x + x).size() > 3", "map() is not for conditions"),
         ("args.a.exists(x, args.a.exists(y, x == y))", "Column 7: a loop may hold no other loop"),
@@ -103,11 +113,14 @@ def test_what_cannot_be_right_is_refused_when_saved(scout: Agent, when: str, sai
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        ("args.nope == 'x'", "Line 1, column 5: undeclared reference to 'args.nope'"),
-        ("args.options.nope == 'x'", "undeclared reference to 'args.options.nope'"),
-        ("args.subject > 4", "no matching overload"),
-        ("args.to.exists(x, x == 4)", "no matching overload"),
-        ("args.options.copies == 'x'", "no matching overload"),
+        ("args.nope == 'x'", "Line 1, column 5: “args.nope” is not known here"),
+        (
+            "args.options.nope == 'x'",
+            "“args.options.nope” is not known here; “args.options.copies” is",
+        ),
+        ("args.subject > 4", "“>” does not go with a text and a whole number"),
+        ("args.to.exists(x, x == 4)", "“==” does not go with a text and a whole number"),
+        ("args.options.copies == 'x'", "“==” does not go with a whole number and a text"),
         ("true || has(args.cc)", "Column 9: the tool has no argument cc"),
     ],
 )
@@ -144,7 +157,7 @@ def test_what_fits_the_schema_is_saved(mailer: None, scout: Agent, when: str) ->
 def test_hints_may_not_loosen_by_a_condition_either(scout: Agent) -> None:
     loose = Rule(name="r", effect=Effect.ALLOW, when="tool.hints.readOnlyHint")
 
-    with pytest.raises(ValidationError, match=r"undeclared reference to 'tool\.hints"):
+    with pytest.raises(ValidationError, match="cannot rest on what a server says"):
         save_rule(loose, by=scout.owner.actor)
 
 
@@ -158,7 +171,7 @@ def test_hints_may_not_loosen_by_a_condition_either(scout: Agent) -> None:
         ("url_host_in(args.to, ['example.org'])", MAIL, "No matching overloads"),
         ("sql_is_select(args.q, [])", {"q": "x" * 4001}, "longer than 4000 characters"),
         ("args.n > 4", [1, 2], "the arguments are no object"),
-        ("this is no CEL", MAIL, "Syntax error"),
+        ("this is no CEL", MAIL, "“is” cannot stand here"),
     ],
 )
 def test_a_condition_that_fails_asks_and_says_why(

@@ -1,0 +1,113 @@
+"""What the CEL library says of a condition that it cannot use, in words that people know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+from core.english import gettext as _
+from policies.condition_functions import FORMS
+
+# What the server says of itself: it may add a check, never remove one.
+CLAIMS = ("tool.hints", "tool.risk")
+_END = "<EOF>"
+_WORDS = {"and": "&&", "or": "||", "not": "!", "=": "==", "AND": "&&", "OR": "||", "NOT": "!"}
+# CEL's own, of those that conditions use.
+_METHODS = (
+    *("startsWith", "endsWith", "contains", "matches", "size", "all", "exists", "exists_one"),
+    *("filter", "has", "timestamp", "duration", "getHours", "getDayOfWeek", "getMinutes"),
+)
+_QUOTES = ("'", '"')
+_ROUND = ("“", "”", "‘", "’", "„", "«", "»")
+
+_UNEXPECTED = re.compile(r"Syntax error: (?:mismatched|extraneous) input '(.+?)' expecting", re.S)
+_MISSING = re.compile(r"Syntax error: missing '(.+?)' at", re.S)
+_TOKEN = re.compile(r"Syntax error: token recognition error at: '(.+)'", re.S)
+_NAME = re.compile(r"undeclared reference to '(.+?)'", re.S)
+_OVERLOAD = re.compile(r"found no matching overload for '(.+?)' applied to '(.*)'", re.S)
+
+
+def in_words(said: str, known: Iterable[str]) -> str:
+    """One clause, without a dot; the library's own where it is none that we know. `known`: what a
+    condition may name."""
+    for pattern, explain in (
+        (_UNEXPECTED, _unexpected),
+        (_MISSING, _missing),
+        (_TOKEN, _token),
+        (_OVERLOAD, _overload),
+    ):
+        if found := pattern.search(said):
+            return explain(*found.groups())
+    if found := _NAME.search(said):
+        return _unknown(found[1], known)
+    if "has() argument" in said:
+        return _("has() is asked of one argument: has(args.x)")
+    return said
+
+
+def _unexpected(text: str) -> str:
+    if text == _END:
+        return _("something is missing at the end")
+    if text in _WORDS:
+        return _("“%(word)s” is written %(sign)s") % {"word": text, "sign": _WORDS[text]}
+    return _("“%s” cannot stand here") % text
+
+
+def _missing(text: str) -> str:
+    return _("“%s” is missing") % text
+
+
+def _token(text: str) -> str:
+    bare = text.strip()
+    if bare.startswith(_QUOTES):
+        return _("the text that begins here has no closing quotation mark")
+    if bare.startswith(_ROUND):
+        return _("texts stand between straight quotation marks: 'text'")
+    return _unexpected(bare)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    if written := FORMS.get(name):
+        return _("it is written %s") % written
+    if name.startswith(CLAIMS):
+        return _("a rule that allows cannot rest on what a server says of its tool")
+    like = get_close_matches(name, [*known, *FORMS, *_METHODS], n=1, cutoff=0.6)
+    root = get_close_matches(name.partition(".")[0], ["args", "tool", "agent", "now", "history"], 1)
+    if like or root:
+        said = _("“%(name)s” is not known here; “%(like)s” is")
+        return said % {"name": name, "like": (like or root)[0]}
+    return _("“%s” is not known here") % name
+
+
+def _overload(function: str, types: str) -> str:
+    if written := FORMS.get(function):
+        return _("it is written %s") % written
+    kinds = [_kind(one) for one in re.split(r", (?![^(]*\)[^)])", types.strip("()")) if one]
+    sign = function.strip("_").lstrip("@") or function
+    if len(kinds) == 2:
+        said = _("“%(sign)s” does not go with %(left)s and %(right)s")
+        return said % {"sign": sign, "left": kinds[0], "right": kinds[1]}
+    return _("“%s” is not for such values") % sign
+
+
+def _kind(name: str) -> str:
+    for beginning, word in _KINDS.items():
+        if name.startswith(beginning):
+            return word()
+    return name
+
+
+_KINDS: dict[str, Callable[[], str]] = {
+    "string": lambda: _("a text"),
+    "int": lambda: _("a whole number"),
+    "uint": lambda: _("a whole number"),
+    "double": lambda: _("a number"),
+    "bool": lambda: _("true or false"),
+    "list": lambda: _("a list"),
+    "map": lambda: _("an object"),
+    "null": lambda: _("null"),
+    "google.protobuf.Timestamp": lambda: _("a point in time"),
+    "google.protobuf.Duration": lambda: _("a length of time"),
+    "dyn": lambda: _("an argument"),
+}
