@@ -25,6 +25,7 @@ from calls import pauses
 from calls.content.amendments import Amendments, edited, edits_of
 from calls.freezes import FreezeBook
 from calls.models import Amendment, Call
+from calls.record.states import State
 from registry.schemas.arguments import Arguments, arguments
 
 
@@ -71,6 +72,10 @@ class Card:
     @property
     def waits(self) -> bool:
         return self.approval.state == Approval.State.WAITING
+
+    @property
+    def is_queued(self) -> bool:
+        return self.call.state == State.QUEUED and self.call.start_by is not None
 
     @property
     def left_s(self) -> float | None:

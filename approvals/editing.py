@@ -131,7 +131,7 @@ def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
     )
     if not amend_now(amending):
         raise AlreadyDecided(_("What you were shown is not what would be sent. Look again."))
-    Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds))
+    Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds), denies_at=None)
     notify_on_commit("queue", "calls", f"call.{approval.pk}")
     return True
 

@@ -22,7 +22,7 @@ OLDEST = """
         SELECT FROM approvals_excluded(a.call_id) x WHERE x.person_id = %(person)s
     ) AS is_open
     FROM (
-        SELECT * FROM approvals_approval WHERE state = 'waiting'
+        SELECT * FROM approvals_approval WHERE state = 'waiting' AND denies_at IS NULL
         ORDER BY asked_at, call_id LIMIT %(looked_at)s
     ) a
     ORDER BY a.asked_at, a.call_id

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from accounts.models import Proof, User
-from approvals import eligibility
+from approvals import denials, eligibility
 from approvals.changes import find_obstacle
 from approvals.models import Approval, Vote
 from audit.models import ClockTime
@@ -33,6 +33,9 @@ from policies.thresholds import plain
 
 # So long its gateway has to confirm that the agent hears of a held call.
 UNCONFIRMED = timedelta(seconds=30)
+
+# What `lock` reads anew.
+LOCKED = ("state", "decided_by", "decided_at", "decide_by", "denies_at", "thresholds", "call")
 
 # Written with the call's own first row, in the same commit: a held call without its approval
 # could never be decided.
@@ -180,11 +183,15 @@ def why_stopped(approval: Approval, book: FreezeBook | None = None) -> str:
 
 
 def _settle(approval: Approval, made: Vote | None = None) -> bool:
-    """Decides the call if the votes meet a threshold. `made`: the vote just cast."""
+    """Decides the call if the votes meet a threshold, and says whether that changed anything. A
+    denial that can be taken back only begins. `made`: the vote just cast."""
     verdict = eligibility.decided(approval.pk, approval.thresholds)
     approve = verdict == Approval.State.APPROVED
+    if verdict == Approval.State.DENIED and denials.can_be_taken_back(approval):
+        return denials.begin(approval)
+    is_changed = verdict != Approval.State.DENIED and denials.end(approval)
     if not verdict or (approve and why_stopped(approval)):
-        return False
+        return is_changed
     votes = _counted(approval, approve=approve)
     # Somebody who voted before may count again: then nobody's doing decided it now.
     actor = votes[-1].person.actor if votes[-1] == made else SYSTEM
@@ -206,8 +213,12 @@ def take_back(approval: Approval, *, by: User) -> None:
     given = approval.standing.filter(person=by).first()
     if given is None:
         raise DecisionRefused(_("You have no vote here to take back."))
+    if denials.is_over(approval):
+        raise AlreadyDecided(_("It is denied: that can no longer be taken back."))
     fall(given, Vote.Fallen.TAKEN_BACK)
     _record("approval.taken_back", given, by=by)
+    # Where others deny it too, they have their own time.
+    denials.end(approval)
     # Of people of one team the first counts: without that vote others may.
     _settle(approval)
     _tell(approval.pk)
@@ -225,7 +236,7 @@ def lock(approval: Approval) -> None:
     list(Approval.objects.select_for_update().filter(pk=approval.pk).values_list("pk"))
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Approval.objects.select_related("decided_by", "call").get(pk=approval.pk)
-    for field in ("state", "decided_by", "decided_at", "decide_by", "thresholds", "call"):
+    for field in LOCKED:
         setattr(approval, field, getattr(locked, field))
     if approval.state != Approval.State.WAITING or _too_late(approval):
         raise AlreadyDecided(say_decided(approval))
@@ -332,10 +343,33 @@ def cancel(call_id: UUID, *, by: Actor) -> bool:
     )
 
 
+def send_denials() -> None:
+    """Denies the calls whose denial can no longer be taken back, whoever took it: the row says
+    when, so that no process has to remember it."""
+    due = Approval.objects.waiting().filter(denies_at__lte=Now()).order_by("denies_at")
+    for approval in due[:100]:
+        _send_denial(approval)
+
+
+@transaction.atomic
+def _send_denial(approval: Approval) -> None:
+    due = Approval.objects.waiting().filter(pk=approval.pk, denies_at__lte=ClockTime())
+    if not due.select_for_update().values_list("pk"):
+        return
+    # A statement of its own, as `lock` has it.
+    locked = Approval.objects.select_related("call").get(pk=approval.pk)
+    if eligibility.decided(locked.pk, locked.thresholds) == Approval.State.DENIED:
+        votes = _counted(locked, approve=False)
+        _decide(locked, Approval.State.DENIED, votes, actor=votes[-1].person.actor)
+    else:
+        denials.end(locked)
+    _tell(locked.pk)
+
+
 def expire() -> None:
     """Ends pending calls whose time to decide is over; expiry never approves."""
     due = Approval.objects.waiting().filter(
-        ~frozen("call__"), decide_by__lte=Now(), call__clock_stopped_at=None
+        ~frozen("call__"), decide_by__lte=Now(), call__clock_stopped_at=None, denies_at=None
     )
     sentence = _("Nobody decided in time.")
     for call_id in due.values_list("pk", flat=True)[:100]:

@@ -79,6 +79,12 @@ class VoteSummary:
         return [met.threshold for met in self.thresholds] == list(DEFAULT)
 
     @property
+    def deniers(self) -> list[str]:
+        return [
+            one.vote.person.username for one in self.given if not one.vote.approve and not one.flaw
+        ]
+
+    @property
     def last(self) -> Vote | None:
         """The vote that decided the call."""
         return self.given[-1].vote if self.given else None

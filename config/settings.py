@@ -326,6 +326,8 @@ TWO_ADMINISTRATORS = os.environ.get("COUNTERSIGN_TWO_ADMINISTRATORS", "1") != "0
 
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
+# So long whoever denied a call can take that back, before its agent is told; 0: not at all.
+TAKE_BACK_S = min(60, max(0, int(os.environ.get("COUNTERSIGN_TAKE_BACK_S", "0"))))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
 ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))
 HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))

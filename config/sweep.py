@@ -11,7 +11,7 @@ from django.db import close_old_connections
 
 from accounts.single_person import end_if_refused
 from approvals.reevaluation import Reevaluation
-from approvals.services import expire
+from approvals.services import expire, send_denials
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
 from calls.queue.scheduling import whose_turn
@@ -71,6 +71,7 @@ class Sweep:
             # What stands here as waiting may have been sent: nothing can be said of it yet.
             return
         end_if_refused()
+        send_denials()
         expire()
         end_the_late()
         if self._leases_could_be_renewed():

@@ -58,6 +58,14 @@ class DecidedByVotes(StrictTrigger):
                   AND v.person_id = NEW.decided_by_id AND v.approve = (NEW.state = 'approved')))
         THEN
             RAISE EXCEPTION 'the votes do not say so';
+        ELSIF NEW.state = 'denied' AND OLD.denies_at > clock_timestamp() THEN
+            RAISE EXCEPTION 'its denial can still be taken back';
+        ELSIF NEW.state = 'waiting' AND NEW.denies_at IS DISTINCT FROM OLD.denies_at
+            AND NEW.denies_at IS NOT NULL AND (
+            NEW.denies_at > clock_timestamp() + interval '60 s'
+            OR approvals_decided(NEW.call_id, NEW.thresholds) <> 'denied')
+        THEN
+            RAISE EXCEPTION 'only a denial can be taken back, and for a minute at most';
         ELSIF NEW.state = 'expired' AND OLD.decide_by > clock_timestamp() THEN
             RAISE EXCEPTION 'there is still time to decide';
         END IF;
@@ -86,6 +94,9 @@ class Approval(models.Model):
     asked_at = models.DateTimeField(db_default=ClockTime())
     decide_by = models.DateTimeField()
     decided_at = models.DateTimeField(null=True)
+    # While it is pending: its votes deny it, and until then they can be taken back
+    # (approvals/denials.py).
+    denies_at = models.DateTimeField(null=True)
     # Whose vote was the last that was needed.
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+"
@@ -107,11 +118,22 @@ class Approval(models.Model):
                 name="approvals_waiting",
                 fields=["asked_at"],
                 condition=models.Q(state="waiting"),
-            )
+            ),
+            # The sweep looks each second.
+            models.Index(
+                name="approvals_denies",
+                fields=["denies_at"],
+                condition=models.Q(state="waiting", denies_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
         return f"approval of {self.call_id}"
+
+    @property
+    def is_being_denied(self) -> bool:
+        """Its votes deny it, which can still be taken back, and which its agent is not told."""
+        return self.state == Approval.State.WAITING and self.denies_at is not None
 
     @property
     def standing(self) -> VoteQuerySet:

@@ -84,8 +84,9 @@ def _deny_one(
         services.vote(approval, by=request.user, approve=False, seen_digest=seen, reason=reason)
     except DecisionRefused as error:
         return str(error)
-    approval.refresh_from_db(fields=["state"])
-    return VOTED if approval.state == Approval.State.WAITING else DENIED
+    approval.refresh_from_db(fields=["state", "denies_at"])
+    is_open = approval.state == Approval.State.WAITING and not approval.is_being_denied
+    return VOTED if is_open else DENIED
 
 
 def _tell(request: ConsoleRequest, outcome: str, n: int) -> None:

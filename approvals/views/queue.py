@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
-from approvals import queue_list, services, step_up_proofs
+from approvals import denials, queue_list, services, step_up_proofs
 from approvals.cards import Card, card, cards
 from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
@@ -86,10 +86,12 @@ def news(request: ConsoleRequest) -> HttpResponse:
     shown, is_open = shown_in(request), shown_in(request, "open")
     there = list(Approval.objects.for_queue().filter(pk__in={*shown, *is_open}))
     decided = [approval for approval in there if approval.state != Approval.State.WAITING]
+    redrawn = {approval.pk for approval in decided} | denials.changed(there)
     card_of = [approval for approval in there if approval.pk in is_open]
     drawn = cards((one for one in card_of if one in decided), request.user)
     context: dict[str, Any] = {
-        "rows": queue_list.rows([approval for approval in decided if approval.pk in shown]),
+        "rows": queue_list.rows([one for one in there if one.pk in shown and one.pk in redrawn]),
+        "current": is_open,
         "kept": _filters(request),
         "cards": drawn,
         "following": _following(request, drawn),
@@ -264,11 +266,14 @@ def _reason(request: ConsoleRequest, *, approve: bool) -> str:
 
 
 def _vote_message(approval: Approval, *, approve: bool) -> str:
-    approval.refresh_from_db(fields=["state"])
-    if approval.state == Approval.State.WAITING:
+    approval.refresh_from_db(fields=["state", "denies_at"])
+    if approval.is_being_denied and not approve:
+        sentence = _("You denied %(tool)s for %(agent)s. Its agent is not told yet: until then you "
+                     "can take it back.")  # fmt: skip
+    elif approval.state == Approval.State.WAITING:
         sentence = _("Your word on %(tool)s for %(agent)s is counted. Others have to give theirs.")
     elif approve:
-        sentence = _("You approved %(tool)s for %(agent)s.")
+        sentence = _("You approved %(tool)s for %(agent)s. It is sent now.")
     else:
         sentence = _("You denied %(tool)s for %(agent)s.")
     return sentence % {"tool": approval.call.tool_name, "agent": approval.call.agent.name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -114,6 +115,13 @@ def absolute(context: template.Context, at: datetime) -> dict[str, Any]:
     day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
     said = f"{date_format(here, day)}, {here:%H:%M:%S}"
     return {"at": at, "said": said, "relative": relative(at, now)}
+
+
+@register.inclusion_tag("ui/countdown.html")
+def countdown(at: datetime) -> dict[str, Any]:
+    """How long it takes until then, which counts down by the second where there is a script."""
+    left = math.ceil((at - timezone.now()).total_seconds())
+    return {"at": at, "left": _("in {span}").format(span=span(left)) if left > 0 else _("now")}
 
 
 def exact(at: datetime, person: object) -> str:

@@ -12,6 +12,16 @@
     return (seconds > 0 ? words.ago : words.in).replace("{span}", span);
   }
 
+  function left(seconds) {
+    return seconds > 0 ? words.in.replace("{span}", words.s.replace("{n}", seconds)) : words.soon;
+  }
+
+  setInterval(() => {
+    for (const time of document.querySelectorAll("time.countdown")) {
+      time.textContent = left(Math.ceil((Date.parse(time.dateTime) - Date.now()) / 1000));
+    }
+  }, 1000);
+
   setInterval(() => {
     for (const time of document.querySelectorAll("time.when")) {
       const said = relative((Date.now() - Date.parse(time.dateTime)) / 1000);
