@@ -12,6 +12,7 @@ def urls(containing: Containing) -> tuple[list[Any], str]:
     return [
         path("audit/", entries.entry_list, has, name="list"),
         path("audit/news/", entries.news, name="news"),
+        path("audit/suggestions/<str:field>/", entries.suggest, name="suggest"),
         path("audit/who-ran-what/", entries.who_ran_what, name="report"),
         path("audit/filters/", entries.save_filter, name="save_filter"),
         path("audit/filters/<int:pk>/remove/", entries.remove_filter, name="remove_filter"),

@@ -16,7 +16,7 @@ from audit import finding, services
 from audit.bodies import StoredEntry, body, read
 from audit.by_call import of_calls
 from audit.exporting import proof
-from audit.filters import DAYS, FIELDS, RANGES, TIMES, Filters
+from audit.filters import DAYS, FIELDS, LONGEST, RANGES, TIMES, Filters
 from audit.finding import Containing
 from audit.histogram import histogram
 from audit.leaves import places
@@ -24,6 +24,7 @@ from audit.models import Checkpoint, Entry, SavedFilter
 from audit.names import changed
 from audit.report import report
 from audit.signing import keys
+from audit.suggestions import suggestions
 from audit.tree import Tree
 from core.http import page
 from core.paging import Page
@@ -154,6 +155,13 @@ def news(request: HttpRequest) -> HttpResponse:
         return render(request, "audit/list.html#count", context)
     context["page"] = Page(finding.entries(wanted))
     return render(request, "audit/list.html#fresh", context)
+
+
+@page("audit.view_entry")
+def suggest(request: HttpRequest, field: str) -> HttpResponse:
+    """Options for what is typed into one of the filters."""
+    typed = request.GET.get(field, "").strip().replace("\0", "")[:LONGEST]
+    return render(request, "audit/options.html", {"options": suggestions(field, typed)})
 
 
 @page("audit.view_entry")

@@ -228,6 +228,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "emergency-stops/<int:pk>": "emergency-stops/1",
         "filters/<int:pk>": "filters/1",
         "exports/<int:pk>": f"exports/{export.pk}",
+        "audit/suggestions/<str:field>": "audit/suggestions/agent",
         "audit/<int:pk>": f"audit/{entry.pk}",
         "webhooks/<uuid:pk>": f"webhooks/{Webhook.objects.earliest('id').pk}",
         "notifications/devices/<uuid:pk>": f"notifications/devices/{person.push_devices.get().pk}",

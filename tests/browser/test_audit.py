@@ -22,6 +22,8 @@ def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
     page.get_by_role("row").get_by_role("link", name="scout", exact=True).first.click()
     expect(page).to_have_url(re.compile(r"\?agent=scout$"))
     expect(page.get_by_label("Agent", exact=True)).to_have_value("scout")
+    page.get_by_label("Tool", exact=True).press_sequentially("send")
+    expect(page.locator("#tool-names option[value='mailer.send_mail']")).to_be_attached()
     # By key: the only way to a bar for those who do not point.
     bar = page.get_by_role("group", name="Entries over time").get_by_role("link").first
     bar.focus()
@@ -122,8 +124,16 @@ def test_a_payload_is_opened_on_an_entry_and_that_is_an_entry(
 ) -> None:
     entry = Entry.objects.of_call(office.pictured).last()
     assert entry
-    page = opened(office.alice)
+    seal_all()
+    page = opened(office.alice, permissions=["clipboard-read", "clipboard-write"])
     page.goto(f"/audit/{entry.pk}/")
+
+    for what in ("call's id", "definition's digest", "arguments' digest", "result's digest"):
+        page.get_by_role("button", name=f"Copy the {what}").press("Enter")
+        expect(page.get_by_role("button", name=f"Copied the {what}")).to_be_visible()
+    for what in ("leaf", "key"):
+        page.get_by_role("button", name=f"Copy the {what}", exact=True).press("Enter")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("countersign")
 
     page.get_by_text("What was asked, and what came back").click()
 

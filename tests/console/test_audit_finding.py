@@ -246,6 +246,50 @@ def test_a_page_asks_the_database_at_most_twelve_times(
     assert len(captured) <= 12, [query["sql"][:90] for query in captured.captured_queries]
 
 
+def suggested(client: Client, field: str, typed: str) -> list[tuple[str, str]]:
+    response = client.get(reverse("audit:suggest", args=[field]), {field: typed})
+    assert response.status_code == 200
+    return re.findall(r'<option value="([^"]*)"(?: label="([^"]*)")?>', response.text)
+
+
+def test_filters_suggest_the_names_of_the_record(as_ines: Client, story: UUID) -> None:
+    assert suggested(as_ines, "agent", "SCO") == [("scout", "")]
+    assert suggested(as_ines, "person", "ali") == [("alice", "")]
+    assert suggested(as_ines, "behalf", "bo") == [("bob", "")]
+    assert suggested(as_ines, "tool", "mail") == [("mailer.send_mail", "")]
+    assert suggested(as_ines, "server", "ail") == [("mailer", "")]
+    assert suggested(as_ines, "rule", "leaves") == [("Nothing leaves", "")]
+    assert suggested(as_ines, "rule", "%") == []
+    assert suggested(as_ines, "action", "voted") == [("approval.voted", "Approval voted")]
+    assert suggested(as_ines, "state", "") == []
+    as_ines.cookies["django_language"] = "zh-hans"
+    [(action, label)] = suggested(as_ines, "action", "approval.voted")
+    assert (action, label.isascii()) == ("approval.voted", False)
+    assert (action, label) in suggested(as_ines, "action", label[:2])
+
+
+def test_bars_are_stacked_by_outcome(
+    as_ines: Client, story: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars = as_ines.get(reverse("audit:list"), {"agent": "scout"}).context["histogram"].bars
+    outcomes = {
+        str(label): sum(dict(bar.outcomes)[label] for bar in bars) for label, _n in bars[0].outcomes
+    }
+    assert outcomes == {"Succeeded": 0, "Errors": 0, "Blocked or stopped": 2, "Other entries": 2}
+    assert [part.name for bar in bars for part in bar.parts] == ["stopped", "other"]
+    for bar in bars:
+        assert sum(n for _label, n in bar.outcomes) == bar.count
+
+    # Of a large record some entries of each bar tell the outcomes.
+    seal_all()
+    monkeypatch.setattr("audit.histogram.COUNTED", 0)
+    drawn = as_ines.get(reverse("audit:list")).context["histogram"]
+    assert drawn.is_sampled
+    every = [part for bar in drawn.bars for part in bar.outcomes]
+    assert sum(n for _label, n in every) == Entry.objects.count()
+    assert sum(n for label, n in every if label == "Blocked or stopped") == 2
+
+
 def calls(client: Client, **filters: str) -> list[tuple[str, int]]:
     """What each line begins with, and how many steps are folded in it."""
     response = client.get(reverse("audit:list"), {"group": "call", **filters})
@@ -488,6 +532,7 @@ def test_the_record_is_for_those_who_may_read_it(
     for person in (vera, mallory):
         client.force_login(person)
         assert client.get(reverse(name)).status_code == 403
+        assert client.get(reverse("audit:suggest", args=["agent"])).status_code == 403
 
 
 def looks(call: UUID) -> list[str]:
