@@ -3,7 +3,9 @@
 `python -m benchmarks.against TREE [TREE …] [--seconds 2] [--rounds 6]`: each tree is a checkout
 with its environment. All their houses stand at once, and one at a time is asked; printed are
 medians of the rounds, and each round's ratio to the first tree's. With `--record`, also what each
-call left: bytes by table, and the CPU of sealing it, in the sealer and in the database.
+call left: bytes by table, and the CPU of sealing it, in the sealer and in the database. With
+`--sealing`, each house seals its record while it is asked, every second on the same cores, so that
+calls a second have the cost of sealing in them.
 """
 
 from __future__ import annotations
@@ -28,6 +30,11 @@ from benchmarks.house import house
 with tempfile.TemporaryDirectory(prefix="countersign-") as data:
     Path(data).chmod(0o711)
     with house(Path(data) / "var") as it:
+        if "sealing" in sys.argv:
+            import os, subprocess
+            key = {"COUNTERSIGN_SEAL_KEY_FILE": str(it.data / "key")}
+            env = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", **key}
+            sealer = subprocess.Popen([sys.executable, "-c", SEALER], env=env)
         told = [it.agents_port, it.upstream_port, it.token, it.gateway_pid, str(it.data)]
         print(json.dumps(told), flush=True)
         if sys.stdin.readline() == "record\\n":
@@ -47,6 +54,17 @@ with tempfile.TemporaryDirectory(prefix="countersign-") as data:
             spent = [a - b for a, b in zip(first, idle)]
             print(json.dumps([calls, spent, sizes]), flush=True)
         sys.stdin.read()
+        if "sealing" in sys.argv:
+            sealer.kill()
+            sealer.wait()
+"""
+SEALER = """
+import time, django
+django.setup()
+from audit.sealing import seal_all
+while True:
+    seal_all()
+    time.sleep(1)
 """
 SIZES = """
 SELECT COALESCE(i.inhparent, c.oid)::regclass::text, sum(pg_total_relation_size(c.oid))::bigint
@@ -78,8 +96,10 @@ class Standing(NamedTuple):
 
 
 @contextmanager
-def standing(tree: Path) -> Iterator[Standing]:
-    argv = [str(tree / ".venv" / "bin" / "python"), "-c", f"SIZES = {SIZES!r}\n{SERVE}"]
+def standing(tree: Path, *, is_sealing: bool) -> Iterator[Standing]:
+    program = f"SIZES = {SIZES!r}\nSEALER = {SEALER!r}\n{SERVE}"
+    python = str(tree / ".venv" / "bin" / "python")
+    argv = [python, "-c", program, *(["sealing"] if is_sealing else [])]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, cwd=tree, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout
@@ -124,10 +144,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--sealing", action="store_true")
     options = parser.parse_args()
+    if options.record and options.sealing:
+        parser.error("--record seals after the calls, --sealing while they run: choose one.")
     trees = [tree.resolve() for tree in options.trees]
     with ExitStack() as houses:
-        there = [houses.enter_context(standing(tree)) for tree in trees]
+        there = [houses.enter_context(standing(tree, is_sealing=options.sealing)) for tree in trees]
         sides = [one.sides for one in there]
         runs = alternated(sides, options.connections, options.seconds, options.rounds)
         left = [one.record() for one in there] if options.record else []

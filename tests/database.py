@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import LiteralString
 from urllib.parse import quote
@@ -157,6 +157,10 @@ class Databases:
         return hmac.new(secret, role.encode(), hashlib.sha256).hexdigest()
 
 
+# Each takes a second to be noticed.
+DEADLOCKS = 4
+
+
 class Cleaner:
     """Puts a database back to what its template holds, past triggers and rights, as no role of the
     product could. Faster than a new clone, and processes stay connected."""
@@ -177,6 +181,11 @@ class Cleaner:
         self._furnished: dict[str, str] = {}
 
     def clean(self) -> None:
+        """Processes stay connected, and one may be writing what its last test left to it."""
+        for _ in range(DEADLOCKS):
+            with suppress(psycopg.errors.DeadlockDetected):
+                self.connection.execute("SELECT pg_temp.clean()")
+                return
         self.connection.execute("SELECT pg_temp.clean()")
 
     def knows(self, name: str) -> bool:
