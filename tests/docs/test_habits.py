@@ -29,11 +29,8 @@ TO_REWRITE = {
     "concepts/delivery.md",
     "concepts/long-calls.md",
     "concepts/security-model.md",
-    "guides/console.md",
     "guides/identity.md",
     "guides/monitor.md",
-    "guides/notifications.md",
-    "guides/publish-tools.md",
     "guides/runbooks.md",
     "guides/verify-record.md",
     "reference/compatibility.md",
@@ -42,7 +39,6 @@ TO_REWRITE = {
     "reference/mcp.md",
     "reference/record-format-2.md",
     "reference/resources.md",
-    "reference/rest.md",
     "reference/tool-lists.md",
 }
 
