@@ -47,6 +47,8 @@ FILTERS = {
         "agent": ["agent-1", "agent-59"],
         "tool": ["{tool}"],
         "since": ["2026-01-01T00:00"],
+        "range": ["1h", "30d"],
+        "order": ["oldest", "oldest&agent=agent-1", "oldest&state=timed_out"],
     },
     "/audit/": {
         "person": ["person-3"],

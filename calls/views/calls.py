@@ -8,11 +8,12 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
-from audit.filters import moment
+from audit.filters import RANGES, moment
 from calls import services
 from calls.content import results
 from calls.content.large_results import body_of
@@ -28,7 +29,7 @@ from core.paging import paged
 from registry.models import Tool
 from registry.schemas.arguments import arguments
 
-FILTERS = ("state", "agent", "tool", "since", "until")
+FILTERS = ("state", "agent", "tool", "range", "since", "until")
 # What the state filter offers besides single states.
 GROUPS = {"live": (_("Not ended yet"), LIVE), "unknown": (_("Outcome unknown"), (State.UNKNOWN,))}
 NEWS_MAX = 100
@@ -37,9 +38,13 @@ UNKNOWN_MAX = 200
 
 @page("calls.view_call")
 def call_list(request: ConsoleRequest) -> HttpResponse:
+    # Ids sort by time; no index has what a call took, or names.
+    oldest = request.GET.get("order") == "oldest"
     context = {
         "section": "calls",
-        "page": paged(_filtered(request).for_list(), "-id", request.GET),
+        "page": paged(_filtered(request).for_list(), "id" if oldest else "-id", request.GET),
+        "oldest_first": oldest,
+        "ranges": [(name, label) for name, (label, _span) in RANGES.items()],
         "filters": request.GET,
         "filtered": any(request.GET.get(name) for name in FILTERS),
         "groups": [(name, label) for name, (label, _states) in GROUPS.items()],
@@ -183,6 +188,8 @@ def _times(request: ConsoleRequest) -> dict[str, UUID]:
     zone = ZoneInfo(request.user.time_zone or "UTC")
     given = {"pk__gte": request.GET.get("since", ""), "pk__lt": request.GET.get("until", "")}
     read = {name: moment(text, zone) for name, text in given.items()}
+    if (chosen := request.GET.get("range", "")) in RANGES:
+        read = {"pk__gte": timezone.now() - RANGES[chosen][1]}
     return {name: first_id(at) for name, at in read.items() if at}
 
 

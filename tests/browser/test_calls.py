@@ -1,5 +1,7 @@
 """A call as it runs, watched."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -8,6 +10,7 @@ from calls.models import Call
 from calls.record.states import State
 from tests.browser import moments
 from tests.browser.conftest import Opened, rung
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.console import scenery
 
@@ -129,6 +132,15 @@ def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> 
     page.goto("/calls/")
     row = page.get_by_role("row").filter(has_text="weather.forecast")
     expect(row.locator("[data-label=Duration]")).to_contain_text("ms")
+    choose(page.get_by_label("Time"), "24h")
+    page.get_by_role("button", name="Filter").press("Enter")
+    expect(page).to_have_url(re.compile(r"range=24h"))
+    newest = page.locator("tbody th a").first.get_attribute("href")
+    page.get_by_role("columnheader", name="Asked").get_by_role("link").press("Enter")
+    expect(page.get_by_role("table", name="Calls, oldest first")).to_be_visible()
+    assert page.locator("tbody th a").last.get_attribute("href") == newest
+    page.get_by_role("columnheader", name="Asked").get_by_role("link").press("Enter")
+    expect(page.get_by_role("table", name="Calls, newest first")).to_be_visible()
     page.goto(f"/calls/{call.pk}/")
 
     for what, copied in (("the fingerprint", call.fingerprint), ("the id", str(call.pk))):

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shlex
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ import orjson
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from audit.services import SYSTEM
@@ -402,6 +404,29 @@ def test_filters_find_calls(as_alice: Client, scout: Agent, send_mail: Tool, hel
     assert shown(as_alice, agent="scout", tool="mailer.send_mail") == [done, held]
     assert shown(as_alice, agent="nobody") == []
     assert shown(as_alice, state="no such state") == [done, held]
+
+
+def test_calls_of_a_range_and_from_the_oldest_on(
+    as_alice: Client,
+    scout: Agent,
+    send_mail: Tool,
+    held: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = ended(scout, send_mail, {"content": []})
+
+    assert shown(as_alice, order="oldest") == [held, done]
+    assert shown(as_alice, order="oldest", beyond=str(held)) == [done]
+    assert shown(as_alice, order="oldest", back=str(done)) == [held]
+    assert shown(as_alice, range="1h", order="oldest") == [held, done]
+    assert shown(as_alice, range="no such range") == [done, held]
+    later = timezone.now() + timedelta(hours=2)
+    monkeypatch.setattr("calls.views.calls.timezone.now", lambda: later)
+    assert shown(as_alice, range="1h") == []
+    assert shown(as_alice, range="24h") == [done, held]
+    text = as_alice.get(reverse("calls:list"), {"order": "oldest", "range": "7d"}).text
+    assert 'aria-sort="ascending"' in text
+    assert 'hx-trigger="live:calls' not in text
 
 
 def test_a_list_that_is_open_learns_of_changes(
