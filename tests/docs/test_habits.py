@@ -30,16 +30,12 @@ TO_REWRITE = {
     "concepts/long-calls.md",
     "concepts/security-model.md",
     "guides/identity.md",
-    "guides/monitor.md",
-    "guides/runbooks.md",
     "guides/verify-record.md",
     "reference/compatibility.md",
     "reference/inspection.md",
-    "reference/limits.md",
     "reference/mcp.md",
     "reference/record-format-2.md",
     "reference/resources.md",
-    "reference/tool-lists.md",
 }
 
 
