@@ -26,8 +26,6 @@ HABITS = {
 # Pages that are still to be rewritten; none is added.
 TO_REWRITE = {
     "concepts/audit-manipulations.md",
-    "concepts/delivery.md",
-    "concepts/long-calls.md",
     "concepts/security-model.md",
     "guides/identity.md",
     "guides/verify-record.md",
