@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from calls.content.large_results import body_of, expired_at
+from calls.content.markdown import MarkdownNode, markdown
+from calls.content.text_search import LONG, FoundLines, find_lines
 from calls.models import Call, Result
 from registry.views.json_trees import JsonNode, tree
 
@@ -45,6 +47,12 @@ class Piece:
     uri: str = ""
     size: int = 0
     content: Any = None
+    # Of a text: its blocks, if it is written in Markdown; of JSON, its tree.
+    blocks: list[MarkdownNode] = field(default_factory=list)
+    tree: JsonNode | None = None
+    # Of a long text: the lines that somebody looks for.
+    is_long: bool = False
+    lines: FoundLines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,8 @@ class ShownResult:
     tree: JsonNode | None = None
 
 
-def of_call(call: Call) -> ShownResult | None:
+def of_call(call: Call, find: str = "") -> ShownResult | None:
+    """`find`: what to look for in long texts."""
     row = Result.objects.filter(pk=call.pk).first()
     body = body_of(row) if row else None
     if row is None or body is None:
@@ -71,10 +80,16 @@ def of_call(call: Call) -> ShownResult | None:
     return ShownResult(
         is_error=content.get("isError") is True,
         size=len(body),
-        pieces=[piece for piece in pieces if not _repeats(piece, structured)],
+        pieces=[_with_lines(piece, find) for piece in pieces if not _repeats(piece, structured)],
         structured=structured,
         tree=None if structured is None else tree(structured),
     )
+
+
+def _with_lines(piece: Piece, find: str) -> Piece:
+    if len(piece.text) <= LONG:
+        return piece
+    return replace(piece, is_long=True, lines=find_lines(piece.text, find) if find else None)
 
 
 def deleted_at(call: Call) -> datetime | None:
@@ -151,9 +166,10 @@ def _repeats(piece: Piece, structured: Any) -> bool:
 
 
 def _text(number: int, text: str) -> Piece:
-    looks_json = text[:1] in "{[" and _parsed(text.encode(errors="replace")) is not None
-    kind = "json" if text and looks_json else "text"
-    return Piece(kind, number, text=text[:SHOWN], size=len(text))
+    parsed = _parsed(text.encode(errors="replace")) if text[:1] in ("{", "[") else None
+    if parsed is not None:
+        return Piece("json", number, text=text[:SHOWN], size=len(text), tree=tree(parsed))
+    return Piece("text", number, text=text[:SHOWN], size=len(text), blocks=markdown(text))
 
 
 def _media(kind: str, number: int, data: str, media_type: str) -> Piece:

@@ -35,13 +35,13 @@ class ViewerRights:
     may_resolve: bool
 
 
-def of_call(call_id: UUID, person: User) -> dict[str, Any] | None:
+def of_call(call_id: UUID, person: User, find: str = "") -> dict[str, Any] | None:
     """None when there is no such call, or it is not this person's to see."""
     call = find_call(call_id)
     looking = eyes(call, person)
     if call is None or looking is None:
         return None
-    return seen_with(looking, call) | {"user": person, "perms": PermWrapper(person)}
+    return seen_with(looking, call, find) | {"user": person, "perms": PermWrapper(person)}
 
 
 def find_call(call_id: UUID) -> Call | None:
@@ -55,9 +55,10 @@ def eyes(call: Call | None, person: User) -> ViewerRights | None:
     return ViewerRights(person.time_zone, may_read, person.has_perm("calls.cancel_call"))
 
 
-def seen_with(looking: ViewerRights, call: Call) -> dict[str, Any]:
+def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, Any]:
+    """`find`: what to look for in long texts of its result."""
     may_read = looking.may_read
-    shown = results.of_call(call) if may_read else None
+    shown = results.of_call(call, find) if may_read else None
     entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
     return {
         # As parts of a page ask for them.
@@ -72,6 +73,7 @@ def seen_with(looking: ViewerRights, call: Call) -> dict[str, Any]:
         "may_read": may_read,
         "edited": edited(call) if may_read else None,
         "result": shown,
+        "find": find,
         "treated": _treated(entries) if may_read else None,
         "result_gone": results.deleted_at(call) if call.result_size and not shown else None,
         "late": _late_replies(call),

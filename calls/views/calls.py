@@ -34,6 +34,7 @@ FILTERS = ("state", "agent", "tool", "range", "since", "until")
 GROUPS = {"live": (_("Not ended yet"), LIVE), "unknown": (_("Outcome unknown"), (State.UNKNOWN,))}
 NEWS_MAX = 100
 UNKNOWN_MAX = 200
+FIND_MAX = 200
 
 
 @page("calls.view_call")
@@ -76,7 +77,7 @@ def news(request: ConsoleRequest) -> HttpResponse:
 
 @page("calls.view_call")
 def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
-    context = _picture(request, call_id)
+    context = _picture(request, call_id, request.GET.get("find", "").strip()[:FIND_MAX])
     call: Call = context["call"]
     schema = call.definition.content.get("inputSchema") if call.definition else None
     if context["may_read"]:
@@ -198,8 +199,8 @@ def _one(rows: QuerySet[Any]) -> int:
     return rows.values_list("pk", flat=True).first() or 0
 
 
-def _picture(request: ConsoleRequest, call_id: UUID) -> dict[str, Any]:
-    picture = call_page.of_call(call_id, request.user)
+def _picture(request: ConsoleRequest, call_id: UUID, find: str = "") -> dict[str, Any]:
+    picture = call_page.of_call(call_id, request.user, find)
     if picture is None:
         raise Http404
     return picture

@@ -12,6 +12,7 @@ from tests.browser import moments
 from tests.browser.conftest import Opened, rung
 from tests.browser.hands import choose
 from tests.browser.scene import Office
+from tests.browser.test_axe import look
 from tests.console import scenery
 
 
@@ -112,6 +113,23 @@ def test_a_newer_call_is_announced_in_the_list(alice: Page, office: Office) -> N
     assert alice.locator("tbody tr").count() == rows
     news.click()
     expect(alice.locator("tbody tr")).to_have_count(rows + 1)
+
+
+def test_a_long_result_is_searched_and_markdown_read(alice: Page, office: Office) -> None:
+    report = "# Errors\n\n" + "\n".join(f"- line {n} of the report" for n in range(120))
+    scenery.finish(office.running, {"content": [{"type": "text", "text": report}]})
+    alice.goto(f"/calls/{office.running}/")
+
+    expect(alice.locator(".markdown li").first).to_have_text("line 0 of the report")
+    raw = alice.locator("#call-result summary", has_text="As it was written")
+    raw.press("Enter")
+    expect(alice.get_by_text("# Errors")).to_be_visible()
+    alice.get_by_label("Find in this text").fill("line 117")
+    alice.get_by_role("button", name="Find lines").press("Enter")
+    found = alice.get_by_role("region", name="Lines found")
+    expect(found.get_by_text("1 line has it.")).to_be_visible()
+    expect(found.get_by_role("listitem")).to_have_text("- line 117 of the report")
+    assert look(alice) == []
 
 
 def test_somebody_without_the_right_sees_no_content_live(opened: Opened, office: Office) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from audit.services import SYSTEM
+from calls.content.markdown import markdown
 from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
@@ -129,6 +130,69 @@ def test_each_type_of_content_has_its_picture(
     assert "in the file" in text
     assert "hologram" in text
     assert "no object at all" in text
+
+
+MARKDOWN = """# Report
+
+See [the page](https://a.example/x "A title") and ![a picture](https://a.example/p.png).
+
+- **first** <script>alert(1)</script>
+- [run](javascript:alert(2)) hidden\u202etext
+
+| name | n |
+|------|---|
+| ana  | 1 |
+
+[unused]: https://a.example/unused
+
+```sh
+ls -l
+```
+"""
+
+
+def test_markdown_is_drawn_and_loads_nothing(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    content = [{"type": "text", "text": MARKDOWN}, {"type": "text", "text": "1 * 2\n  two"}]
+    text = page(as_alice, ended(scout, send_mail, {"content": content}))
+    drawn = text.split('<div class="markdown">')[1].split("<details")[0]
+
+    assert text.count('class="markdown"') == 1
+    assert "<strong>Report</strong>" in drawn
+    assert "<li><p><strong>first</strong>" in drawn
+    assert "&lt;script&gt;" in drawn
+    assert "(https://a.example/x “A title”)" in drawn
+    assert "https://a.example/unused" in drawn
+    assert '<th scope="col">name</th>' in drawn
+    assert "Image, not loaded:" in drawn
+    for never in ("<img", "href=", "src=", "\u202e", "<script"):
+        assert never not in drawn
+    assert "U+202E" in drawn
+
+
+@pytest.mark.parametrize(
+    "written", ["> " * 40 + "**deep**", "- " * 200 + "**x**", "plain *words*", "**x** " * 3000]
+)
+def test_what_is_not_drawn_as_markdown_is_shown_as_it_is(written: str) -> None:
+    assert markdown(written) == []
+
+
+def test_lines_of_a_long_text_are_found(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
+    lines = [f"line {n} of the log" for n in range(400)] + ["An <b>Error</b>: " + "x" * 900]
+    call_id = ended(scout, send_mail, {"content": [{"type": "text", "text": "\n".join(lines)}]})
+    address = reverse("calls:detail", args=[call_id])
+
+    text = as_alice.get(address, {"find": "ERROR"}).text
+    assert "1 line has it." in text
+    assert '<li value="401" class="verbatim">An &lt;b&gt;Error&lt;/b&gt;: xxx' in text
+    many = as_alice.get(address, {"find": "of the log"}).text
+    assert "400 lines have it." in many
+    assert "These are the first 100." in many
+    assert "0 lines have it." in as_alice.get(address, {"find": "nowhere"}).text
+    assert "Find in this text" in as_alice.get(address).text
+    short = ended(scout, send_mail, {"content": [{"type": "text", "text": "short"}]})
+    assert "Find in this text" not in page(as_alice, short)
 
 
 def test_what_was_read_is_shown_by_what_each_piece_is(
