@@ -3,7 +3,7 @@ from typing import Any
 from django.urls import path
 
 from policies.scope import CountCalls
-from policies.views import limits, rules, simulator
+from policies.views import limits, picks, rules, simulator
 
 
 def urls(count_calls: CountCalls) -> tuple[list[Any], str]:
@@ -12,6 +12,9 @@ def urls(count_calls: CountCalls) -> tuple[list[Any], str]:
     return [
         path("policies/", rules.rules, name="rules"),
         path("policies/covers/", rules.covers, counted, name="covers"),
+        path("policies/picks/server/", picks.pick_server, name="pick_server"),
+        path("policies/picks/tool/", picks.pick_tool, name="pick_tool"),
+        path("policies/picks/exposed/", picks.pick_exposed, name="pick_exposed"),
         path("policies/explain/", simulator.explain, name="explain"),
         path("policies/would/<tool:tool>/", simulator.evaluate, name="would"),
         path("new/rule/", rules.add_rule, counted, name="add_rule"),

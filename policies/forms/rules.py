@@ -7,19 +7,24 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import Group
+from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from core.messages.localizing import localized
 from policies.forms.thresholds import (
     HELP,
     LABEL,
     ThresholdRow,
-    ThresholdRowsWidget,
     ThresholdsField,
     rows,
 )
 from policies.models import Effect, Rule
 from policies.offers import ConditionOffer
+
+# Fields that stand in the sentence; a new one stands below it.
+CLAUSES = {"name", "agents", "owner_groups", "tool", "server", "hint", "when", "offered", "effect"}
+CLAUSES |= {"thresholds", "confirm_grants", "decide_within", "start_within", "reason"}
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -42,8 +47,11 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": _("Groups of their owners"),
         }
         help_texts = {
-            "server": _("A name or a pattern: * stands for anything, ? for one letter."),
-            "tool": _("As its server calls it; patterns as above."),
+            "tool": _(
+                "As its server calls it. A name or a pattern: "
+                "* stands for anything, ? for one letter."
+            ),
+            "server": _("A name or a pattern."),
             "hint": _("What the server claims can make a rule stricter, never looser."),
             "agents": _("None chosen means every agent."),
             "owner_groups": _("None chosen means every owner."),
@@ -82,8 +90,8 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             del self.fields["offered"]
         groups = self.fields["owner_groups"]
         assert isinstance(groups, forms.ModelMultipleChoiceField)
-        groups.queryset = Group.objects.order_by("name")
-        groups.label_from_instance = lambda obj: localized(obj.name)  # type: ignore[method-assign]
+        groups.queryset = Group.objects.annotate(agents=Count("user__agents")).order_by("name")
+        groups.label_from_instance = lambda obj: _with_agents(obj)  # type: ignore[method-assign]  # noqa: PLW0108 typed
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or self.cleaned_data
@@ -98,17 +106,35 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         return [(offer, offer.text in chosen) for offer in self._offers]
 
     def kind(self, name: str) -> str:
-        widget = self.fields[name].widget
-        if name == "offered":
-            return "offers"
-        if isinstance(widget, ThresholdRowsWidget):
-            return "thresholds"
-        if isinstance(widget, forms.CheckboxSelectMultiple):
-            return "choices"
-        return "check" if isinstance(widget, forms.CheckboxInput) else "field"
+        return "check" if isinstance(self.fields[name].widget, forms.CheckboxInput) else "field"
 
     def threshold_rows(self) -> list[ThresholdRow]:
         return rows(self["thresholds"].value())
 
-    def pieces(self) -> list[tuple[str, forms.BoundField]]:
-        return [(self.kind(bound.name), bound) for bound in self]
+    def rest(self) -> list[tuple[str, forms.BoundField]]:
+        """What no clause of the sentence has (templates/policies/rule.html)."""
+        return [(self.kind(bound.name), bound) for bound in self if bound.name not in CLAUSES]
+
+    # Parts of the page that are folded unless something in them is set or wrong.
+
+    def is_for_some(self) -> bool:
+        return self._says("agents", "owner_groups")
+
+    def names_deciders(self) -> bool:
+        return self._says("thresholds", "confirm_grants")
+
+    def sets_times(self) -> bool:
+        return self._says("decide_within", "start_within")
+
+    def says_more(self) -> bool:
+        usual = {"mode": Rule.Mode.ENFORCE}
+        rest = (bound for _kind, bound in self.rest())
+        return any(b.errors or (b.value() or "") != usual.get(b.name, "") for b in rest)
+
+    def _says(self, *names: str) -> bool:
+        return any(self[name].errors or self[name].value() for name in names)
+
+
+def _with_agents(group: Any) -> str:
+    said = ngettext("%(group)s (%(n)d agent)", "%(group)s (%(n)d agents)", group.agents)
+    return said % {"group": localized(group.name), "n": group.agents}

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from core.http import page
-from policies import drafts, services
+from policies import drafts, picks, services
 from policies.coverage import MOST_TOOLS, covered_tools, nevers, shadows, unmet
 from policies.drafts import TEMPLATES, RuleDraft, RuleTemplate
 from policies.feasibility import why_unmeetable
@@ -62,12 +62,14 @@ def add_rule(request: ConsoleRequest, count_calls: CountCalls) -> HttpResponse:
 
 def _draft(request: ConsoleRequest) -> RuleDraft:
     """The values that a new rule begins with, by the address."""
-    given = {name: request.GET.get(name, "")[:200] for name in ("copy", "template", *COVERING)}
+    given = {
+        name: request.GET.get(name, "")[:200] for name in ("copy", "template", "of", *COVERING)
+    }
     if given["copy"]:
         return drafts.copy_of(get_object_or_404(Rule, pk=_number(given["copy"])))
     if given["template"]:
         zone = request.user.time_zone or "UTC"
-        return drafts.read_template(given["template"], given["server"], zone)
+        return drafts.read_template(given["template"], given["of"], zone)
     return drafts.of_patterns(given["server"], given["tool"])
 
 
@@ -141,6 +143,7 @@ def _form(
         "form": form,
         "rule": edited if edited.pk else None,
         "note": draft.note,
+        "server_picks": picks.servers(""),
     }
     context |= shown | _coverage(request, patterns, chosen, count_calls)
     return render(request, "policies/rule.html", context)

@@ -11,8 +11,8 @@ from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from core.http import page
 from core.text import revealed
+from policies.picks import exposed_tools
 from policies.simulate import SimulationRefused, suppose
-from registry.models import Tool
 
 # A page is asked by GET: addresses end somewhere.
 ARGUMENTS_MAX = 4000
@@ -20,9 +20,8 @@ ARGUMENTS_MAX = 4000
 
 @page("policies.view_rule")
 def explain(request: ConsoleRequest) -> HttpResponse:
-    tools = Tool.objects.filter(state=Tool.State.PUBLISHED, server__enabled=True)
-    names = list(tools.order_by("exposed_name").values_list("exposed_name", flat=True))
-    context = _context(request, request.GET.get("tool", "")) | {"section": "rules", "tools": names}
+    context = _context(request, request.GET.get("tool", ""))
+    context |= {"section": "rules", "tools": exposed_tools("")}
     return render(request, "policies/explain.html", context)
 
 

@@ -91,6 +91,8 @@ def test_a_rule_begins_with_a_call_a_template_and_another_rule(
 
 
 def fill_rule(form: Locator) -> None:
+    for folded in form.locator("details:not([open]) > summary").all()[::-1]:
+        folded.press("Enter")
     form.get_by_label("Name", exact=True).fill("Mails of scout")
     choose(form.locator("[name=effect]"), "deny")
     choose(form.locator("[name=effect]"), "ask")

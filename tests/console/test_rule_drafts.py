@@ -180,14 +180,14 @@ def test_read_only_tools_of_a_server_are_named(as_ada: Client, mailer: Server, o
         scenery.see(mailer, {**scenery.ADD, "name": name})
     publish_all(mailer, by=olga, reason="Known.")
 
-    page = as_ada.get(f"{NEW}?template=read-only&server=mailer")
+    page = as_ada.get(f"{NEW}?template=read-only&of=mailer")
 
     assert values(page)["when"] == 'tool.name in ["list", "read"]'
     assert "names 2 tools that their server calls read-only" in page.text
     as_ada.post(NEW, posted(page))
     assert Rule.objects.get().effect == "allow"
     # None of them, and no such template: an empty form.
-    assert "has no published tool" in as_ada.get(f"{NEW}?template=read-only&server=nope").text
+    assert "has no published tool" in as_ada.get(f"{NEW}?template=read-only&of=nope").text
     assert values(as_ada.get(f"{NEW}?template=nope"))["when"] == ""
 
 
@@ -198,7 +198,7 @@ def test_what_does_not_fit_into_one_condition_is_said(
     for tool in made:
         Tool.objects.filter(pk=tool.pk).update(published=tool.latest, state=Tool.State.PUBLISHED)
 
-    page = as_ada.get(f"{NEW}?template=read-only&server=mailer")
+    page = as_ada.get(f"{NEW}?template=read-only&of=mailer")
 
     assert "A condition has room for 15 of 20 tools." in page.text
     assert len(values(page)["when"]) <= 1000

@@ -15,6 +15,7 @@ from audit.models import Entry
 from audit.services import SYSTEM
 from calls.record.states import State
 from calls.views import rule_figures
+from policies import picks
 from policies.coverage import covered, covered_tools, shadows
 from policies.models import Rule
 from policies.services import save_rule
@@ -349,6 +350,53 @@ def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) 
     assert "Shadows: “mails”, “every” on 1 of its 2 tools" in page
 
 
+def picked(client: Client, what: str, **asked: str) -> list[tuple[str, str]]:
+    page = client.get(reverse(f"policies:pick_{what}"), asked)
+    return [(pick.value, pick.label) for pick in page.context["picks"]]
+
+
+def test_names_are_offered_while_they_are_typed(as_ada: Client, mailer: Server, olga: User) -> None:
+    scenery.server("calculator", olga, scenery.ADD, {**scenery.SEND, "name": "send_sum"})
+    scenery.server("other", olga, scenery.ADD)
+    scenery.server("unread", olga, {**scenery.ADD, "name": "new"}, publish=False)
+
+    assert picked(as_ada, "server", server="Mail*er") == [("mailer", "1 published tool")]
+    assert picked(as_ada, "server", server="unread") == [("unread", "0 published tools")]
+    assert picked(as_ada, "tool", tool="ad", server="*") == [("add", "of 2 servers")]
+    sends = [("send_mail", "of 1 server"), ("send_sum", "of 1 server")]
+    assert picked(as_ada, "tool", tool="send?", server="m*") == sends
+    assert picked(as_ada, "tool", tool="", server="mailer") == sends[:1]
+    assert picked(as_ada, "tool", tool="new\0") == []
+    assert picked(as_ada, "exposed", tool="calculator.s") == [
+        ("calculator.send_sum", "Destructive")
+    ]
+
+
+def test_of_many_names_few_are_offered(
+    as_ada: Client, mailer: Server, monkeypatch: pytest.MonkeyPatch, olga: User
+) -> None:
+    monkeypatch.setattr(picks, "MOST", 2)
+    for n in range(3):
+        scenery.server(f"server-{n}", olga, {**scenery.ADD, "name": f"add_{n}"})
+
+    assert len(picked(as_ada, "server", server="server")) == 2
+    assert len(picked(as_ada, "tool", tool="add")) == 2
+    assert len(picked(as_ada, "exposed", tool="add")) == 2
+
+
+def test_a_folded_part_with_something_in_it_is_open(as_ada: Client, scout: Agent) -> None:
+    plain, told = rule("Plain"), rule("Told", agents=[scout], decide_within=60, mode="shadow")
+
+    def opened(one: Rule) -> int:
+        page: str = as_ada.get(reverse("policies:rule", args=[one.pk])).text
+        return page.count('<details class="section" open>')
+
+    assert opened(plain) == 0
+    assert opened(told) == 3
+    wrong = as_ada.post(reverse("policies:add_rule"), given(start_within="-1"))
+    assert wrong.text.count('<details class="section" open>') == 1
+
+
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.APPROVER, Role.AUDITOR])
 def test_others_read_rules_and_change_none(client: Client, db: None, role: Role) -> None:
     kept = rule("Mails")
@@ -373,7 +421,8 @@ def test_who_may_not_see_rules_does_not(
     client.force_login(request.getfixturevalue(who))
 
     assert client.get(LIST).status_code == 403
-    assert client.get(reverse("policies:covers")).status_code == 403
+    for name in ("covers", "pick_server", "pick_tool", "pick_exposed"):
+        assert client.get(reverse(f"policies:{name}")).status_code == 403
 
 
 def test_changes_need_a_post_and_the_forms_own_token(as_ada: Client, ada: User) -> None:
