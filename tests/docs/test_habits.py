@@ -31,7 +31,6 @@ TO_REWRITE = {
     "guides/verify-record.md",
     "reference/compatibility.md",
     "reference/inspection.md",
-    "reference/mcp.md",
     "reference/record-format-2.md",
     "reference/resources.md",
 }
