@@ -55,7 +55,7 @@ def is_over(approval: Approval) -> bool:
 
 
 def changed(approvals: Iterable[Approval]) -> set[UUID]:
-    """Of these, what is being denied, or was until a moment ago: lists say so."""
+    """The calls among these that are being denied, or were until a moment ago: lists say so."""
     waiting = [one for one in approvals if one.state == Approval.State.WAITING]
     now = {one.pk for one in waiting if one.is_being_denied}
     if not settings.TAKE_BACK_S:

@@ -1,4 +1,4 @@
-"""What the CEL library says of a condition that it cannot use, in words that people know."""
+"""The CEL library's errors about a condition, in words that people know."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, transaction
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -42,7 +41,7 @@ def signed_in(person: User) -> Client:
     return client
 
 
-def press(person: User, call_id: UUID, view: str = "refuse", **given: str) -> HttpResponse:
+def press(person: User, call_id: UUID, view: str = "refuse", **given: str):
     seen = Call.objects.get(pk=call_id).call_digest
     there = reverse(f"approvals:{view}", args=[call_id])
     return signed_in(person).post(there, {"seen": seen, **given}, follow=True)
