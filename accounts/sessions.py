@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, login
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, InterfaceError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -21,7 +21,7 @@ from accounts import attempts
 from accounts.models import BrowserSession, User
 from accounts.session_store import SessionStore, expires
 from accounts.user_agents import device
-from audit.services import record
+from audit.services import Actor, record
 from core.client_address import client_address
 from core.http import is_htmx
 
@@ -97,6 +97,17 @@ def end_others(person: User, key: str | None) -> int:
     if others:
         record("sessions.ended", actor=person.actor, person=person.username, count=len(others))
     return len(others)
+
+
+def end_by(actor: Actor, found: QuerySet[BrowserSession], *, reason: str) -> int:
+    """Ends sessions for somebody other than their person, in the caller's transaction; returns how
+    many."""
+    rows = list(found.select_related("person").order_by("pk"))
+    _end(rows)
+    for person in {row.person_id: row.person for row in rows}.values():
+        count = sum(row.person_id == person.pk for row in rows)
+        record("sessions.ended", actor=actor, reason=reason, person=person.username, count=count)
+    return len(rows)
 
 
 def move(before: str | None, after: str | None) -> None:

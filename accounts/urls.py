@@ -11,6 +11,7 @@ from accounts.views import (
     sessions,
     settings,
     sign_in,
+    signing_out,
 )
 
 app_name = "accounts"
@@ -32,11 +33,14 @@ urlpatterns = [
         identity_providers.finish,
         name="provider_callback",
     ),
+    path("sign-in/with/<slug:slug>/logout/", signing_out.back_channel, name="provider_logout"),
     path("sign-in/<str:text>/", sign_in.sign_in_link, name="sign_in_link"),
     path("password-reset/<str:text>/", password_reset.set_password, name="password_reset"),
     # Before admin/, which would answer it.
     path("admin/login/", sign_in.boiler_room_door),
-    path("sign-out/", sign_in.SignOut.as_view(), name="sign_out"),
+    path("sign-out/", signing_out.SignOut.as_view(), name="sign_out"),
+    path("signed-out/", signing_out.signed_out, name="signed_out"),
+    path("signed-out/at-provider/", signing_out.sign_out_at_provider, name="sign_out_at_provider"),
     path("theme/", sign_in.theme, name="theme"),
     path("language/", sign_in.language, name="language"),
     path("settings/", settings.settings, name="settings"),
@@ -50,6 +54,16 @@ urlpatterns = [
     path("profile/codes/confirm/", proofs.confirm_code_app, name="confirm_code_app"),
     path("profile/codes/remove/", proofs.remove_code_app, name="remove_code_app"),
     path("profile/recovery-codes/", proofs.make_recovery_codes, name="recovery_codes"),
+    path(
+        "profile/identities/<int:pk>/disconnect/",
+        identity_providers.disconnect,
+        name="disconnect_identity",
+    ),
+    path(
+        "profile/identities/<slug:slug>/connect/",
+        identity_providers.connect,
+        name="connect_identity",
+    ),
     path("profile/sessions/", sessions.list_sessions, name="sessions"),
     path("profile/sessions/end/", sessions.end_other_sessions, name="end_other_sessions"),
     path("profile/sessions/<int:pk>/end/", sessions.end_session, name="end_session"),

@@ -4,17 +4,18 @@ another provider may give to anybody, opens no account that is there."""
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts import role_changes, services
-from accounts.models import Identity, User
+from accounts import role_changes, services, sessions
+from accounts.models import BrowserSession, Identity, User
 from accounts.oidc.authorization import ProviderAnswer
 from accounts.oidc.group_mapping import check_groups, follow_groups, groups_told
-from accounts.oidc.providers import IdentityProvider
+from accounts.oidc.providers import IdentityProvider, usable_providers
 from accounts.roles import ensure_roles
 from audit.services import record
 from core.english import gettext as _
@@ -50,11 +51,30 @@ def connect(provider: IdentityProvider, answer: ProviderAnswer, person: User) ->
     return _connect(provider, answer.claims, person)
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectedAccount:
+    """An identity, and what its provider is called."""
+
+    identity: Identity
+    provider: str
+
+
+def connected_accounts(person: User) -> list[ConnectedAccount]:
+    labels = {one.issuer: one.label for one in usable_providers()}
+    # A provider that is no longer in the file has its address for a name.
+    return [
+        ConnectedAccount(one, labels.get(one.issuer, one.issuer)) for one in person.identities.all()
+    ]
+
+
 @transaction.atomic
-def disconnect(identity: Identity) -> None:
-    identity.delete()
+def disconnect(identity: Identity, *, key: str | None) -> None:
+    """Ends the sessions that it began, but for the one with this key."""
     person = identity.person
+    begun = BrowserSession.objects.filter(identity=identity).exclude(key=key or "")
+    sessions.end_by(person.actor, begun, reason=_("The account was disconnected."))
     names = {"person": person.username, "issuer": identity.issuer, "subject": identity.subject}
+    identity.delete()
     record("identity.disconnected", actor=person.actor, **names)
 
 

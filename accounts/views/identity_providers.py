@@ -8,26 +8,30 @@ from functools import wraps
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as translate
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from accounts import second_factor
-from accounts.models import Identity
+from accounts.http import ConsoleRequest
+from accounts.models import Identity, User
 from accounts.oidc import authorization, identities
 from accounts.oidc.authorization import NotBegun, ProviderAnswer
 from accounts.oidc.identities import NotAdmitted
 from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import BadConfiguration, IdentityProvider, UnknownProvider, provider
 from accounts.sessions import ProviderSession
+from accounts.views.proofs import check_password
 from accounts.views.sign_in import SignIn
 from accounts.views.signed_in import signed_in
 from audit.services import SYSTEM, record
 from core.client_address import client_address
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.http import page
 
 ProviderView = Callable[[HttpRequest, IdentityProvider], HttpResponse]
 REFUSALS = (ProviderFailed, NotAdmitted, BadConfiguration)
@@ -71,6 +75,8 @@ def begin(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
 def finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
     try:
         answer = authorization.finish(request, at)
+        if answer.pending.connects is not None:
+            return _connected(request, at, answer)
         identity = identities.admit(at, answer)
     except NotBegun as error:
         # Anybody can make a browser come here: not worth an entry.
@@ -81,6 +87,52 @@ def finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
     return _signed_in(request, at, identity, answer)
 
 
+@page("", "POST")
+@_of_known
+def connect(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
+    """A page with a link to the provider, since a form may lead to no other site."""
+    assert isinstance(request.user, User)
+    try:
+        check_password(request)
+        home = f"{reverse('accounts:profile')}#identities"
+        there = authorization.begin(request, at, next_page=home, connects=request.user.pk)
+    except CountersignError as error:
+        messages.error(request, str(error))
+        return _to_identities()
+    context = {"provider": at.label, "there": there}
+    return render(request, "accounts/to_provider.html", context)
+
+
+@page("", "POST")
+def disconnect(request: ConsoleRequest, pk: int) -> HttpResponse:
+    own = get_object_or_404(Identity, person=request.user, pk=pk)
+    try:
+        check_password(request)
+    except CountersignError as error:
+        messages.error(request, str(error))
+        return _to_identities()
+    identities.disconnect(own, key=request.session.session_key)
+    messages.success(request, translate("The account is disconnected."))
+    return _to_identities()
+
+
+def _connected(request: HttpRequest, at: IdentityProvider, answer: ProviderAnswer) -> HttpResponse:
+    """Raises NotAdmitted: only in the session of whoever began it."""
+    if not isinstance(request.user, User) or request.user.pk != answer.pending.connects:
+        raise NotAdmitted(_("This browser was signed in as somebody else. Begin again."))
+    try:
+        identities.connect(at, answer, request.user)
+    except NotAdmitted as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, translate("The account is connected."))
+    return _to_identities()
+
+
+def _to_identities() -> HttpResponse:
+    return redirect(f"{reverse('accounts:profile')}#identities")
+
+
 def _next_page(request: HttpRequest) -> str:
     there = request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()})
@@ -88,9 +140,9 @@ def _next_page(request: HttpRequest) -> str:
 
 
 def _refused(request: HttpRequest, said: str, *, status: int) -> HttpResponse:
-    page = SignIn()
-    page.setup(request)
-    return page.refused(said, status=status)
+    shown = SignIn()
+    shown.setup(request)
+    return shown.refused(said, status=status)
 
 
 def _write_down(request: HttpRequest, at: IdentityProvider, error: CountersignError) -> None:

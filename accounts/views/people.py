@@ -26,6 +26,8 @@ from accounts import (
 from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import CodeApp, RoleChange, User
+from accounts.oidc import identities
+from accounts.oidc.providers import usable_providers
 from accounts.views.proofs import AFTER, proving
 from core.http import page
 from core.messages.localizing import localized
@@ -221,7 +223,16 @@ def _profile(
     request: ConsoleRequest, zone: TimeZoneForm, secret: SetPasswordForm[User]
 ) -> HttpResponse:
     context = {"section": "profile", "form": zone, "password_form": secret}
-    return render(request, "accounts/profile.html", context | proving(request.user))
+    context |= proving(request.user) | connections(request.user)
+    return render(request, "accounts/profile.html", context)
+
+
+def connections(person: User) -> dict[str, Any]:
+    """The profile's part on identity providers."""
+    accounts = identities.connected_accounts(person)
+    connected = {account.identity.issuer for account in accounts}
+    others = [one for one in usable_providers() if one.issuer not in connected]
+    return {"accounts": accounts, "providers": others}
 
 
 def _with_link(request: ConsoleRequest, shown: User) -> HttpResponse:
@@ -245,6 +256,7 @@ def _show(request: ConsoleRequest, shown: User, form: GroupsForm, link: str = ""
         "hours": services.LINK_HOURS,
         "agents": shown.agents.all(),
         "requests": shown.role_changes.filter(state=RoleChange.State.REQUESTED),
+        "accounts": identities.connected_accounts(shown),
         "no_link": services.why_no_link(shown),
         "no_confirmation": independence.why_not_confirm(shown, request.user),
         "passkeys": shown.passkeys.usable().count(),

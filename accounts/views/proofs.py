@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -154,8 +154,9 @@ def _with_recovery_codes(request: ConsoleRequest) -> HttpResponse:
     return render(request, "accounts/recovery_codes.html", context)
 
 
-def check_password(request: ConsoleRequest) -> None:
+def check_password(request: HttpRequest) -> None:
     """Raises AccountRefused and TooManyAttempts."""
+    assert isinstance(request.user, User)
     if not request.user.has_usable_password():
         raise services.AccountRefused(_("Set a password first: it is asked for before this."))
     if not services.is_password_of(request.user, request.POST.get("password", "")):

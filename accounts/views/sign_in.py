@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
+from django.contrib.auth.views import LoginView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -126,10 +126,3 @@ def _back(request: HttpRequest) -> HttpResponse:
     if not url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
         there = "/"
     return redirect(there)
-
-
-class SignOut(LogoutView):
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        response = super().post(request, *args, **kwargs)
-        languages.forget(response)
-        return response

@@ -1,6 +1,8 @@
 """Signing in at an identity provider: whom its word lets in, and what it must not be taken for."""
 
+import html
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -508,3 +510,222 @@ def test_without_a_file_there_is_none(client: Client, configure: Configure, db: 
     assert client.post("/sign-in/with/company/").status_code == 405
     assert client.get("/sign-in/with/company/callback/")["Location"] == "/sign-in/"
     assert "There is no such identity provider." in client.get("/sign-in/").text
+
+
+# Connecting an account to one that is there.
+
+
+def connect(client: Client, **fields: str) -> Any:
+    given = {"password": scenery.PASSWORD, **fields}
+    return client.post("/profile/identities/company/connect/", given)
+
+
+def way_there(response: Any) -> str:
+    assert response.status_code == 200
+    found = re.search(r'href="(http[^"]+)"', response.text)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_somebody_connects_an_account_and_disconnects_it(
+    client: Client, company: FakeProvider, anna: User
+) -> None:
+    client.force_login(anna)
+    assert "Connect Company" in client.get("/profile/").text
+
+    answer = company.authorize(way_there(connect(client)))
+    response = client.get(callback("company", answer))
+
+    assert response["Location"] == "/profile/#identities"
+    assert "nora@example.com" in client.get("/profile/").text
+    assert Entry.objects.get(action="identity.connected").actor == "anna"
+    other = Client()
+    assert sign_in(other, company).status_code == 302
+    assert Entry.objects.get(action="person.signed_in").actor == "anna"
+
+    pk = Identity.objects.get().pk
+    client.post(f"/profile/identities/{pk}/disconnect/", {"password": scenery.PASSWORD})
+
+    assert not Identity.objects.exists()
+    assert is_in(client)
+    assert not is_in(other)
+    assert Entry.objects.get(action="identity.disconnected").details["person"] == "anna"
+
+
+def test_connecting_asks_for_the_password(
+    client: Client, company: FakeProvider, anna: User
+) -> None:
+    client.force_login(anna)
+    identity = Identity.objects.create(person=anna, issuer=company.issuer, subject="s")
+
+    assert connect(client, password="wrong").status_code == 302
+    there = f"/profile/identities/{identity.pk}/disconnect/"
+    client.post(there, {"password": "wrong"})
+
+    assert "That is not your password." in client.get("/profile/").text
+    assert Identity.objects.exists()
+    assert client.get("/profile/identities/company/connect/").status_code == 405
+    assert Client().post(there).status_code == 302
+
+
+def test_nobody_disconnects_the_account_of_another(
+    client: Client, company: FakeProvider, anna: User, bob: User
+) -> None:
+    identity = Identity.objects.create(person=bob, issuer=company.issuer, subject="s")
+    client.force_login(anna)
+
+    there = f"/profile/identities/{identity.pk}/disconnect/"
+    assert client.post(there, {"password": scenery.PASSWORD}).status_code == 404
+
+
+def test_an_account_of_somebody_else_is_not_connected(
+    client: Client, company: FakeProvider, anna: User, bob: User
+) -> None:
+    Identity.objects.create(person=bob, issuer=company.issuer, subject=company.subject)
+    client.force_login(anna)
+
+    answer = company.authorize(way_there(connect(client)))
+    client.get(callback("company", answer))
+
+    assert "signs in somebody else here" in client.get("/profile/").text
+    assert Identity.objects.get().person == bob
+
+
+def test_connecting_ends_with_the_session_that_began_it(
+    client: Client, company: FakeProvider, anna: User, bob: User
+) -> None:
+    client.force_login(anna)
+    answer = company.authorize(way_there(connect(client)))
+    session = client.session
+    kept = session["at_providers"]
+    client.force_login(bob)
+    session = client.session
+    session["at_providers"] = kept
+    session.save()
+
+    assert client.get(callback("company", answer)).status_code == 403
+    assert not Identity.objects.exists()
+
+
+# Signing out, both ways.
+
+
+def sign_out_from_there(fake: FakeProvider, slug: str = "company", **wrong: Any) -> Any:
+    strict = Client(enforce_csrf_checks=True)
+    there = f"/sign-in/with/{slug}/logout/"
+    return strict.post(there, {"logout_token": fake.logout_token(**wrong)})
+
+
+def test_signing_out_offers_to_sign_out_there(client: Client, company: FakeProvider) -> None:
+    sign_in(client, company)
+
+    response = client.post("/sign-out/", follow=True)
+
+    assert not is_in(client)
+    assert "You are still signed in at Company" in response.text
+    there = client.get("/signed-out/at-provider/")["Location"]
+    assert there.startswith(f"{company.issuer}/end?id_token_hint=ey")
+    assert "post_logout_redirect_uri=" in there
+
+
+def test_a_provider_without_a_page_for_signing_out(client: Client, company: FakeProvider) -> None:
+    company.document = {"end_session_endpoint": None}
+    sign_in(client, company)
+    client.post("/sign-out/")
+
+    response = client.get("/signed-out/at-provider/", follow=True)
+
+    assert "has no page for signing out" in response.text
+    assert Client().get("/signed-out/")["Location"] == "/sign-in/"
+    assert Client().get("/signed-out/at-provider/")["Location"] == "/sign-in/"
+
+
+def test_the_provider_signs_somebody_out(client: Client, company: FakeProvider, anna: User) -> None:
+    sign_in(client, company)
+    other = Client()
+    other.force_login(anna)
+
+    response = sign_out_from_there(company)
+
+    assert response.status_code == 200
+    assert not is_in(client)
+    assert is_in(other)
+    entry = Entry.objects.get(action="sessions.ended")
+    assert (entry.actor, entry.details["person"]) == ("Company", "nora")
+
+
+def test_it_ends_one_of_its_sessions(company: FakeProvider) -> None:
+    one, two = Client(), Client()
+    for browser, sid in ((one, "s1"), (two, "s2")):
+        company.about["sid"] = sid
+        sign_in(browser, company)
+
+    assert sign_out_from_there(company, sub=None, sid="s1").status_code == 200
+
+    assert not is_in(one)
+    assert is_in(two)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"nonce": "any"}, "not one for signing out"),
+        ({"events": {}}, "another event"),
+        ({"events": {"http://schemas.openid.net/event/other": {}}}, "another event"),
+        ({"events": [fake_provider.LOGOUT]}, "another event"),
+        ({"events": None}, "lacks “events”"),
+        ({"sub": None}, "names nobody"),
+        ({"jti": None}, "lacks “jti”"),
+        ({"aud": "another"}, "another application"),
+        ({"iss": "https://evil.example"}, "another issuer"),
+        ({"exp": 1_000_000_000}, "has expired"),
+        ({"iat": 1_000_000_000}, "too old"),
+        ({"iat": 4_000_000_000}, "from the future"),
+    ],
+)
+def test_a_logout_token_that_is_none(
+    client: Client, company: FakeProvider, wrong: dict[str, Any], said: str
+) -> None:
+    sign_in(client, company)
+
+    response = sign_out_from_there(company, **wrong)
+
+    assert response.status_code == 400
+    assert said in response.json()["error_description"]
+    assert is_in(client)
+
+
+def test_an_id_token_signs_nobody_out(client: Client, company: FakeProvider) -> None:
+    sign_in(client, company)
+
+    there = "/sign-in/with/company/logout/"
+    assert client.post(there, {"logout_token": company.id_token("any")}).status_code == 400
+    assert client.post(there).status_code == 400
+    assert client.post("/sign-in/with/nobody/logout/").status_code == 400
+    assert client.get(there).status_code == 405
+    assert is_in(client)
+
+
+def test_a_logout_token_is_good_once(client: Client, company: FakeProvider) -> None:
+    sign_in(client, company)
+    again = {"logout_token": company.logout_token()}
+    there = "/sign-in/with/company/logout/"
+    assert client.post(there, again).status_code == 200
+    sign_in(client, company)
+
+    assert client.post(there, again).status_code == 400
+    assert is_in(client)
+
+
+def test_another_provider_signs_nobody_out(
+    client: Client, company: FakeProvider, configure: Configure
+) -> None:
+    sign_in(client, company)
+    with fake_provider.running() as other:
+        configure(company=by_domain(company), other=by_domain(other))
+        other.subject = company.subject
+
+        assert sign_out_from_there(other, "other").status_code == 200
+        assert sign_out_from_there(other, "company").status_code == 400
+
+    assert is_in(client)

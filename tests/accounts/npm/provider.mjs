@@ -24,7 +24,7 @@ server.listen(0, "127.0.0.1", () => {
     },
     pkce: { required: () => true },
     // Our callbacks are on loopback, where it would not send logout tokens.
-    fetch: (url, options) => fetch(url, options),
+    fetch: (url, { dispatcher, ...options }) => fetch(url, options),
     findAccount: (_context, id) => ({
       accountId: id,
       claims: () => ({ sub: id, ...PEOPLE[id] }),

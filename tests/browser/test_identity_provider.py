@@ -1,0 +1,122 @@
+"""Signing in at a provider of others, and out again, in a browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Page, expect
+
+from tests.accounts import real_provider
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console.scenery import PASSWORD
+from tests.processes import Stack
+
+
+@pytest.fixture
+def company(stack: Stack, tmp_path: Path) -> Iterator[str]:
+    """The provider, in the file that the console reads."""
+    secret = tmp_path / "secret"
+    secret.write_text(real_provider.SECRET)
+    people = {"alice.b": {"email": "alice@example.com"}}
+    with real_provider.running(stack.web_url, people) as issuer:
+        settings.OIDC_FILE.write_text(
+            f'[providers.company]\nname = "Company"\nissuer = "{issuer}"\n'
+            f'client_id = "{real_provider.CLIENT}"\nclient_secret_file = "{secret}"\n'
+        )
+        yield issuer
+        settings.OIDC_FILE.unlink()
+
+
+def window(opened: Opened, office: Office) -> Page:
+    """alice's; the provider's own pages want a font from elsewhere."""
+    page = opened(office.alice)
+    page.route("https://fonts.googleapis.com/**", lambda route: route.fulfill(status=204))
+    return page
+
+
+def at_provider(page: Page, issuer: str, button: str) -> None:
+    page.wait_for_url(f"{issuer}/**")
+    page.get_by_role("button", name=button).click()
+
+
+def connect(page: Page, issuer: str) -> None:
+    page.goto("/profile/")
+    part = page.get_by_role("region", name="Identity providers")
+    part.get_by_label("Your password").fill(PASSWORD)
+    part.get_by_label("Your password").press("Enter")
+    page.get_by_role("link", name="Cancel").press("Enter")
+    page.wait_for_url("**/profile/#identities")
+    part.get_by_label("Your password").fill(PASSWORD)
+    part.get_by_role("button", name="Connect Company").click()
+    page.get_by_role("link", name="Continue to Company").click()
+    page.wait_for_url(f"{issuer}/**")
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, issuer, "Sign-in")
+    at_provider(page, issuer, "Continue")
+    page.wait_for_url("**/profile/#identities")
+    expect(page.get_by_text("The account is connected.")).to_be_visible()
+    expect(part.get_by_text("alice@example.com")).to_be_visible()
+
+
+def disconnect(page: Page) -> None:
+    page.goto("/profile/")
+    part = page.get_by_role("region", name="Identity providers")
+    part.get_by_text("Disconnect Company").click()
+    part.get_by_label("Your password").fill(PASSWORD)
+    part.get_by_role("button", name="Disconnect", exact=True).click()
+    expect(part.get_by_text("None is connected.")).to_be_visible()
+
+
+def test_alice_connects_the_company_and_signs_in_and_out_by_it(
+    opened: Opened, office: Office, company: str
+) -> None:
+    page = window(opened, office)
+    connect(page, company)
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url("**/sign-in/**")
+
+    page.goto("/sign-in/?next=/calls/")
+    page.get_by_role("link", name="Sign in with Company").click()
+    # The provider knows her still.
+    page.wait_for_url("**/calls/")
+    expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are still signed in at Company")).to_be_visible()
+    page.get_by_role("link", name="Sign in again").press("Enter")
+    page.get_by_role("link", name="Sign in with Company").press("Enter")
+    page.wait_for_url("**/queue/")
+
+    disconnect(page)
+
+
+def test_signing_out_there_and_from_there(opened: Opened, office: Office, company: str) -> None:
+    page = window(opened, office)
+    connect(page, company)
+    page.goto("/sign-in/")
+    page.context.clear_cookies(name="sessionid")
+    page.goto("/sign-in/")
+    page.get_by_role("link", name="Sign in with Company").click()
+    page.wait_for_url("**/queue/")
+
+    # At the provider, which tells us.
+    page.goto(f"{company}/session/end")
+    at_provider(page, company, "Yes, sign me out")
+    expect(page.get_by_text("Sign-out Success")).to_be_visible()
+    page.goto("/calls/")
+    page.wait_for_url("**/sign-in/?next=/calls/&ended=1")
+
+    # Here, and then there.
+    page.get_by_role("link", name="Sign in with Company").click()
+    page.wait_for_url(f"{company}/**")
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, company, "Sign-in")
+    at_provider(page, company, "Continue")
+    page.wait_for_url("**/calls/")
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("link", name="Sign out at Company").click()
+    at_provider(page, company, "Yes, sign me out")
+    page.wait_for_url("**/sign-in/**")
