@@ -28,7 +28,6 @@ TO_REWRITE = {
     "concepts/audit-manipulations.md",
     "concepts/security-model.md",
     "guides/identity.md",
-    "guides/verify-record.md",
     "reference/compatibility.md",
     "reference/inspection.md",
     "reference/record-format-2.md",
