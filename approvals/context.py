@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from approvals.models import Approval
 from calls import pauses
+from calls.models import Freeze, FreezeQuerySet
 from calls.record.states import State
 
 # A badge says "99+": counting further would only cost.
@@ -20,6 +21,7 @@ SELECT
     (SELECT count(*) FROM (
         SELECT FROM calls_call WHERE state = '{State.UNKNOWN}' LIMIT {COUNTED}
     ) c),
+    EXISTS (SELECT FROM calls_freeze WHERE ended_at IS NULL),
     paused.*
 FROM ({pauses.STATE}) paused
 """
@@ -28,17 +30,20 @@ FROM ({pauses.STATE}) paused
 class Counts(NamedTuple):
     waiting: int
     unknown: int
+    # Emergency stops are in force.
+    are_stops: bool
     # Why nothing is sent now; empty if calls are.
     paused: str
 
 
 def undone(request: HttpRequest) -> dict[str, Any]:
-    """Template context of every page: counts of pending and unresolved calls, and why sending is
-    paused. Lazy, and read once."""
+    """Template context of every page: counts of pending and unresolved calls, emergency stops
+    in force, and why sending is paused. Lazy, and read once."""
     counts = cache(_counts)
     return {
         "waiting": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,
         "unknown": lambda: counts().unknown if _may(request, "calls.cancel_call") else 0,
+        "frozen": lambda: _stops(request) if counts().are_stops else (),
         "paused": lambda: counts().paused if _is_signed_in(request) else "",
     }
 
@@ -50,8 +55,13 @@ def count_waiting() -> int:
 def _counts() -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
-        waiting, unknown, *pause = cursor.fetchone()
-        return Counts(waiting, unknown, pauses.say_why(*pause))
+        waiting, unknown, are_stops, *pause = cursor.fetchone()
+        return Counts(waiting, unknown, are_stops, pauses.say_why(*pause))
+
+
+def _stops(request: HttpRequest) -> FreezeQuerySet:
+    every = Freeze.objects.holding().for_page()
+    return every if _may(request, "calls.view_call") else every.none()
 
 
 def _is_signed_in(request: HttpRequest) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db.models import Count, Min
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, ApprovalQuerySet
@@ -68,6 +71,18 @@ class QueueFilters:
         return self != QueueFilters()
 
     @property
+    def query(self) -> dict[str, str]:
+        """What an address needs to say so; nothing of what is usual."""
+        usual = QueueFilters()
+        return {
+            name: value for name, value in asdict(self).items() if value != getattr(usual, name)
+        }
+
+    @property
+    def address(self) -> str:
+        return f"?{urlencode(sorted(self.query.items()))}" if self.query else ""
+
+    @property
     def narrows(self) -> bool:
         return bool(self.agent or self.tool)
 
@@ -113,6 +128,9 @@ class QueueList:
     agents: list[FilterChoice]
     tools: list[FilterChoice]
     total: int
+    # Of all that is pending, whatever the filters.
+    pending: int
+    oldest: datetime | None
     histories: Histories
 
     @property
@@ -155,8 +173,18 @@ def read(given: Mapping[str, str], chosen: UUID | None = None) -> QueueList:
         agents=_added_up((pair.agent, pair.pending) for pair in pairs),
         tools=_added_up((pair.tool, pair.pending) for pair in pairs),
         total=sum(pair.pending for pair in pairs if filters.has(pair)),
+        pending=sum(pair.pending for pair in pairs),
+        oldest=min((pair.oldest for pair in pairs if pair.oldest), default=None),
         histories=past,
     )
+
+
+def count_pending() -> dict[str, Any]:
+    """How many calls are pending, and when the first of them was asked for."""
+    found: dict[str, Any] = Approval.objects.waiting().aggregate(
+        pending=Count("pk"), oldest=Min("asked_at")
+    )
+    return found
 
 
 def rows(approvals: Sequence[Approval]) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,7 +16,7 @@ DECISIONS_MAX = 50
 # Once for each pair of agent and tool, however many calls of it are pending; what became of earlier
 # ones only for pairs of the calls that are shown. A call that waits is no use of its tool.
 _PAIRS = """
-SELECT p.agent_id, p.tool_id, g.name, p.tool_name, p.pending,
+SELECT p.agent_id, p.tool_id, g.name, p.tool_name, p.pending, p.oldest,
     CASE WHEN p.is_shown THEN NOT EXISTS (
         SELECT FROM (
             SELECT r.tool_id FROM calls_call r
@@ -35,6 +36,7 @@ SELECT p.agent_id, p.tool_id, g.name, p.tool_name, p.pending,
 FROM (
     SELECT c.agent_id, c.tool_id, c.tool_name,
         count(*) FILTER (WHERE a.state = 'waiting') AS pending,
+        min(a.asked_at) FILTER (WHERE a.state = 'waiting') AS oldest,
         bool_or(c.id = ANY(%(ids)s::uuid[])) AS is_shown
     FROM approvals_approval a JOIN calls_call c ON c.id = a.call_id
     WHERE a.call_id = ANY(
@@ -66,6 +68,8 @@ class PendingPair(NamedTuple):
     agent: str
     tool: str
     pending: int
+    # When the first of these was asked for.
+    oldest: datetime | None
     history: RiskHistory
 
 
@@ -87,10 +91,12 @@ def _pair(
     agent: str,
     tool: str,
     pending: int,
+    oldest: datetime | None,
     is_first_use: bool,
     denied: int,
 ) -> PendingPair:
-    return PendingPair(agent_id, tool_id, agent, tool, pending, RiskHistory(is_first_use, denied))
+    history = RiskHistory(is_first_use, denied)
+    return PendingPair(agent_id, tool_id, agent, tool, pending, oldest, history)
 
 
 def histories(pairs: list[PendingPair]) -> Histories:

@@ -8,6 +8,7 @@ from approvals.views import (
     editing,
     emergency_stops,
     queue,
+    saved_views,
     standing_approvals,
 )
 
@@ -19,6 +20,8 @@ urlpatterns = [
     path("queue/news/", queue.news, name="news"),
     path("queue/count/", queue.count, name="count"),
     path("queue/deny-all/", deny_all.deny_all, name="deny_all"),
+    path("queue/views/", saved_views.save, name="save_view"),
+    path("queue/views/<int:pk>/remove/", saved_views.remove, name="remove_view"),
     path("queue/<uuid:call_id>/", queue.detail, name="detail"),
     path("queue/<uuid:call_id>/card/", queue.one_card, name="card"),
     path("queue/<uuid:call_id>/became/", queue.became, name="became"),

@@ -180,9 +180,16 @@ WHERE schemaname = 'public' AND tablename = ANY(%s)
 
 
 def fill(
-    link: psycopg.Connection, *, servers: int, tools: int, calls: int, days: int = DAYS
+    link: psycopg.Connection,
+    *,
+    servers: int,
+    tools: int,
+    calls: int,
+    days: int = DAYS,
+    held: int | None = None,
 ) -> None:
-    """`link` is a superuser's: triggers stand aside, as they are not what is measured."""
+    """`held`: how many calls are pending, else as many as is usual. `link` is a superuser's:
+    triggers stand aside, as they are not what is measured."""
     from policies.thresholds import StepUp, Threshold, plain
 
     strict = Threshold(approve=2, source="group:Approver", step_up=StepUp.TOTP)
@@ -191,7 +198,7 @@ def fill(
         "agents": AGENTS,
         "tools": tools,
         "calls": calls,
-        "held": min(HELD, calls // 50),
+        "held": min(HELD, calls // 50) if held is None else held,
         "running": RUNNING,
         "thresholds": orjson.dumps(plain([])).decode(),
         "strict": orjson.dumps(plain([strict])).decode(),

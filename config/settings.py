@@ -131,7 +131,6 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.undone",
-                "calls.context.frozen",
             ],
         },
     }

@@ -2,6 +2,7 @@
 
 from approvals.models.comments import Comment, CommentQuerySet
 from approvals.models.grants import MOST_DAYS, Grant, GrantQuerySet, GrantUse
+from approvals.models.views import QueueView
 from approvals.models.votes import VOTE_STATEMENT, Approval, ApprovalQuerySet, Vote, VoteQuerySet
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Grant",
     "GrantQuerySet",
     "GrantUse",
+    "QueueView",
     "Vote",
     "VoteQuerySet",
 ]

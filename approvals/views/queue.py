@@ -52,6 +52,7 @@ def _panes(
         "section": "queue",
         "list": found,
         "page": found.page,
+        "views": list(request.user.queue_views.all()),
         "card": card(shown, request.user, past=found.histories) if shown else None,
         "is_chosen": is_chosen,
         "kept": _query_string(request),
@@ -97,6 +98,7 @@ def news(request: ConsoleRequest) -> HttpResponse:
         "following": _following(request, drawn),
         "waiting_cards": card_news([one for one in card_of if one not in decided], request.user),
     }
+    context |= queue_list.count_pending()
     if "announce" in request.GET:
         filters = QueueFilters.read(request.GET)
         unseen = _unseen(request).values_list("pk")[:COUNTED]

@@ -205,6 +205,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     password_reset.set_allowed(dave, True)
     searched = office.search.exposed_name
     return {
+        "queue/views/<int:pk>": "queue/views/1",
         "queue/<uuid:call_id>/grant/": f"queue/{approved(office, person)}/grant/",
         "queue/<uuid:call_id>": f"queue/{office.held}",
         "calls/<uuid:call_id>/content/<int:number>": f"calls/{office.pictured}/content/1",

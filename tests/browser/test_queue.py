@@ -318,6 +318,26 @@ def test_on_a_phone_a_line_leads_to_the_page_of_its_card_and_back(
     expect(rows(page).first).to_be_visible()
 
 
+def test_a_view_is_saved_used_and_removed(alice: Page, office: Office) -> None:
+    alice.goto("/queue/?sort=newest&group=agent")
+    expect(alice.locator("#queue-pending")).to_contain_text("pending · oldest")
+    alice.get_by_label("Name of the view").fill("By agent")
+    alice.keyboard.press("Enter")
+    expect(alice.get_by_text("The view “By agent” is saved.")).to_be_visible()
+    alice.goto("/queue/")
+    views = alice.get_by_role("navigation", name="Saved views")
+    views.get_by_role("link", name="By agent").press("Enter")
+    alice.wait_for_url("**/queue/?group=agent&sort=newest")
+    expect(views.get_by_role("link", name="By agent")).to_have_attribute("aria-current", "page")
+
+    alice.get_by_label("Name of the view").fill("Also by agent")
+    alice.get_by_role("button", name="Save view").click()
+    views.get_by_role("button", name="Remove the view Also by agent").click()
+    views.get_by_role("button", name="Remove the view By agent").press("Enter")
+
+    expect(views).to_have_count(0)
+
+
 def test_the_list_is_filtered_sorted_and_grouped_by_its_address(
     alice: Page, office: Office
 ) -> None:

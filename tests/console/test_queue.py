@@ -505,3 +505,95 @@ def test_what_was_not_shown_or_is_ones_own_is_not_denied_with_the_others(
     assert client.get(reverse("approvals:deny_all"), {"agent": "nobody"}).status_code == 302
 
     assert Call.objects.get(pk=held).state == State.HELD
+
+
+def views_of(page: str) -> list[str]:
+    found = re.search(r'<nav class="chips"[^>]*>(.*?)</nav>', page, re.S)
+    return re.findall(r'<a href="([^"]+)"', found.group(1)) if found else []
+
+
+def save_view(client: Client, name: str, **query: str):
+    return client.post(reverse("approvals:save_view"), {"name": name, **query}, follow=True)
+
+
+def test_a_view_is_kept_under_a_name_for_the_person_alone(
+    client: Client, alice: User, bob: User, held: UUID
+) -> None:
+    client.force_login(alice)
+    assert "Name of the view" not in client.get("/queue/").text
+    assert "Name of the view" in client.get("/queue/?sort=risk&group=agent").text
+
+    page = save_view(client, " Riskiest ", sort="risk", group="agent", agent="", page="2")
+
+    assert page.redirect_chain[-1][0] == "/queue/?group=agent&sort=risk"
+    assert "The view “Riskiest” is saved." in page.text
+    assert views_of(page.text) == ["/queue/?group=agent&amp;sort=risk"]
+    assert 'aria-current="page">Riskiest' in page.text
+    save_view(client, "Riskiest", sort="newest")
+    assert views_of(client.get("/queue/").text) == ["/queue/?sort=newest"]
+    client.force_login(bob)
+    assert views_of(client.get("/queue/").text) == []
+
+
+def test_a_view_is_removed_by_its_owner(client: Client, alice: User, bob: User, vera: User) -> None:
+    client.force_login(alice)
+    save_view(client, "Newest", sort="newest")
+    there = reverse("approvals:remove_view", args=[alice.queue_views.get().pk])
+
+    assert client.get(there).status_code == 405
+    client.force_login(bob)
+    assert client.post(there).status_code == 404
+    client.force_login(vera)
+    assert client.post(there).status_code == 403
+    assert save_view(client, "Mine", sort="newest").status_code == 403
+    client.force_login(alice)
+    assert "is removed" in client.post(there, follow=True).text
+    assert not alice.queue_views.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "said"),
+    [
+        ("  ", {"sort": "risk"}, "Give the view a name."),
+        ("All", {}, "Choose a filter, an order or a grouping first."),
+        ("All", {"sort": "backwards"}, "Choose a filter, an order or a grouping first."),
+    ],
+)
+def test_a_view_that_says_nothing_is_not_saved(
+    as_alice: Client, alice: User, name: str, query: dict[str, str], said: str
+) -> None:
+    assert said in save_view(as_alice, name, **query).text
+    assert not alice.queue_views.exists()
+
+
+def test_views_are_few(as_alice: Client, alice: User) -> None:
+    for n in range(20):
+        alice.queue_views.create(name=f"View {n}", query={"sort": "risk"})
+
+    assert "You have 20 views already" in save_view(as_alice, "One more", sort="risk").text
+    assert "is saved" in save_view(as_alice, "View 3", sort="newest").text
+    assert alice.queue_views.count() == 20
+
+
+def test_a_name_with_hidden_characters_shows_them(as_alice: Client) -> None:
+    page = save_view(as_alice, "Mine\u202e<b>", sort="risk").text
+
+    assert "⟦U+202E⟧" in page
+    assert "Mine<b>" not in page
+
+
+def test_the_head_says_how_many_are_pending_and_since_when(
+    as_alice: Client, held: UUID, scout: Agent, send_mail: Tool
+) -> None:
+    page = as_alice.get("/queue/?agent=nobody").text
+    head = page[page.index('id="queue-pending"') :].partition("</p>")[0]
+    assert "1 pending" in head
+    assert "oldest" in head
+    at = Approval.objects.get(pk=held).asked_at
+    assert f"{at:%Y-%m-%dT%H:%M:%S}" in head
+
+    press(as_alice, "refuse", held)
+
+    news = as_alice.get(reverse("approvals:news"), {"shown": str(held)}).text
+    assert '<p class="lead" id="queue-pending" hx-swap-oob="true"></p>' in news
+    assert "pending" not in as_alice.get("/queue/").text.partition('id="queue-pending"')[2][:60]

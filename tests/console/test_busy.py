@@ -1,0 +1,29 @@
+"""The queue's page with two thousand pending calls."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks import crowd, pages
+from tests.database import Cleaner
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def busy(django_db_setup: None, django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        try:
+            crowd.fill(cleaner.connection, servers=5, tools=50, calls=6_000, held=2_000)
+            yield
+        finally:
+            cleaner.clean()
+
+
+@pytest.mark.parametrize("query", ["", "?sort=risk&group=agent", "?sort=newest&agent=agent-1"])
+def test_the_queue_asks_little(busy: None, db: None, query: str) -> None:
+    client = pages.visitor()
+
+    assert "2,000 pending" in client.get("/queue/").text
+    assert pages.look(client, f"/queue/{query}").queries <= pages.QUERIES_MAX
