@@ -20,6 +20,9 @@ MANAGE = re.compile(r"^(?:python3 |\.venv/bin/python )?manage\.py ([a-z_]+)(.*)$
 # `manage.py` itself knows these, and hands their options on.
 OWN = {"test", "faults", "help"}
 
+# Pages cut long ids off.
+CUT_ID, ANY_ID = re.compile(r"^[0-9a-f]{4}…$"), "01930000-0000-7000-8000-000000000000"
+
 # By page: the test that sends the page's requests or runs its programs.
 RUN = {
     "guides/connect-clients.md": "tests/flows/test_clients.py",
@@ -82,6 +85,7 @@ def wrong_with(said: str, page: str) -> str:
 def wrong_arguments(named: str, arguments: list[str]) -> str:
     if named in OWN:
         return ""
+    arguments = [CUT_ID.sub(ANY_ID, argument) for argument in arguments]
     parser = command(named).create_parser("manage.py", named)
     try:
         # As if the caller were a program: raises instead of ending the process.
