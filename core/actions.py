@@ -57,6 +57,7 @@ OTHERS = (
     gettext_noop("Webhook removed"),
     gettext_noop("Webhook secret rotated"),
     gettext_noop("Webhook tested"),
+    gettext_noop("Definition rolled back"),
     gettext_noop("Agent created"),
     gettext_noop("Agent disabled"),
     gettext_noop("Agent enabled"),

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import connection as database
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from accounts.models import MAX_HOLD_S, Agent, User
 from accounts.services import acting
@@ -49,6 +49,10 @@ NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
 class RegistrationRefused(CountersignError):
     """The server or toolset cannot be as asked; says why, and what would be right."""
+
+
+class RollBackRefused(CountersignError):
+    """The version cannot be gone back to; says why."""
 
 
 class PublicationRefused(CountersignError):
@@ -297,6 +301,37 @@ def publish_items(
         except (item_versions.ItemNotPublished, PublicationRefused) as error:
             refused.append(str(error))
     return refused
+
+
+@transaction.atomic
+def roll_back(tool: Tool, version: int, *, by: User | None) -> None:
+    """Goes back to an earlier published version. Agents get nothing else meanwhile: what they get
+    is always what the server says, so the tool is held until its server says that again, or until
+    somebody publishes what it says now. Raises RollBackRefused."""
+    locked = Tool.objects.select_for_update().get(pk=tool.pk)
+    before = rollable(locked).filter(version=version).first()
+    if before is None:
+        said = _("Version %(version)d of “%(tool)s” is none to go back to.")
+        raise RollBackRefused(said % {"version": version, "tool": locked.exposed_name})
+    Tool.objects.filter(pk=locked.pk).update(published=before, state=Tool.State.CHANGED)
+    tool.refresh_from_db()
+    record(
+        "definition.rolled_back",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        definition_digest=before.digest,
+        version=before.version,
+    )
+
+
+def rollable(tool: Tool) -> QuerySet[Definition]:
+    """Versions that the tool can be rolled back to: published once, and neither what is published
+    nor what its server says now. None of a tool that its server does not offer."""
+    known = tool.definitions.filter(publications__isnull=False).distinct()
+    if tool.state not in (Tool.State.PUBLISHED, Tool.State.CHANGED):
+        return known.none()
+    return known.exclude(pk__in=[tool.latest_id, tool.published_id])
 
 
 @transaction.atomic

@@ -12,6 +12,11 @@ urlpatterns = [
     path("servers/<slug:slug>/refresh/", catalogue.refresh, name="refresh"),
     path("tools/<tool:name>/", tools.tool, name="tool"),
     path("tools/<tool:name>/versions/", tools.versions, name="tool_versions"),
+    path(
+        "tools/<tool:name>/roll-back/<int:version>/",
+        tools.roll_back,
+        name="roll_back",
+    ),
     path("tools/<tool:name>/policy/", tools.policy, name="tool_policy"),
     path("tools/<tool:name>/publish/", review.publish, name="publish"),
     path("tools/<tool:name>/tags/", tools.tag, name="tag_tool"),

@@ -50,6 +50,7 @@ def versions(request: HttpRequest, name: str) -> HttpResponse:
     before = _before(shown, after, request.GET.get("from", ""))
     context |= {
         "versions": shown.definitions.defer("body"),
+        "rollable": set(services.rollable(shown).values_list("pk", flat=True)),
         "before": before,
         "after": after,
         "changes": differences.changes(before.content, after.content) if before else [],
@@ -59,6 +60,28 @@ def versions(request: HttpRequest, name: str) -> HttpResponse:
         .defer("definition__body")[:20],
     }
     return render(request, "registry/tool_versions.html", context)
+
+
+@page("registry.operate_server", "GET", "HEAD", "POST")
+def roll_back(request: ConsoleRequest, name: str, version: int) -> HttpResponse:
+    """Asks first what the press on the button then does."""
+    context = frame(name, "versions")
+    shown: Tool = context["tool"]
+    there = redirect("registry:tool_versions", name)
+    if request.method == "POST":
+        try:
+            services.roll_back(shown, version, by=request.user)
+        except services.RollBackRefused as error:
+            messages.error(request, str(error))
+        else:
+            said = _("Version %d is the published one. Agents get it when the server offers it.")
+            messages.success(request, said % version)
+        return there
+    before = services.rollable(shown).filter(version=version).first()
+    if before is None:
+        messages.error(request, _("There is nothing to roll back to in version %d.") % version)
+        return there
+    return render(request, "registry/roll_back.html", context | {"before": before})
 
 
 @page("policies.view_rule")

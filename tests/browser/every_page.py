@@ -216,6 +216,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "toolsets/<slug:slug>": "toolsets/office",
         "servers/<slug:slug>": "servers/words",
         "tools/<tool:name>": f"tools/{searched}",
+        "roll-back/<int:version>": "roll-back/1",
         "would/<tool:tool>": f"would/{searched}",
         "sign-in/with/<slug:slug>": "sign-in/with/nobody",
         "sign-in/<str:text>": f"sign-in/{link}",

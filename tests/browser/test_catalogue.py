@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import Agent
+from accounts.roles import Role
 from calls.models import Call
 from registry import services
 from registry.models import Toolset
@@ -116,6 +117,23 @@ def test_versions_are_compared(alice: Page, office: Office) -> None:
     expect(alice.get_by_role("heading", name="From version 2 to 1")).to_be_visible()
     alice.get_by_role("link", name="Version 1", exact=True).press("Enter")
     alice.wait_for_url("**/versions/?to=1")
+
+
+def test_a_definition_is_rolled_back(opened: Opened, office: Office) -> None:
+    olga = scenery.person("olga", Role.OPERATOR)
+    server = office.search.server
+    scenery.see(server, {**SEARCH, "description": "Finds words."})
+    services.publish_all(server, by=olga)
+    page = opened(olga)
+    for press in ("Space", "Enter"):
+        page.goto("/tools/code.search/versions/")
+        page.get_by_role("link", name="Roll back to version 1").press("Enter")
+        if press == "Space":
+            page.get_by_role("link", name="Keep it").press("Enter")
+            page.wait_for_url("**/versions/")
+    page.get_by_role("button", name="Roll back").press("Enter")
+
+    expect(page.get_by_text("Version 1 is the published one.")).to_be_visible()
 
 
 def test_advice_to_the_author_of_a_definition_is_unfolded(alice: Page, office: Office) -> None:

@@ -1,0 +1,107 @@
+"""Going back to a version that was published before."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from audit.models import Entry
+from registry import services
+from registry.models import Server, Tool
+from registry.publishing import published_catalogue
+from tests.console import scenery
+
+NEWER = {**scenery.ADD, "description": "Adds two numbers, and more."}
+NEWEST = {**scenery.ADD, "description": "Adds many numbers."}
+VERSIONS = "/tools/office.add/versions/"
+BACK = "/tools/office.add/roll-back/1/"
+
+
+@pytest.fixture
+def office(olga: User) -> Server:
+    """Its tool was published in two versions."""
+    made = scenery.server("office", olga, scenery.ADD)
+    scenery.see(made, NEWER)
+    services.publish_all(made, by=olga)
+    return made
+
+
+@pytest.fixture
+def as_olga(client: Client, olga: User, office: Server) -> Client:
+    client.force_login(olga)
+    return client
+
+
+def add() -> Tool:
+    return Tool.objects.select_related("published", "latest").get(exposed_name="office.add")
+
+
+def test_an_earlier_version_is_published_and_agents_get_none_meanwhile(
+    as_olga: Client, office: Server
+) -> None:
+    assert BACK in as_olga.get(VERSIONS).text
+    assert "Roll back to version 1?" in as_olga.get(BACK).text
+    assert add().state == Tool.State.PUBLISHED
+
+    page = as_olga.post(BACK, follow=True)
+
+    assert "Version 1 is the published one." in page.text
+    tool = add()
+    assert tool.published
+    assert (tool.state, tool.published.version) == (Tool.State.CHANGED, 1)
+    assert published_catalogue.one(tool.pk) is None
+    entry = Entry.objects.get(action="definition.rolled_back")
+    assert (entry.actor, entry.details["version"]) == ("olga", 1)
+    # Its server offers it again: nobody has to look at it once more.
+    scenery.see(office, scenery.ADD)
+    assert add().state == Tool.State.PUBLISHED
+
+
+def test_what_the_server_says_now_can_be_published_after_all(
+    as_olga: Client, office: Server, olga: User
+) -> None:
+    as_olga.post(BACK)
+
+    assert services.publish_all(office, by=olga) == []
+
+    tool = add()
+    assert tool.published
+    assert (tool.state, tool.published.version) == (Tool.State.PUBLISHED, 2)
+
+
+@pytest.mark.parametrize("version", [2, 3, 99])
+def test_only_what_was_published_and_is_another_is_gone_back_to(
+    as_olga: Client, office: Server, version: int
+) -> None:
+    scenery.see(office, NEWEST)
+    address = f"/tools/office.add/roll-back/{version}/"
+    assert address not in as_olga.get(VERSIONS).text
+
+    asked = as_olga.get(address, follow=True)
+    done = as_olga.post(address, follow=True)
+
+    assert "There is nothing to roll back to" in asked.text
+    assert "is none to go back to" in done.text
+    assert not Entry.objects.filter(action="definition.rolled_back").exists()
+
+
+def test_what_the_server_says_now_is_published_by_a_review(as_olga: Client, office: Server) -> None:
+    scenery.see(office, scenery.ADD)
+
+    assert "is none to go back to" in as_olga.post(BACK, follow=True).text
+    assert add().state == Tool.State.CHANGED
+
+
+def test_a_tool_that_is_gone_is_not_rolled_back(as_olga: Client, olga: User) -> None:
+    services.retire(add(), by=olga)
+
+    assert "is none to go back to" in as_olga.post(BACK, follow=True).text
+    assert add().published is None
+
+
+def test_others_roll_nothing_back(as_olga: Client, alice: User) -> None:
+    as_olga.force_login(alice)
+
+    assert BACK not in as_olga.get(VERSIONS).text
+    assert as_olga.get(BACK).status_code == 403
+    assert as_olga.post(BACK).status_code == 403
+    assert add().state == Tool.State.PUBLISHED
