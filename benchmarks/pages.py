@@ -40,6 +40,7 @@ FILTERS = {
         "owner": ["person-3"],
         "tag": ["none"],
         "used": ["yes", "no"],
+        "toolset": ["none"],
     },
     "/queue/": {},
     "/calls/": {

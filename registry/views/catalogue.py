@@ -9,37 +9,40 @@ from kombu.exceptions import OperationalError
 from accounts.http import ConsoleRequest
 from core.http import is_htmx, page
 from core.paging import paged
-from registry.models import Item, Server
+from registry.models import Item, Server, Toolset
 from registry.tasks import discover_server
 from registry.views import catalogue_search as found
 from registry.views import facets
 
 LOOKS = 8
-UNPUBLISHED_MAX = 100
 SERVERS_MAX = 500
 
 
 @page("registry.view_tool")
 def catalogue(request: HttpRequest) -> HttpResponse:
-    filtered = any(request.GET.get(name) for name in ("q", *facets.NAMES))
-    shown = paged(found.tools(request.GET), "place", request.GET)
+    filters = request.GET.dict()
+    may_toolsets = request.user.has_perm("registry.view_toolset")
+    if not may_toolsets:
+        filters.pop("toolset", None)
+    filtered = any(filters.get(name) for name in ("q", *facets.NAMES))
+    shown = paged(found.tools(filters), "place", request.GET)
+    close = [] if shown.rows or not filtered else found.close(filters)
+    toolsets = list(Toolset.objects.values_list("slug", flat=True)) if may_toolsets else []
+    counts = facets.count(filters, toolsets)
     context = {
         "section": "catalogue",
         "page": shown,
-        "close": [] if shown.rows or not filtered else found.close(request.GET),
-        "facets": facets.facets(request.GET),
-        "filters": request.GET,
+        "close": close,
+        "toolsets_of": found.toolsets_of(shown.rows or close) if may_toolsets else {},
+        "facets": facets.facets(filters, counts, toolsets),
+        "filters": filters,
         "filtered": filtered,
-        "narrowed": sum(bool(request.GET.get(name)) for name in facets.NAMES),
+        "narrowed": sum(bool(filters.get(name)) for name in facets.NAMES),
         # Said where everything is shown.
-        "unpublished": 0 if filtered else _unpublished(),
+        "unpublished": 0 if filtered else counts["state", "unpublished"],
     }
     part = "#found" if is_htmx(request) else ""
     return render(request, f"registry/catalogue.html{part}", context)
-
-
-def _unpublished() -> int:
-    return len(found.unpublished().values_list("pk")[:UNPUBLISHED_MAX])
 
 
 @page("registry.view_server")

@@ -18,10 +18,12 @@ from django.db.models import Case, Count, F, FloatField, Func, Q, QuerySet, Text
 from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
-from registry.models import Item, Server, Tool
+from registry.models import Item, Server, Tool, Toolset
 from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
 
 USED_DAYS = 30
+# Instead of a state: those that are gone too.
+EVERY = "*"
 # How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
 ALIKE = 0.3
 CLOSE_MAX = 20
@@ -37,13 +39,42 @@ _EMPTY |= {"of", "on", "or", "that", "the", "this", "to", "with"}
 
 def tools(filters: Mapping[str, str]) -> QuerySet[Tool]:
     """In the order of `place`: the best first where words were given, else by name."""
-    found = _faceted(filters)
+    found = faceted(Tool.objects.for_list().select_related("server__owner"), filters)
     words = _words(filters.get("q", ""))
     if not words:
         return found.annotate(place=F("exposed_name"))
+    return _with_words(found, words).annotate(place=_place(words))
+
+
+def fitting(filters: Mapping[str, str]) -> QuerySet[Tool]:
+    """All tools that have the words, whatever else is filtered by."""
+    words = _words(filters.get("q", ""))
+    if not words:
+        return Tool.objects.order_by()
+    having = _with_words(Tool.objects.order_by(), words).values_list("pk", flat=True)
+    # As numbers: every count would look for the words again.
+    return Tool.objects.order_by().filter(pk__in=list(having))
+
+
+def _with_words(found: QuerySet[Tool], words: list[str]) -> QuerySet[Tool]:
     for word in words:
         found = found.filter(_has(word))
-    return found.annotate(place=_place(words))
+    return found
+
+
+def toolsets_of(shown: list[Tool]) -> dict[int, list[str]]:
+    """By tool, the names of the toolsets that it is in, by itself or with all of its server."""
+    single = Toolset.tools.through.objects.filter(tool__in=shown)
+    whole = Toolset.servers.through.objects.filter(server__tools__in=shown)
+    rows = single.values_list("tool_id", "toolset__slug").union(
+        whole.values_list("server__tools", "toolset__slug")
+    )
+    known = {tool.pk for tool in shown}
+    found: dict[int, list[str]] = {}
+    for tool, slug in sorted(rows):
+        if tool in known:
+            found.setdefault(tool, []).append(slug)
+    return found
 
 
 def with_words(text: str) -> list[Tool]:
@@ -58,7 +89,8 @@ def close(filters: Mapping[str, str]) -> list[Tool]:
         return []
     alike = Q(*(_is_similar(word) for word in words), _connector=Q.OR)
     likeness = sum((_likeness(word) for word in words), Value(0.0, FloatField()))
-    near = _faceted(filters).filter(alike).annotate(likeness=likeness)
+    listed = Tool.objects.for_list().select_related("server__owner")
+    near = faceted(listed, filters).filter(alike).annotate(likeness=likeness)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(THRESHOLD, [str(ALIKE)])
         return list(near.order_by("-likeness", "exposed_name")[:CLOSE_MAX])
@@ -111,14 +143,19 @@ def _likeness(word: str) -> Func:
     return TrigramWordSimilarity(word, "listing__words")
 
 
-def _faceted(filters: Mapping[str, str]) -> QuerySet[Tool]:
-    found = _in_state(Tool.objects.for_list(), filters.get("state", ""))
+def faceted(found: QuerySet[Tool], filters: Mapping[str, str]) -> QuerySet[Tool]:
+    found = _in_state(found, filters.get("state", ""))
     if server := filters.get("server"):
         found = found.filter(server__slug=server)
     if owner := filters.get("owner"):
         found = found.filter(server__owner__username=owner)
     if tag := filters.get("tag"):
         found = found.filter(tags__name=tag)
+    if toolset := filters.get("toolset"):
+        single = Toolset.tools.through.objects.filter(toolset__slug=toolset)
+        whole = Toolset.servers.through.objects.filter(toolset__slug=toolset)
+        in_it = Q(pk__in=single.values("tool")) | Q(server__in=whole.values("server"))
+        found = found.filter(in_it)
     if filters.get("risk") in Tool.Risk.values:
         found = found.filter(risk=filters["risk"])
     if hint := HINTS.get(filters.get("hint", "")):
@@ -140,14 +177,12 @@ def _filter_by_use(found: QuerySet[Tool], used: str) -> QuerySet[Tool]:
 def _in_state(found: QuerySet[Tool], state: str) -> QuerySet[Tool]:
     if state == "unpublished":
         return found.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
+    if state == EVERY:
+        return found
     if state in Tool.State.values:
         return found.filter(state=state)
     # What is gone from its server is found only by asking for it.
     return found.exclude(state=Tool.State.RETIRED)
-
-
-def unpublished() -> QuerySet[Tool]:
-    return Tool.objects.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
 
 
 def servers() -> QuerySet[Server]:

@@ -49,6 +49,13 @@ def test_facets_narrow_and_the_back_button_widens(alice: Page) -> None:
     alice.goto("/catalogue/")
     everything = names(alice)
 
+    narrow = alice.get_by_role("navigation", name="Narrow by")
+    narrow.get_by_role("link", name="office", exact=True).press("Enter")
+    expect(alice).to_have_url(re.compile(r"toolset=office"))
+    alice.get_by_role("link", name="Toolset: office Remove").press("Enter")
+    expect(alice).to_have_url(re.compile(r"/catalogue/\?$"))
+    alice.goto("/catalogue/")
+
     alice.get_by_role("link", name="Destructive", exact=True).press("Enter")
     expect(alice).to_have_url(re.compile(r"risk=destroys"))
     alice.get_by_role("navigation", name="Narrow by").get_by_text("Server", exact=True).click()

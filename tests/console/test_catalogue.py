@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
@@ -14,7 +15,7 @@ from accounts.models import Agent, User
 from audit.models import Entry
 from calls.measuring import measure
 from calls.record.states import State
-from registry.models import Server, Tag, Tool
+from registry.models import Server, Tag, Tool, Toolset
 from registry.models.versioned import difference
 from tests.console import scenery
 from tests.database import Databases
@@ -300,6 +301,53 @@ def test_facets_narrow(
     as_olga: Client, mailer: Server, add: Tool, filters: dict[str, str], names: set[str]
 ) -> None:
     assert found(as_olga, **filters) == names
+
+
+def counts(client: Client, **filters: str) -> dict[tuple[str, str], int | None]:
+    facets = client.get(reverse("registry:catalogue"), filters).context["facets"]
+    return {(one.name, choice.value): choice.count for one in facets for choice in one.choices}
+
+
+def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: Tool) -> None:
+    mailer = scenery.server("mailer", olga, scenery.SEND, {**scenery.ADD, "name": "sum"})
+    office = Toolset.objects.create(slug="office")
+    office.servers.add(mailer)
+    office.tools.add(mailer.tools.get(name="sum"), add)
+    Toolset.objects.create(slug="empty")
+    server = add.server.slug
+
+    every = counts(as_olga)
+    assert every["server", "mailer"] == 2
+    assert every["server", server] == 1
+    assert every["toolset", "office"] == 3
+    assert every["toolset", "empty"] == 0
+    assert every["risk", "reads"] == 2
+    assert every["owner", "olga"] == 3
+    assert every["hint", "open"] is None
+    # Its own facet goes on to say what its other choices would leave.
+    of_mailer = counts(as_olga, server="mailer")
+    assert (of_mailer["server", server], of_mailer["risk", "reads"]) == (1, 1)
+    assert of_mailer["toolset", "office"] == 2
+    found = counts(as_olga, q="numbers", toolset="office")
+    assert (found["server", "mailer"], found["server", server]) == (1, 1)
+    assert counts(as_olga, q="nothing like it")["server", "mailer"] == 0
+
+    page = as_olga.get(reverse("registry:catalogue"), {"toolset": "office", "server": "mailer"})
+    assert [tool.name for tool in page.context["page"].rows] == ["send_mail", "sum"]
+    assert page.text.count("toolsets: office") == 2
+    assert "Owner olga · never used" in page.text
+
+
+def test_toolsets_are_for_those_who_may_see_them(client: Client, mallory: User, add: Tool) -> None:
+    Toolset.objects.create(slug="office").tools.add(add)
+    mallory.user_permissions.add(Permission.objects.get(codename="view_tool"))
+    client.force_login(mallory)
+
+    page = client.get(reverse("registry:catalogue"), {"toolset": "none"})
+
+    assert page.status_code == 200
+    assert "office" not in page.text
+    assert [tool.pk for tool in page.context["page"].rows] == [add.pk]
 
 
 def test_states_are_called_in_filters_as_everywhere(as_olga: Client, mailer: Server) -> None:
