@@ -31,7 +31,6 @@ TO_REWRITE = {
     "reference/compatibility.md",
     "reference/inspection.md",
     "reference/record-format-2.md",
-    "reference/resources.md",
 }
 
 
