@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -93,11 +94,19 @@ class FactorForm(forms.Form):
     )
 
 
+@cache
+def zones() -> list[str]:
+    return sorted(available_timezones())
+
+
 class TimeZoneForm(forms.Form):
     time_zone = forms.ChoiceField(
         label=_("Time zone"),
-        choices=lambda: [(zone, zone) for zone in sorted(available_timezones())],
-        help_text=_("Exact times are shown in it."),
+        choices=lambda: [(zone, zone) for zone in zones()],
+        # Found while it is typed, which a list of six hundred is not.
+        widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
+        help_text=_("Exact times are shown in it. Type a part of its name, such as a city."),
+        error_messages={"invalid_choice": _("“%(value)s” is no time zone that is known here.")},
     )
 
 

@@ -42,6 +42,7 @@ urlpatterns = [
     path("signed-out/", signing_out.signed_out, name="signed_out"),
     path("signed-out/at-provider/", signing_out.sign_out_at_provider, name="sign_out_at_provider"),
     path("theme/", sign_in.theme, name="theme"),
+    path("density/", sign_in.density, name="density"),
     path("language/", sign_in.language, name="language"),
     path("settings/", settings.settings, name="settings"),
     path("profile/", people.profile, name="profile"),

@@ -23,7 +23,7 @@ from accounts import (
     sessions,
     single_person,
 )
-from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm
+from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm, zones
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import CodeApp, RoleChange, User
 from accounts.oidc import identities
@@ -222,7 +222,7 @@ def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
 def _profile(
     request: ConsoleRequest, zone: TimeZoneForm, secret: SetPasswordForm[User]
 ) -> HttpResponse:
-    context = {"section": "profile", "form": zone, "password_form": secret}
+    context = {"section": "profile", "form": zone, "password_form": secret, "zones": zones()}
     context |= proving(request.user) | connections(request.user)
     return render(request, "accounts/profile.html", context)
 

@@ -22,6 +22,7 @@ from audit.services import record
 from core import english
 
 THEMES = ("system", "light", "dark")
+DENSITIES = ("comfortable", "compact")
 
 
 class SignIn(LoginView):
@@ -98,6 +99,18 @@ def boiler_room_door(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+@require_POST
+def density(request: HttpRequest) -> HttpResponse:
+    """How close the rows of lists stand, in this browser."""
+    response = _back(request)
+    chosen = request.POST.get("density")
+    if chosen in DENSITIES:
+        response.set_cookie(
+            "density", chosen, max_age=365 * 86400, samesite="Lax", secure=request.is_secure()
+        )
+    return response
 
 
 @require_POST

@@ -200,8 +200,33 @@ def test_ones_time_zone_is_the_one_of_ones_pages(client: Client, vera: User) -> 
     assert "Your times are shown in Asia/Tokyo." in page.text
     vera.refresh_from_db()
     assert vera.time_zone == "Asia/Tokyo"
+    assert '<option value="Europe/Paris">' in page.text
+    assert "Use UTC" in page.text
     wrong = client.post(reverse("accounts:profile"), {"time_zone": "Mars/Base"})
-    assert wrong.context["form"].errors["time_zone"]
+    assert wrong.context["form"].errors["time_zone"] == [
+        "“Mars/Base” is no time zone that is known here."
+    ]
+    # As the button beside the typed name is sent.
+    client.post(reverse("accounts:profile"), {"time_zone": ["Asia/Tokyo", "UTC"]})
+    vera.refresh_from_db()
+    assert vera.time_zone == "UTC"
+    assert "Use UTC" not in client.get(reverse("accounts:profile")).text
+
+
+def test_lists_are_as_close_as_one_chose(client: Client, vera: User) -> None:
+    client.force_login(vera)
+    there, given = reverse("accounts:density"), {"next": "/profile/"}
+    assert 'data-density="comfortable"' in client.get("/profile/").text
+
+    page = client.post(there, {**given, "density": "compact"}, follow=True)
+
+    assert 'data-density="compact"' in page.text
+    assert client.cookies["density"]["samesite"] == "Lax"
+    client.post(there, {**given, "density": '"><script>'})
+    assert 'data-density="compact"' in client.get("/profile/").text
+    assert client.get(there).status_code == 405
+    away = client.post(there, {"next": "https://elsewhere.example.org/", "density": "compact"})
+    assert away["Location"] == "/"
 
 
 LONG = "a quiet harbour at dusk"
