@@ -161,7 +161,15 @@ def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> 
     expect(page.get_by_role("table", name="Calls, newest first")).to_be_visible()
     page.goto(f"/calls/{call.pk}/")
 
-    for what, copied in (("the fingerprint", call.fingerprint), ("the id", str(call.pk))):
+    assert call.definition
+    for what, copied in (
+        ("the fingerprint", call.fingerprint),
+        ("the id", str(call.pk)),
+        ("the call's digest", call.call_digest),
+        ("the arguments' digest", call.arguments_digest),
+        ("the definition's digest", call.definition.digest),
+        ("the result's digest", call.result_digest),
+    ):
         page.get_by_role("button", name=f"Copy {what}").press("Enter")
         expect(page.get_by_role("button", name=f"Copied {what}")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == copied

@@ -335,7 +335,7 @@ def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: 
     page = as_olga.get(reverse("registry:catalogue"), {"toolset": "office", "server": "mailer"})
     assert [tool.name for tool in page.context["page"].rows] == ["send_mail", "sum"]
     assert page.text.count("toolsets: office") == 2
-    assert "Owner olga · never used" in page.text
+    assert "Owner olga · no use measured yet" in page.text
 
 
 def test_toolsets_are_for_those_who_may_see_them(client: Client, mallory: User, add: Tool) -> None:
