@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.utils import timezone
@@ -50,6 +51,8 @@ def link_text(person: User) -> str:
 
 def person_of(text: str) -> User:
     """Whose link it is. Raises ResetRefused."""
+    if not settings.LOCAL_SIGN_IN:
+        raise ResetRefused(_("Passwords and passkeys sign nobody in here: use the provider."))
     pk, _dot, token = text.partition(".")
     person = Backend().get_user(int(pk)) if pk.isdecimal() and len(pk) < 19 else None
     if person is None or not person.reset_by_mail_since or not TOKENS.check_token(person, token):

@@ -374,6 +374,8 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
 @transaction.atomic
 def redeem_sign_in_link(text: str) -> User:
     link = use_sign_in_link(text)
+    if link.made_by_id and not settings.LOCAL_SIGN_IN:
+        raise LinkRefused(_("Open this invitation and sign in at the identity provider."))
     if link.made_by_id:
         # Until a password is theirs alone, this may be whoever made the link.
         _let_in(link.person, link.made_by_id)

@@ -309,6 +309,10 @@ STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / 
 # administrator writes (accounts/oidc/providers.py).
 OIDC_FILE = Path(os.environ.get("COUNTERSIGN_OIDC_FILE", DATA_DIR / "oidc.toml"))
 
+# Whether passwords and passkeys sign in, and links that people make; links that are made at the
+# host do so in any case.
+LOCAL_SIGN_IN = os.environ.get("COUNTERSIGN_LOCAL_SIGN_IN", "1") != "0"
+
 # Where checkpoints of the record are kept besides the database: best on another disk or host.
 ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
 

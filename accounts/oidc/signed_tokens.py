@@ -52,7 +52,7 @@ def check_logout_token(provider: IdentityProvider, token: str) -> dict[str, Any]
         raise ProviderFailed(_("The token is not one for signing out."))
     if not (_text(claims, "sub") or _text(claims, "sid")) or not _text(claims, "jti"):
         raise ProviderFailed(_("The token names nobody and no session."))
-    if time.time() - claims["iat"] > LOGOUT_MAX_AGE_S + SKEW_S:
+    if time.time() - int(claims["iat"]) > LOGOUT_MAX_AGE_S + SKEW_S:
         raise ProviderFailed(_("The token is too old."))
     return claims
 

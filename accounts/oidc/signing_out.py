@@ -63,7 +63,7 @@ def _use(provider: IdentityProvider, claims: dict[str, Any]) -> None:
     now = timezone.now()
     UsedLogoutToken.objects.filter(expires_at__lt=now).delete()
     digest = hashlib.sha256(f"{provider.issuer}\n{claims['jti']}".encode()).hexdigest()
-    until = datetime.fromtimestamp(claims["iat"] + LOGOUT_MAX_AGE_S + 2 * SKEW_S, UTC)
+    until = datetime.fromtimestamp(int(claims["iat"]) + LOGOUT_MAX_AGE_S + 2 * SKEW_S, UTC)
     try:
         with transaction.atomic():
             UsedLogoutToken.objects.create(digest=digest, expires_at=until)

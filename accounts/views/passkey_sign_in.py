@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -9,7 +10,7 @@ from django.views.decorators.http import require_POST
 from accounts import passkey_sign_in
 from accounts.attempts import TooManyAttempts
 from accounts.stepup import NotProven
-from accounts.views.sign_in import SignIn
+from accounts.views.sign_in import NOT_LOCALLY, SignIn
 from accounts.views.signed_in import signed_in
 from audit.services import record
 
@@ -25,6 +26,8 @@ def options(request: HttpRequest) -> HttpResponse:
 def sign_in(request: HttpRequest) -> HttpResponse:
     page = SignIn()
     page.setup(request)
+    if not settings.LOCAL_SIGN_IN:
+        return page.refused(NOT_LOCALLY, status=403)
     try:
         person = passkey_sign_in.prove(request, request.POST.get("answer", ""))
     except TooManyAttempts as error:

@@ -21,6 +21,7 @@ from accounts.views.signed_in import signed_in
 from audit.services import record
 from core import english
 
+NOT_LOCALLY = english.gettext("Passwords and passkeys sign nobody in here: use the provider.")
 THEMES = ("system", "light", "dark")
 DENSITIES = ("comfortable", "compact")
 
@@ -32,6 +33,8 @@ class SignIn(LoginView):
     attempt: Attempt
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not settings.LOCAL_SIGN_IN:
+            return self.refused(NOT_LOCALLY, status=403)
         try:
             self.attempt = attempts.begin_sign_in(request, self._name())
         except attempts.TooManyAttempts as error:
@@ -46,7 +49,10 @@ class SignIn(LoginView):
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         return super().get_context_data(
-            origin=expected_origins()[0], providers=usable_providers(), **more
+            origin=expected_origins()[0],
+            providers=usable_providers(),
+            is_local=settings.LOCAL_SIGN_IN,
+            **more,
         )
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:

@@ -14,7 +14,7 @@ from django.conf import settings as current
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from accounts import one_time_codes, services
+from accounts import one_time_codes, password_reset, services
 from accounts.models import Identity, RoleChange, User
 from accounts.oidc import metadata
 from accounts.roles import Role, ensure_roles
@@ -728,4 +728,45 @@ def test_another_provider_signs_nobody_out(
         assert sign_out_from_there(other, "other").status_code == 200
         assert sign_out_from_there(other, "company").status_code == 400
 
+    assert is_in(client)
+
+
+# Without passwords.
+
+
+def test_without_local_sign_in_only_the_provider_lets_in(
+    client: Client, company: FakeProvider, anna: User, settings: Any
+) -> None:
+    given = {"username": "anna", "password": scenery.PASSWORD}
+    assert Client().post("/sign-in/", given).status_code == 302
+    invited = services.create_person("ivo", roles=[Role.VIEWER], by=anna)
+    link = services.sign_in_link(invited, by=anna).removeprefix(current.PUBLIC_URL)
+    password_reset.set_allowed(anna, True)
+    reset = f"/password-reset/{password_reset.link_text(anna)}/"
+    settings.LOCAL_SIGN_IN = False
+
+    page = client.get("/sign-in/").text
+    assert "Sign in with Company" in page
+    assert 'name="password"' not in page
+    assert "passkey/" not in page
+    refused(client.post("/sign-in/", given), "sign nobody in here")
+    refused(client.post("/sign-in/passkey/", {"answer": "{}"}), "sign nobody in here")
+    refused(client.post(link), "sign in at the identity provider")
+    refused(client.get(reset), "sign nobody in here")
+
+    # The link is not used up, and opens the way by the provider.
+    response = sign_in(client, company, invitation=link.split("/")[2])
+    assert response.status_code == 302
+    assert Identity.objects.get().person == invited
+
+
+def test_whoever_runs_the_host_still_makes_a_way_in(
+    client: Client, configure: Configure, anna: User, settings: Any
+) -> None:
+    settings.LOCAL_SIGN_IN = False
+    assert "No identity provider can be used." in client.get("/sign-in/").text
+
+    link = services.sign_in_link(anna).removeprefix(current.PUBLIC_URL)
+
+    assert client.post(link).status_code == 302
     assert is_in(client)
