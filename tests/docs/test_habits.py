@@ -29,7 +29,6 @@ TO_REWRITE = {
     "concepts/security-model.md",
     "guides/identity.md",
     "reference/compatibility.md",
-    "reference/inspection.md",
     "reference/record-format-2.md",
 }
 
