@@ -229,8 +229,13 @@ def about(details: object) -> str:
     """The subject of an entry in a few words."""
     if not isinstance(details, dict):
         return ""
-    named = [str(details[name]) for name in _ABOUT if details.get(name)]
+    named = [_plainly(details[name]) for name in _ABOUT if details.get(name)]
     return " · ".join(named)[:200]
+
+
+def _plainly(fact: object) -> str:
+    """A fact of facts, such as {"agent": "scout"}, by its values."""
+    return " ".join(map(str, fact.values())) if isinstance(fact, dict) else str(fact)
 
 
 @register.filter

@@ -67,7 +67,7 @@
     if (e.matches("[data-without-script]")) return ["button", "", button(e)[1]];
     if (e.matches("a")) return link(e) && ["link", ...link(e)];
     if (e.matches("button, [role=button], [role=tab], [role=menuitem]")) return ["button", ...button(e)];
-    if (e.matches("summary")) return ["fold", "", e.closest(".facet") ? "a facet" : words(e)];
+    if (e.matches("summary")) return ["fold", "", e.closest(".facet") ? "a facet" : e.closest(".of-call") ? "a call" : words(e)];
     if (e.matches("form")) return ["form", action(e), e.method];
     if (e.matches("kbd")) return ["key", "", key(e)];
     if (e.matches("input, select, textarea")) {

@@ -42,6 +42,9 @@ def everybody(name: str) -> User:
     return scenery.person(name, *Role, password=scenery.PASSWORD)
 
 
+ISSUER = "https://id.example.org"
+
+
 def furnish(office: Office, person: User) -> None:
     """What makes pages show all their parts."""
     carol = scenery.person("carol", Role.APPROVER)
@@ -65,6 +68,7 @@ def furnish(office: Office, person: User) -> None:
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
     freezes.begin(by=carol, reason="The reports are being moved.", server=office.write.server)
     standing_approvals.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
+    person.identities.create(issuer=ISSUER, subject="248289", label="ada@example.org")
     notify(person)
     moments.happen(office, person)
 
@@ -225,6 +229,8 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "people/<int:pk>/decisions": f"people/{person.pk}/decisions",
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
+        "profile/identities/<int:pk>": "profile/identities/1",
+        "profile/identities/<slug:slug>": "profile/identities/company",
         "sessions/<int:pk>": "sessions/1",
         "grants/<int:pk>": "grants/1",
         "emergency-stops/<int:pk>": "emergency-stops/1",

@@ -48,7 +48,9 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in VOID:
-            self.inside.append(tag)
+            # A condition is in its own language.
+            is_condition = tag == "textarea" and ("name", "when") in attrs
+            self.inside += ["textarea", "code"] if is_condition else [tag]
         for name, value in attrs:
             is_said = name.startswith("data-") and " " in (value or "")
             if value and (name in SHOWN or is_said):

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import CodeApp, Passkey
 from tests.browser.conftest import Opened
+from tests.browser.every_page import ISSUER
 from tests.browser.scene import Office
 from tests.browser.test_passkeys import SLOW, Window, window
 from tests.console.scenery import PASSWORD
@@ -46,6 +47,18 @@ def test_pages_are_read_in_chinese_and_in_english_again(alice: Page, office: Off
     alice.goto("/profile/")
     alice.get_by_role("button", name="English").click()
     expect(alice.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_an_account_at_a_provider_is_disconnected(alice: Page, office: Office) -> None:
+    office.alice.identities.create(issuer=ISSUER, subject="248289", label="alice@example.org")
+    alice.goto("/profile/")
+    row = alice.locator("#identities li", has_text="alice@example.org")
+    row.get_by_text("Disconnect").first.press("Enter")
+    row.get_by_label("Your password").fill(PASSWORD)
+    row.get_by_role("button", name="Disconnect").press("Enter")
+
+    expect(alice.get_by_text("The account is disconnected.")).to_be_visible(timeout=SLOW)
+    assert not office.alice.identities.exists()
 
 
 def test_a_passkey_is_renamed_and_removed(window: Window) -> None:

@@ -77,7 +77,7 @@ def test_without_javascript_what_removing_a_rule_concerns_is_a_page(
     page.get_by_role("link", name="What removing it concerns").click()
 
     expect(page.get_by_text("Published tools that it covers")).to_be_visible()
-    page.get_by_role("link", name="Back").click()
+    page.get_by_role("link", name="Back").press("Enter")
     page.get_by_role("button", name="Remove the rule").click()
     expect(page.get_by_text("“Mails” is removed.")).to_be_visible()
 
