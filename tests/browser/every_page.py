@@ -223,6 +223,8 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "roll-back/<int:version>": "roll-back/1",
         "would/<tool:tool>": f"would/{searched}",
         "sign-in/with/<slug:slug>": "sign-in/with/nobody",
+        "identities/<int:pk>": "identities/1",
+        "identities/<slug:slug>": "identities/nobody",
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
         "people/roles/<int:pk>": "people/roles/1",
