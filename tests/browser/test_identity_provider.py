@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.accounts import real_provider
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
+from tests.browser.test_axe import look
 from tests.console.scenery import PASSWORD
 from tests.processes import Stack
 
@@ -50,6 +51,7 @@ def connect(page: Page, issuer: str) -> None:
     page.wait_for_url("**/profile/#identities")
     part.get_by_label("Your password").fill(PASSWORD)
     part.get_by_role("button", name="Connect Company").click()
+    assert look(page) == []
     page.get_by_role("link", name="Continue to Company").click()
     page.wait_for_url(f"{issuer}/**")
     page.locator("[name=login]").fill("alice.b")
@@ -65,6 +67,7 @@ def disconnect(page: Page) -> None:
     page.goto("/profile/")
     part = page.get_by_role("region", name="Identity providers")
     part.get_by_text("Disconnect Company").click()
+    assert look(page) == []
     part.get_by_label("Your password").fill(PASSWORD)
     part.get_by_role("button", name="Disconnect", exact=True).click()
     expect(part.get_by_text("None is connected.")).to_be_visible()
@@ -79,12 +82,14 @@ def test_alice_connects_the_company_and_signs_in_and_out_by_it(
     page.wait_for_url("**/sign-in/**")
 
     page.goto("/sign-in/?next=/calls/")
+    assert look(page) == []
     page.get_by_role("link", name="Sign in with Company").click()
     # The provider knows her still.
     page.wait_for_url("**/calls/")
     expect(page.get_by_role("banner").get_by_text("alice")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_text("You are still signed in at Company")).to_be_visible()
+    assert look(page) == []
     page.get_by_role("link", name="Sign in again").press("Enter")
     page.get_by_role("link", name="Sign in with Company").press("Enter")
     page.wait_for_url("**/queue/")
