@@ -8,11 +8,27 @@ from tests.docs import translations
 from tests.docs.translations import CHINESE, HEAD, HEADING, blocks, digest, original_of
 
 TRANSLATED = sorted(CHINESE.rglob("*.md"))
+# Pages for users that are in English only; none is added.
+UNTRANSLATED = {
+    "concepts/security-model.md",
+    "reference/compatibility.md",
+    "reference/record-format-2.md",
+}
 FRESH = "translate again, then run: python -m tests.docs.translations --mark"
 
 
 def name(page: Path) -> str:
     return page.relative_to(CHINESE).as_posix()
+
+
+def test_every_page_for_users_is_translated() -> None:
+    missing = {
+        name(chinese)
+        for chinese in map(translations.translation_of, translations.pages())
+        if not chinese.exists()
+    }
+
+    assert missing == UNTRANSLATED
 
 
 @pytest.mark.parametrize("page", TRANSLATED, ids=name)
