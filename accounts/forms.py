@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy as _
 
 from accounts import services
+from accounts.display_names import LENGTH_MAX
 from accounts.models import Agent, User
 from core.messages.localizing import localized
 
@@ -91,6 +92,15 @@ class FactorForm(forms.Form):
             "Whoever is in one of them, and has neither a passkey nor an app with codes, sets one "
             "up before they do anything else."
         ),
+    )
+
+
+class DisplayNameForm(forms.Form):
+    display_name = forms.CharField(
+        label=_("Display name"),
+        required=False,
+        max_length=LENGTH_MAX,
+        help_text=_("Shown beside your name, by which entries and rules know you."),
     )
 
 

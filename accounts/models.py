@@ -105,6 +105,12 @@ class User(AbstractUser):
     def actor(self) -> Actor:
         return Actor("person", self.pk, self.username)
 
+    @property
+    def initials(self) -> str:
+        """Of their display name or name: one letter or two."""
+        words = (self.get_full_name() or self.username).split()
+        return "".join(word[0] for word in (*words[:1], *words[1:][-1:])).upper()
+
     @cached_property
     def proof_means(self) -> tuple[bool, bool]:
         """Whether this user had a passkey for this site, and an authenticator app, when loaded."""

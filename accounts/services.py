@@ -194,6 +194,8 @@ def why_not_named(name: str) -> str:
         return said % User.normalize_username(name)
     if lookalike_count(name):
         return _("“%s” mixes alphabets whose letters look alike. Write it in one of them.") % name
+    if User.objects.filter(first_name__iexact=name).exists():
+        return _("Somebody shows “%s” as their display name.") % name
     if UsedName.objects.filter(name__iexact=name).exists():
         return _("“%s” is somebody's name already, or was: no name is used twice.") % name
     return ""

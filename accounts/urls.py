@@ -46,6 +46,7 @@ urlpatterns = [
     path("language/", sign_in.language, name="language"),
     path("settings/", settings.settings, name="settings"),
     path("profile/", people.profile, name="profile"),
+    path("profile/display-name/", people.display_name, name="display_name"),
     path("profile/password/", people.password, name="password"),
     path("profile/passkeys/begin/", proofs.begin_passkey, name="begin_passkey"),
     path("profile/passkeys/add/", proofs.add_passkey, name="add_passkey"),

@@ -115,6 +115,7 @@ OTHERS = (
     gettext_noop("Person confirmed"),
     gettext_noop("Person created"),
     gettext_noop("Person disabled"),
+    gettext_noop("Person display name set"),
     gettext_noop("Person enabled"),
     gettext_noop("Person groups set"),
     gettext_noop("Person password set"),

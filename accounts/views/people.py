@@ -16,6 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from accounts import (
+    display_names,
     independence,
     required_factors,
     role_changes,
@@ -23,7 +24,15 @@ from accounts import (
     sessions,
     single_person,
 )
-from accounts.forms import FactorForm, GroupsForm, InviteForm, RenameForm, TimeZoneForm, zones
+from accounts.forms import (
+    DisplayNameForm,
+    FactorForm,
+    GroupsForm,
+    InviteForm,
+    RenameForm,
+    TimeZoneForm,
+    zones,
+)
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import CodeApp, RoleChange, User
 from accounts.oidc import identities
@@ -173,6 +182,21 @@ def profile(request: ConsoleRequest) -> HttpResponse:
     return _profile(request, form, _password_form(request, None))
 
 
+@page("", "POST")
+def display_name(request: ConsoleRequest) -> HttpResponse:
+    form = DisplayNameForm(request.POST)
+    if form.is_valid():
+        try:
+            display_names.set_display_name(request.user, form.cleaned_data["display_name"])
+        except services.AccountRefused as error:
+            form.add_error("display_name", str(error))
+        else:
+            messages.success(request, _("Your display name is as you chose."))
+            return redirect("accounts:profile")
+    zone = TimeZoneForm(initial={"time_zone": request.user.time_zone})
+    return _profile(request, zone, _password_form(request, None), called=form)
+
+
 @page("", before_factor=True)
 def set_up_factor(request: ConsoleRequest) -> HttpResponse:
     """Shown in place of any page to whoever has to have a second factor."""
@@ -220,9 +244,14 @@ def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
 
 
 def _profile(
-    request: ConsoleRequest, zone: TimeZoneForm, secret: SetPasswordForm[User]
+    request: ConsoleRequest,
+    zone: TimeZoneForm,
+    secret: SetPasswordForm[User],
+    called: DisplayNameForm | None = None,
 ) -> HttpResponse:
+    name = request.user.first_name
     context = {"section": "profile", "form": zone, "password_form": secret, "zones": zones()}
+    context["name_form"] = called or DisplayNameForm(initial={"display_name": name})
     context |= proving(request.user) | connections(request.user)
     return render(request, "accounts/profile.html", context)
 

@@ -80,6 +80,12 @@ def test_an_administrator_gives_groups_and_shuts_somebody_out(
 
 def test_ones_time_zone_is_shown_in_exact_times(alice: Page, office: Office) -> None:
     alice.goto("/profile/")
+    alice.get_by_label("Display name").fill("Bob")
+    alice.get_by_role("button", name="Save the display name").click()
+    expect(alice.get_by_text("“Bob” is somebody else's name.")).to_be_visible()
+    alice.get_by_label("Display name").fill("Alice Winter")
+    alice.get_by_role("button", name="Save the display name").press("Enter")
+    expect(alice.get_by_role("banner")).to_contain_text("Alice Winter")
     alice.get_by_label("Time zone").fill("Asia/Tokyo")
     alice.get_by_role("button", name="Save the time zone").click()
     alice.get_by_role("button", name="Use your browser's: UTC").press("Enter")

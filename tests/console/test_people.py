@@ -297,3 +297,58 @@ def test_a_password_that_cannot_be_is_said_at_its_field(
     dora.refresh_from_db()
     assert dora.check_password(scenery.PASSWORD)
     assert not entries("person.password_set")
+
+
+def called(client: Client, name: str):
+    there = reverse("accounts:display_name")
+    return client.post(there, {"display_name": name}, follow=True)
+
+
+def test_a_display_name_stands_beside_the_name(client: Client, vera: User, ada: User) -> None:
+    client.force_login(vera)
+
+    page = called(client, "  Vera   de Vries ").text
+
+    assert "<strong>Vera de Vries</strong>" in page
+    assert ">VV</span>" in page
+    entry = Entry.objects.get(action="person.display_name_set")
+    assert (entry.actor, entry.details["after"]) == ("vera", "Vera de Vries")
+    client.force_login(ada)
+    people = client.get(reverse("accounts:people")).text
+    assert ">vera</a>" in people
+    assert "Vera de Vries" in people
+    client.force_login(vera)
+    assert "<strong>vera</strong>" in called(client, "").text
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ADA", "somebody else"),
+        ("Vera\u200bV", "cannot be seen"),
+        ("\u0430da", "look like those of another alphabet"),
+        ("\u0440\u0430\u0441\u043e", "look like those of another alphabet"),
+        ("Ines Roth", "somebody else"),
+        ("v" * 61, "60"),
+    ],
+)
+def test_nobody_is_shown_as_somebody_else(
+    client: Client, vera: User, ada: User, ines: User, name: str, why: str
+) -> None:
+    User.objects.filter(pk=ines.pk).update(first_name="Ines Roth")
+    client.force_login(vera)
+
+    page = called(client, name)
+
+    assert why in page.context["name_form"].errors["display_name"][0]
+    vera.refresh_from_db()
+    assert vera.first_name == ""
+    assert not Entry.objects.filter(action="person.display_name_set").exists()
+
+
+def test_no_user_is_named_as_another_is_shown(as_ada: Client, ines: User) -> None:
+    User.objects.filter(pk=ines.pk).update(first_name="Roth")
+
+    page = as_ada.post(reverse("accounts:invite"), {"username": "roth"})
+
+    assert "display name" in page.context["form"].errors["username"][0]
