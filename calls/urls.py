@@ -1,6 +1,6 @@
 from django.urls import path
 
-from calls.views import calls, narrowed, rule_of_call, usage
+from calls.views import calls, delete_server, narrowed, rule_of_call, usage
 
 app_name = "calls"
 
@@ -17,6 +17,7 @@ urlpatterns = [
     path("calls/<uuid:call_id>/arguments.json", calls.sent_arguments, name="arguments"),
     path("agents/<slug:name>/usage/", narrowed.of_agent, name="agent_usage"),
     path("servers/<slug:slug>/usage/", narrowed.of_server, name="server_usage"),
+    path("servers/<slug:slug>/delete/", delete_server.delete_server, name="delete_server"),
     path("policies/<int:pk>/usage/", narrowed.of_rule, name="rule_usage"),
     path("tools/<tool:name>/usage/", usage.usage, name="usage"),
     path("tools/<tool:name>/calls/", usage.of_tool, name="of_tool"),

@@ -58,6 +58,7 @@ OTHERS = (
     gettext_noop("Webhook secret rotated"),
     gettext_noop("Webhook tested"),
     gettext_noop("Definition rolled back"),
+    gettext_noop("Server deleted"),
     gettext_noop("Agent created"),
     gettext_noop("Agent disabled"),
     gettext_noop("Agent enabled"),

@@ -21,7 +21,9 @@ class Pick(NamedTuple):
 def servers(typed: str) -> list[Pick]:
     """Servers with this in their names, each with the number of its published tools."""
     published = Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED))
-    found = Server.objects.filter(slug__icontains=_plain(typed)).annotate(published=published)
+    found = (
+        Server.objects.kept().filter(slug__icontains=_plain(typed)).annotate(published=published)
+    )
     rows = found.order_by("slug").values_list("slug", "published")[:MOST]
     return [Pick(slug, _tools(number)) for slug, number in rows]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection as database
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.utils import timezone
 
 from accounts.models import MAX_HOLD_S, Agent, User
 from accounts.services import acting
@@ -44,6 +45,8 @@ MAX_TAGS = 12
 MAX_REASON = 1000
 # How small and how large an operator may let results be.
 LEAST_BYTES, MOST_BYTES = 1024, 64 * 1024 * 1024
+# Whether a server has calls that have not ended, which a higher package knows.
+OpenCalls = Callable[[Server], bool]
 NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
 
@@ -134,11 +137,34 @@ def set_connection(
 
 @transaction.atomic
 def set_enabled(server: Server, enabled: bool, *, by: User | None, reason: str = "") -> None:
-    if not Server.objects.filter(pk=server.pk, enabled=not enabled).update(enabled=enabled):
+    there = Server.objects.kept().filter(pk=server.pk, enabled=not enabled)
+    if not there.update(enabled=enabled):
         return
     server.enabled = enabled
     action = "server.enabled" if enabled else "server.disabled"
     record(action, actor=acting(by), reason=reason, server=server.slug)
+
+
+@transaction.atomic
+def delete_server(server: Server, *, by: User | None, has_open_calls: OpenCalls) -> None:
+    """Takes a server that was registered by mistake from everybody, for good: its secrets are gone,
+    agents have none of its tools, and its row stays for the record. Raises RegistrationRefused
+    while calls of it are open."""
+    _locked(server)
+    if server.deleted_at is not None:
+        return
+    if has_open_calls(server):
+        said = _("“%s” has calls that have not ended: wait for them, or cancel them.")
+        raise RegistrationRefused(said % server.slug)
+    server.tools.exclude(state=Tool.State.RETIRED, published=None).update(
+        state=Tool.State.RETIRED, published=None
+    )
+    server.toolsets.clear()
+    server.enabled, server.deleted_at = False, timezone.now()
+    server.sealed_headers = server.sealed_credential = None
+    server.connection_version += 1
+    server.save()
+    record("server.deleted", actor=acting(by), server=server.slug, address=server.address)
 
 
 @transaction.atomic

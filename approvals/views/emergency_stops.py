@@ -29,7 +29,7 @@ def stops(request: ConsoleRequest) -> HttpResponse:
         "holding": every.holding(),
         "ended": every.exclude(ended_at=None)[:SHOWN],
         "agents": Agent.objects.order_by("name"),
-        "servers": Server.objects.order_by("slug"),
+        "servers": Server.objects.kept().order_by("slug"),
     }
     return render(request, "approvals/freezes.html", context)
 

@@ -107,7 +107,7 @@ def _form(
         "section": "limits",
         "form": form,
         "limit": edited if edited.pk else None,
-        "servers": Server.objects.order_by("slug").values_list("slug", flat=True)[:OFFERED],
+        "servers": Server.objects.kept().order_by("slug").values_list("slug", flat=True)[:OFFERED],
         "tools": sorted(
             set(
                 Tool.objects.filter(state=Tool.State.PUBLISHED)

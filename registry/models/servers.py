@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -15,6 +17,12 @@ from core.triggers import configuration
 def usual_relays() -> list[str]:
     """A model's answers cost whoever runs it, and show what stands in its context: not unasked."""
     return [Server.Relay.ELICITATION, Server.Relay.ROOTS]
+
+
+class ServerQuerySet(models.QuerySet["Server"]):
+    def kept(self) -> Self:
+        """Without those that were deleted."""
+        return self.filter(deleted_at=None)
 
 
 class Server(models.Model):
@@ -103,9 +111,19 @@ class Server(models.Model):
     health_since = models.DateTimeField(default=timezone.now, editable=False)
     discovered_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Registered by mistake: never used again, and kept for the record, which speaks of it.
+    deleted_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ServerQuerySet.as_manager()
 
     class Meta:
         ordering = ["slug"]
+        constraints = [
+            models.CheckConstraint(
+                name="registry_deleted_is_off",
+                condition=models.Q(deleted_at__isnull=True) | models.Q(enabled=False),
+            )
+        ]
         permissions = [("operate_server", "Can register servers and publish definitions")]
         triggers = configuration(
             "slug",

@@ -86,7 +86,7 @@ def items(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page("registry.operate_server", "POST")
 def refresh(request: ConsoleRequest, slug: str) -> HttpResponse:
-    asked = get_object_or_404(Server, slug=slug)
+    asked = get_object_or_404(Server.objects.kept(), slug=slug)
     try:
         discover_server.apply_async((asked.pk,), retry=False)
     except OperationalError:

@@ -194,7 +194,7 @@ def servers() -> QuerySet[Server]:
         default=2,
     )
     offered = ~Q(tools__state=Tool.State.RETIRED)
-    counted = Server.objects.annotate(
+    counted = Server.objects.kept().annotate(
         offered=Count("tools", filter=offered),
         published=Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED)),
     )

@@ -67,7 +67,7 @@ Counts = Mapping[tuple[str, str], int]
 
 def facets(filters: Mapping[str, str], counts: Counts, toolsets: list[str]) -> list[Facet]:
     """The facets that have something to choose."""
-    servers = list(Server.objects.values_list("slug", "owner__username"))
+    servers = list(Server.objects.kept().values_list("slug", "owner__username"))
     owners = sorted({owner for _slug, owner in servers})
     offered: list[tuple[str, Any, Iterable[tuple[str, Any]]]] = [
         ("risk", _("Claimed risk"), Tool.Risk.choices),

@@ -26,7 +26,7 @@ LISTED = 200
 @page("registry.operate_server", "GET", "HEAD", "POST")
 def review(request: ConsoleRequest, slug: str) -> HttpResponse:
     """All that one server offers and agents do not have yet."""
-    server = get_object_or_404(Server, slug=slug)
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
     return _answer(request, server, server.tools.all(), server.items.all())
 
 

@@ -57,7 +57,7 @@ def register(request: ConsoleRequest) -> HttpResponse:
 
 @page("registry.change_server", "GET", "HEAD", "POST")
 def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
-    server = get_object_or_404(Server, slug=slug)
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
     lists = "methods" in request.POST
     posted = request.POST or None
     form = _reach_form(server, None if lists else posted)
@@ -85,7 +85,7 @@ def _reach_form(server: Server, posted: Any) -> UrlReachForm | CommandReachForm:
 
 @page("registry.change_server", "POST")
 def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
-    server = get_object_or_404(Server, slug=slug)
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
     enabled = request.POST.get("enabled") == "1"
     services.set_enabled(server, enabled, by=request.user, reason=reason_in(request))
     said = _("“%s” is on.") if enabled else _("“%s” is off: agents do not see its tools.")
@@ -95,7 +95,7 @@ def set_enabled(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 @page("registry.change_server", "POST")
 def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
-    server = get_object_or_404(Server, slug=slug)
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
     services.set_relays(server, request.POST.getlist("relay"), by=request.user)
     messages.success(request, _("What “%s” may ask of agents is set.") % slug)
     return redirect("registry:edit_server", slug)
@@ -103,7 +103,7 @@ def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 @page("registry.change_server", "POST")
 def set_revision(request: ConsoleRequest, slug: str) -> HttpResponse:
-    server = get_object_or_404(Server, slug=slug)
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
     try:
         is_other = services.set_revision(server, request.POST.get("revision", ""), by=request.user)
     except services.RegistrationRefused as error:

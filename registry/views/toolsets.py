@@ -78,7 +78,7 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "max_hold_s": MAX_HOLD_S,
         "usual_hold_s": settings.HOLD_S,
         "prefix": max(client_snippets.PREFIXES.values(), key=len),
-        "servers": _marked(Server.objects.all(), shown.servers.all()),
+        "servers": _marked(Server.objects.kept(), shown.servers.all()),
         "agents": _marked(Agent.objects.visible_to(request.user), shown.agents.all()),
         "single": shown.tools.select_related("server").order_by("exposed_name"),
         "own": [
@@ -153,11 +153,11 @@ def set_own_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
 @page("registry.change_toolset", "POST")
 def set_servers(request: ConsoleRequest, slug: str) -> HttpResponse:
     changed = get_object_or_404(Toolset, slug=slug)
-    wanted = Server.objects.filter(pk__in=_ids(request, "server"))
+    wanted = Server.objects.kept().filter(pk__in=_ids(request, "server"))
     with transaction.atomic():
         _change(
             changed,
-            Server.objects.all(),
+            Server.objects.kept(),
             changed.servers.all(),
             wanted,
             services.add_server,

@@ -177,6 +177,23 @@ def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) 
     expect(alice.locator("#claude-desktop")).to_contain_text("mcpServers")
 
 
+def test_a_server_that_was_registered_by_mistake_is_deleted(alice: Page, office: Office) -> None:
+    alice.goto("/servers/mailer/edit/")
+    alice.get_by_role("link", name="Delete …").press("Enter")
+    alice.get_by_role("link", name="Calls that have not ended").press("Enter")
+    alice.wait_for_url("**/calls/?state=live")
+    for press in ("link", "button"):
+        alice.goto("/servers/weather/edit/")
+        alice.get_by_role("link", name="Delete …").click()
+        if press == "link":
+            alice.get_by_role("link", name="Keep it").press("Enter")
+            alice.wait_for_url("**/servers/weather/")
+    alice.get_by_role("button", name="Delete the server").press("Enter")
+
+    expect(alice.get_by_text("“weather” is deleted.")).to_be_visible()
+    expect(alice.locator(".rows .title", has_text="weather")).to_have_count(0)
+
+
 def test_rules_are_asked_what_would_happen(alice: Page, office: Office) -> None:
     alice.goto("/policies/")
     alice.get_by_role("link", name=re.compile("Policy simulator")).click()

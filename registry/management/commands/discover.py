@@ -16,7 +16,7 @@ class Command(BaseCommand):
     def handle(self, *, names: list[str], **options: Any) -> None:
         servers = Server.objects.filter(enabled=True)
         if names:
-            servers = Server.objects.filter(slug__in=names)
+            servers = Server.objects.kept().filter(slug__in=names)
             if missing := set(names) - set(servers.values_list("slug", flat=True)):
                 raise CommandError(f"There is no server named {', '.join(sorted(missing))}.")
         rows = loop.discovery.run(discovery.look_at(list(servers.values_list("pk", flat=True))))

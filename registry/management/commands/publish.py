@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help=why)
 
     def handle(self, **options: Any) -> None:
-        server = Server.objects.filter(slug=options["server"]).first()
+        server = Server.objects.kept().filter(slug=options["server"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['server']}.")
         digest = options["digest"] or ""

@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
     @transaction.atomic
     def handle(self, **options: Any) -> None:
-        server = Server.objects.filter(slug=options["name"]).first()
+        server = Server.objects.kept().filter(slug=options["name"]).first()
         if server is None:
             raise CommandError(f"There is no server named {options['name']}.")
         settings = ("enabled", "may_ask", "revision")
