@@ -107,7 +107,7 @@ class User(AbstractUser):
 
     @property
     def initials(self) -> str:
-        """Of their display name or name: one letter or two."""
+        """One letter or two of their display name or name."""
         words = (self.get_full_name() or self.username).split()
         return "".join(word[0] for word in (*words[:1], *words[1:][-1:])).upper()
 

@@ -72,7 +72,7 @@ class QueueFilters:
 
     @property
     def query(self) -> dict[str, str]:
-        """What an address needs to say so; nothing of what is usual."""
+        """The parameters that an address needs; without those that are usual."""
         usual = QueueFilters()
         return {
             name: value for name, value in asdict(self).items() if value != getattr(usual, name)

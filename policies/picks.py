@@ -1,4 +1,4 @@
-"""What a form offers while the name of a server or a tool is typed: few of many, with numbers."""
+"""Suggestions of a form while a name of a server or a tool is typed: few of many, with numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def exposed_tools(typed: str) -> list[Pick]:
 
 
 def _plain(typed: str) -> str:
-    """What of a pattern stands in a name: the part before its first sign."""
+    """The part of a pattern before its first sign, as it is in names."""
     for n, letter in enumerate(typed):
         if letter in WILD:
             return typed[:n]

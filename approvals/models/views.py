@@ -1,4 +1,4 @@
-"""What people set up for themselves in the queue."""
+"""Views of the queue that people saved for themselves."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         return rows(self["thresholds"].value())
 
     def rest(self) -> list[tuple[str, forms.BoundField]]:
-        """What no clause of the sentence has (templates/policies/rule.html)."""
+        """Fields that no clause of the sentence has (templates/policies/rule.html)."""
         return [(self.kind(bound.name), bound) for bound in self if bound.name not in CLAUSES]
 
     # Parts of the page that are folded unless something in them is set or wrong.
