@@ -70,6 +70,8 @@ def test_an_administrator_gives_groups_and_shuts_somebody_out(
     page.get_by_role("link", name="scout").press("Enter")
     page.wait_for_url("**/agents/scout/")
     page.goto(f"/people/{office.bob.pk}/")
+    page.get_by_role("link", name="Disable").click()
+    page.get_by_role("link", name="Cancel").click()
     page.get_by_role("link", name="Disable").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Reason (optional)").fill("On leave.")
