@@ -5,14 +5,20 @@ Images are not loaded and links are no links: both are shown with their address.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 # More than this is shown as text: what parsing may cost is bounded.
 LONGEST = 12_000
+# Of all texts of a result together.
+LONGEST_RESULT = 2 * LONGEST
 MAX_NODES = 3_000
+# The parser compares these with each other.
+MAX_MARKS = 1_500
 # A text without any of these is better shown as it was written.
 TELLING = {"heading", "bullet_list", "ordered_list", "table", "fence", "strong", "link"}
 # Beyond, the parser leaves out what is within: such a text is shown as it is.
@@ -37,7 +43,7 @@ class MarkdownNode:
 
 def markdown(text: str) -> list[MarkdownNode]:
     """Its blocks; none for a text that is not written in Markdown, or too long."""
-    if len(text) > LONGEST:
+    if len(text) > LONGEST or _is_costly(text):
         return []
     tokens = PARSER.parse(text)
     if any(token.level >= NESTING for token in tokens):
@@ -47,6 +53,20 @@ def markdown(text: str) -> list[MarkdownNode]:
     if len(nodes) > MAX_NODES or not TELLING.intersection(node.type for node in nodes):
         return []
     return [] if any(_depth(node) > NESTING for node in nodes) else _blocks(tree)
+
+
+def _is_costly(text: str) -> bool:
+    """Whether parsing it could take long: a table's short rows are filled up by the parser."""
+    lines = re.split(r"\r\n?|\n", text)
+    if len(lines) > MAX_NODES or sum(map(text.count, "*_[")) > MAX_MARKS:
+        return True
+    blocks = groupby(lines, key=lambda line: bool(line.strip(" \t")))
+    return sum(_cells(list(block)) for _is_text, block in blocks) > MAX_NODES
+
+
+def _cells(lines: list[str]) -> int:
+    """At most so many a table would have that stands in these lines."""
+    return len(lines) * max(line.count("|") for line in lines)
 
 
 def _depth(node: SyntaxTreeNode) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import orjson
 
 from calls.content.large_results import body_of, expired_at
-from calls.content.markdown import MarkdownNode, markdown
+from calls.content.markdown import LONGEST, LONGEST_RESULT, MarkdownNode, markdown
 from calls.content.text_search import LONG, FoundLines, find_lines
 from calls.models import Call, Result
 from registry.views.json_trees import JsonNode, tree
@@ -80,10 +81,25 @@ def of_call(call: Call, find: str = "") -> ShownResult | None:
     return ShownResult(
         is_error=content.get("isError") is True,
         size=len(body),
-        pieces=[_with_lines(piece, find) for piece in pieces if not _repeats(piece, structured)],
+        pieces=[
+            _with_lines(piece, find)
+            for piece in _with_blocks(pieces)
+            if not _repeats(piece, structured)
+        ],
         structured=structured,
         tree=None if structured is None else tree(structured),
     )
+
+
+def _with_blocks(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """With what is written in Markdown, as long as the whole result's share of parsing lasts."""
+    left = LONGEST_RESULT
+    for piece in pieces:
+        if piece.kind == "text" and piece.size <= min(left, LONGEST):
+            left -= piece.size
+            yield replace(piece, blocks=markdown(piece.text))
+        else:
+            yield piece
 
 
 def _with_lines(piece: Piece, find: str) -> Piece:
@@ -169,7 +185,7 @@ def _text(number: int, text: str) -> Piece:
     parsed = _parsed(text.encode(errors="replace")) if text[:1] in ("{", "[") else None
     if parsed is not None:
         return Piece("json", number, text=text[:SHOWN], size=len(text), tree=tree(parsed))
-    return Piece("text", number, text=text[:SHOWN], size=len(text), blocks=markdown(text))
+    return Piece("text", number, text=text[:SHOWN], size=len(text))
 
 
 def _media(kind: str, number: int, data: str, media_type: str) -> Piece:

@@ -9,6 +9,8 @@ from typing import Any
 MAX_NODES = 2_000
 MAX_DEPTH = 12
 TABLE_ROWS = 200
+# Objects with more names are not rows of one table.
+TABLE_COLUMNS = 50
 # So many levels stand open.
 OPEN = 2
 
@@ -56,13 +58,20 @@ class _Planter:
             return JsonNode(name, "value", depth, content)
         if self._left < 0 or depth == MAX_DEPTH:
             return JsonNode(name, "rest", depth, count=len(content))
-        if rows := records(content):
-            self._left -= sum(map(len, rows))
-            return JsonNode(name, "table", depth, rows, len(content), columns=columns(rows))
+        if rows := self._rows(content):
+            named = columns(rows)
+            self._left -= len(rows) * len(named)
+            return JsonNode(name, "table", depth, rows, len(content), columns=named)
         kind = "object" if isinstance(content, dict) else "list"
         made = JsonNode(name, kind, depth, count=len(content))
         made.children = list(self._children(content, depth + 1))
         return made
+
+    def _rows(self, content: Any) -> list[dict[str, Any]]:
+        """As many as fit: each has a cell of every column, filled or not."""
+        rows = records(content)
+        width = len(columns(rows))
+        return rows[: self._left // width] if 0 < width <= TABLE_COLUMNS else []
 
     def _children(self, content: Any, depth: int) -> Iterator[JsonNode]:
         named = content.items() if isinstance(content, dict) else enumerate(content, start=1)

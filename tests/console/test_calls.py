@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from audit.services import SYSTEM
-from calls.content.markdown import markdown
+from calls.content.markdown import PARSER, markdown
 from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
@@ -24,6 +24,7 @@ from calls.running.progress import MESSAGE_MAX, storable
 from calls.views.related import as_curl
 from core.ids import uuid7
 from registry.models import Tool
+from registry.views.json_trees import MAX_NODES, tree
 from tests.browser.scene import png
 from tests.console import scenery
 
@@ -176,6 +177,61 @@ def test_markdown_is_drawn_and_loads_nothing(
 )
 def test_what_is_not_drawn_as_markdown_is_shown_as_it_is(written: str) -> None:
     assert markdown(written) == []
+
+
+WIDE = "|a" * 300 + "|\n" + "|-" * 300 + "|\n" + "|\n" * 220
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        WIDE,
+        WIDE.replace("\n", "\r"),
+        "# x\n" + "![" * 5_900,
+        "**x** " + "a*" * 5_900,
+        "#\n" * 5_900,
+    ],
+)
+def test_what_would_take_long_is_never_parsed(
+    written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(text: str) -> None:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr(PARSER, "parse", parse)
+    assert markdown(written) == []
+
+
+def test_texts_of_one_result_share_what_may_be_parsed(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    content = [{"type": "text", "text": "**x** " + "word " * 2_000} for _n in range(9)]
+
+    text = page(as_alice, ended(scout, send_mail, {"content": content}))
+
+    assert text.count('class="markdown"') == 2
+
+
+def test_a_wide_table_is_drawn_still() -> None:
+    line = "| ana | 1 | 2 | 3 | 4 | 5 | 6 |\n"
+
+    drawn = markdown("# A\n\n" + line + "|---" * 7 + "|\n" + line * 100)
+
+    assert [node.kind for node in drawn] == ["heading", "table"]
+
+
+def test_cells_of_json_tables_are_counted_whether_filled_or_not() -> None:
+    ragged = [{f"{row}-{n}": 1 for n in range(8)} for row in range(200)]
+    even = [{f"column {n}": row for n in range(12)} for row in range(200)]
+
+    assert tree(ragged).kind == "list"
+    assert tree([{"shared": 1, **row} for row in ragged[:5]]).kind == "table"
+    shown = tree(even)
+    assert (shown.kind, shown.count) == ("table", 200)
+    assert len(shown.value) * len(shown.columns) <= MAX_NODES
+    # Each list has what the lists before it left over.
+    cells = [len(one.value) * len(one.columns) for one in tree([even] * 9).children if one.columns]
+    assert sum(cells) <= MAX_NODES
 
 
 def test_lines_of_a_long_text_are_found(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
