@@ -595,5 +595,5 @@ def test_the_head_says_how_many_are_pending_and_since_when(
     press(as_alice, "refuse", held)
 
     news = as_alice.get(reverse("approvals:news"), {"shown": str(held)}).text
-    assert '<p class="lead" id="queue-pending" hx-swap-oob="true"></p>' in news
+    assert '<p class="muted" id="queue-pending" hx-swap-oob="true"></p>' in news
     assert "pending" not in as_alice.get("/queue/").text.partition('id="queue-pending"')[2][:60]

@@ -242,7 +242,7 @@ def test_signing_out_is_pressed_and_not_visited(client: Client, anna: User) -> N
 def test_the_theme_is_in_the_page_before_any_script(client: Client, db: None) -> None:
     client.post(reverse("accounts:theme"), {"theme": "dark", "next": ADDRESS})
 
-    assert '<html lang="en" data-theme="dark">' in client.get(ADDRESS).text
+    assert '<html lang="en" data-theme="dark" ' in client.get(ADDRESS).text
 
 
 def test_a_theme_that_there_is_not_changes_nothing(client: Client, db: None) -> None:
