@@ -72,6 +72,8 @@ def why_not(approval: Approval, person: User) -> str:
         return _("The call is no longer pending: %(what)s.") % {
             "what": english(approval.get_state_display())
         }
+    if approval.is_being_denied:
+        return _("The call was denied. It can be edited once that is taken back.")
     return ""
 
 
@@ -131,7 +133,7 @@ def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
     )
     if not amend_now(amending):
         raise AlreadyDecided(_("What you were shown is not what would be sent. Look again."))
-    Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds), denies_at=None)
+    Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds))
     notify_on_commit("queue", "calls", f"call.{approval.pk}")
     return True
 

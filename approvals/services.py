@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -28,8 +29,11 @@ from core.english import gettext as _
 from core.errors import CountersignError
 from core.journal import Statement
 from core.live import notify_on_commit
+from core.outage import AWAY
 from policies.decide import Decision, RuleBook
 from policies.thresholds import plain
+
+log = logging.getLogger(__name__)
 
 # So long its gateway has to confirm that the agent hears of a held call.
 UNCONFIRMED = timedelta(seconds=30)
@@ -209,7 +213,7 @@ def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
 @transaction.atomic
 def take_back(approval: Approval, *, by: User) -> None:
     """Withdraws `by`'s vote. Raises DecisionRefused once the call is decided."""
-    lock(approval)
+    lock(approval, for_take_back=True)
     given = approval.standing.filter(person=by).first()
     if given is None:
         raise DecisionRefused(_("You have no vote here to take back."))
@@ -219,8 +223,10 @@ def take_back(approval: Approval, *, by: User) -> None:
     _record("approval.taken_back", given, by=by)
     # Where others deny it too, they have their own time.
     denials.end(approval)
-    # Of people of one team the first counts: without that vote others may.
-    _settle(approval)
+    # Of people of one team the first counts: without that vote others may. Not once the time to
+    # decide is over: then it expires.
+    if not _too_late(approval):
+        _settle(approval)
     _tell(approval.pk)
 
 
@@ -229,16 +235,21 @@ def fall(vote: Vote, why: Vote.Fallen) -> None:
     Vote.objects.standing().filter(pk=vote.pk).update(fallen_at=ClockTime(), fallen_why=why)
 
 
-def lock(approval: Approval) -> None:
+def lock(approval: Approval, *, for_take_back: bool = False) -> None:
     """Locks the approval, so that votes on one call are serialised. Raises AlreadyDecided and
-    Undeclared."""
+    Undeclared.
+
+    `for_take_back`: a denial has its time to be taken back, also where the time to decide, which
+    stood still when it began, ends before.
+    """
     check_declared()
     list(Approval.objects.select_for_update().filter(pk=approval.pk).values_list("pk"))
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Approval.objects.select_related("decided_by", "call").get(pk=approval.pk)
     for field in LOCKED:
         setattr(approval, field, getattr(locked, field))
-    if approval.state != Approval.State.WAITING or _too_late(approval):
+    has_time = for_take_back and approval.is_being_denied and not denials.is_over(approval)
+    if approval.state != Approval.State.WAITING or (not has_time and _too_late(approval)):
         raise AlreadyDecided(say_decided(approval))
     if approval.call.start_after is not None:
         raise DecisionRefused(
@@ -348,7 +359,12 @@ def send_denials() -> None:
     when, so that no process has to remember it."""
     due = Approval.objects.waiting().filter(denies_at__lte=Now()).order_by("denies_at")
     for approval in due[:100]:
-        _send_denial(approval)
+        try:
+            _send_denial(approval)
+        except AWAY:
+            raise
+        except Exception:
+            log.exception("Approval %s could not be denied; the others are.", approval.pk)
 
 
 @transaction.atomic

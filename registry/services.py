@@ -124,6 +124,8 @@ def set_connection(
     """Give the server another address or other secrets. Both are set anew, always:
     a credential that stayed while the address moves could be sent anywhere."""
     _locked(server)
+    if server.deleted_at is not None:
+        raise RegistrationRefused(_("“%s” was deleted.") % server.slug)
     before = server.address
     _set_address(server, url=url, command=command)
     server.connection_version += 1

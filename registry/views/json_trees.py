@@ -68,7 +68,7 @@ class _Planter:
         return made
 
     def _rows(self, content: Any) -> list[dict[str, Any]]:
-        """As many as fit: each has a cell of every column, filled or not."""
+        """Rows that fit: each has a cell of every column, filled or not."""
         rows = records(content)
         width = len(columns(rows))
         return rows[: self._left // width] if 0 < width <= TABLE_COLUMNS else []

@@ -75,6 +75,10 @@ def test_it_does_not_come_back(as_olga: Client, mailer: Server, olga: User) -> N
         with pytest.raises(CommandError):
             call_command(*command)
     services.set_enabled(Server.objects.get(), True, by=olga)
+    # Somebody's page or command may have begun before it was deleted.
+    with pytest.raises(services.RegistrationRefused, match="was deleted"):
+        services.set_connection(mailer, by=olga, url="https://a.example/mcp", credential="secret")
+    assert Server.objects.get().sealed_credential is None
     with pytest.raises(IntegrityError), transaction.atomic():
         Server.objects.update(enabled=True)
     assert not Server.objects.get().enabled

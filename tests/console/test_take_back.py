@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 from django.db import DatabaseError, transaction
 from django.test import Client
@@ -12,7 +13,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import freezes, services
+from approvals import editing, eligibility, freezes, services
 from approvals.models import Approval, Vote
 from approvals.pending import find_decidable
 from audit.models import Entry
@@ -262,6 +263,95 @@ def test_an_emergency_stop_does_not_shorten_it(alice: User, olga: User, held: UU
 
     assert at
     assert at > soon
+
+
+def test_after_an_emergency_stop_it_is_taken_back_as_the_page_says(
+    alice: User, carol: User, held: UUID
+) -> None:
+    press(alice, held)
+    Approval.objects.filter(pk=held).update(decide_by=timezone.now())
+
+    assert "The time to decide is over." in press(carol, held, "approve").text
+    press(alice, held, "take_back")
+
+    assert Vote.objects.standing().count() == 0
+    services.expire()
+    assert states(held) == ("expired", "expired")
+
+
+def test_nobody_elses_approval_sends_it_when_its_time_to_decide_is_over(
+    alice: User, carol: User, held: UUID
+) -> None:
+    press(alice, held)
+    press(carol, held, "approve")
+    Approval.objects.filter(pk=held).update(decide_by=timezone.now())
+
+    press(alice, held, "take_back")
+
+    services.expire()
+    assert states(held) == ("expired", "expired")
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_an_edit_does_not_undo_it(alice: User, carol: User, held: UUID, is_over: bool) -> None:
+    press(alice, held)
+    there = reverse("approvals:edit", args=[held])
+    assert there not in card(carol, held)
+    if is_over:
+        let_it_pass()
+    seen = Call.objects.get(pk=held).call_digest
+
+    with pytest.raises(services.DecisionRefused, match="can be edited once that is taken back"):
+        editing.edit(
+            Approval.objects.for_queue().get(pk=held),
+            editing.Edit(seen, orjson.dumps(scenery.MAIL | {"subject": "Other"})),
+            by=carol,
+        )
+
+    assert "can be edited once that is taken back" in signed_in(carol).get(there).text
+    assert Approval.objects.get(pk=held).denies_at
+    assert not Vote.objects.exclude(fallen_at=None).exists()
+
+
+def test_one_that_cannot_be_denied_holds_up_no_other(
+    alice: User,
+    scout: Agent,
+    send_mail: Tool,
+    held: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    second = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "2"}, State.HELD)
+    press(alice, held)
+    press(alice, second)
+    let_it_pass()
+    decided = eligibility.decided
+
+    def broken(call_id: UUID, thresholds: Any) -> Any:
+        if call_id == held:
+            raise ValueError("many")
+        return decided(call_id, thresholds)
+
+    monkeypatch.setattr(eligibility, "decided", broken)
+
+    services.send_denials()
+
+    assert states(second) == ("denied", "denied")
+    assert states(held) == PENDING
+    (said,) = [record for record in caplog.records if record.name == "approvals.services"]
+    assert said.getMessage() == f"Approval {held} could not be denied; the others are."
+
+
+def test_who_may_no_longer_decide_denied_nothing_and_it_expires(alice: User, held: UUID) -> None:
+    press(alice, held)
+    now = timezone.now()
+    Approval.objects.filter(pk=held).update(decide_by=now, denies_at=now)
+    alice.groups.clear()
+
+    services.send_denials()
+    services.expire()
+
+    assert states(held) == ("expired", "expired")
 
 
 def test_an_approval_is_sent_at_once(alice: User, held: UUID) -> None:
