@@ -151,12 +151,12 @@ class User(AbstractUser):
     @property
     def is_vouched_for(self) -> bool:
         """Whether nobody else can have signed in as this user by a link."""
-        return self.let_in_by_id is None or self.has_usable_password()
+        return self.let_in_by_id is None or self.has_usable_password() or self.has_identity
 
     @cached_property
     def has_identity(self) -> bool:
-        """Whether an account at an identity provider signed this user in, when loaded."""
-        return self.identities.exists()
+        """Whether an account at an identity provider may sign this user in, when loaded."""
+        return self.identities.connected().exists()
 
     @property
     def is_confirmed(self) -> bool:
@@ -396,6 +396,7 @@ class Attempt(models.Model):
         FACTOR = "factor"
         RESET = "reset"
         PASSKEY = "passkey"
+        PROVIDER = "provider"
 
     kind = models.CharField(max_length=8, choices=Kind)
     # Digests: in the name's field people also type their passwords.
@@ -464,9 +465,14 @@ class CodeApp(models.Model):
         return f"codes of {self.person}"
 
 
+class IdentityQuerySet(models.QuerySet["Identity"]):
+    def connected(self) -> Self:
+        return self.filter(disconnected_at=None)
+
+
 class Identity(models.Model):
     """A user's account at an identity provider. The two columns name it for ever; an address of
-    mail names nobody."""
+    mail names nobody. Disconnected, it stays: it can become nobody else's."""
 
     person = models.ForeignKey(User, models.PROTECT, related_name="identities")
     issuer = models.CharField(max_length=500)
@@ -475,6 +481,11 @@ class Identity(models.Model):
     label = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True)
+    disconnected_at = models.DateTimeField(null=True)
+    # Names of groups that the person has by the provider's mapping.
+    mapped_groups = models.JSONField(default=list)
+
+    objects = IdentityQuerySet.as_manager()
 
     class Meta:
         ordering = ["created_at"]

@@ -17,7 +17,7 @@ from accounts import attempts, one_time_codes, passkeys, recovery_codes, role_ch
 from accounts.actors import COMMAND_LINE
 from accounts.backend import Backend
 from accounts.models import RoleChange, User
-from accounts.sessions import ProviderSession
+from accounts.sessions import ProviderSession, note_provider_session
 from accounts.stepup import VALID_S, NotProven, Ticket
 from audit.services import record
 from core.client_address import client_address
@@ -75,6 +75,8 @@ def begin(
     )
     request.session[PENDING] = asdict(pending)
     request.session.cycle_key()
+    if provider_session:
+        note_provider_session(request, person, provider_session)
 
 
 def pending(request: HttpRequest) -> tuple[PendingSignIn, User] | None:

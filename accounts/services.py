@@ -374,29 +374,46 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
 
 
 @transaction.atomic
-def redeem_sign_in_link(text: str) -> User:
-    link = use_sign_in_link(text)
-    if link.made_by_id and not settings.LOCAL_SIGN_IN:
+def redeem_sign_in_link(text: str, *, at_provider: bool = False) -> User:
+    """The person, whom the link, used up by it, signs in: by itself, or by connecting an account
+    at an identity provider. Raises LinkRefused."""
+    link = _use_sign_in_link(text)
+    if link.made_by_id and not at_provider and not settings.LOCAL_SIGN_IN:
         raise LinkRefused(_("Open this invitation and sign in at the identity provider."))
     if link.made_by_id:
-        # Until a password is theirs alone, this may be whoever made the link.
+        # Until a way in is theirs alone, this may be whoever made the link.
         _let_in(link.person, link.made_by_id)
-    # Whoever has a second factor is not signed in yet.
-    action = "sign_in_link.used" if link.person.has_second_factor else "person.signed_in"
+        _void_links(link.person)
+    if link.made_by_id and at_provider:
+        _end_sessions(link.person)
+    # Whoever has a second factor, or comes by a provider, is not signed in yet.
+    is_first = at_provider or link.person.has_second_factor
+    action = "sign_in_link.used" if is_first else "person.signed_in"
     made_by = link.made_by.username if link.made_by else ""
     record(action, actor=link.person.actor, reason=BY_LINK, link_made_by=made_by)
     return link.person
 
 
-def use_sign_in_link(text: str) -> SignInLink:
-    """The link, which is used up. Raises LinkRefused."""
-    link = (
-        SignInLink.objects.filter(digest=_link_digest(text))
-        .select_related("person", "made_by")
-        .first()
-    )
-    if link is None or not link.person.is_active or not _use(link):
-        raise LinkRefused(_("This link is unknown, was used before, or is too old."))
+def link_person(text: str) -> User | None:
+    """Whom an unused link is for."""
+    now = timezone.now()
+    unused = SignInLink.objects.filter(digest=_link_digest(text), used_at=None, expires_at__gt=now)
+    link = unused.select_related("person").first()
+    return link.person if link else None
+
+
+def _use_sign_in_link(text: str) -> SignInLink:
+    refused = LinkRefused(_("This link is unknown, was used before, or is too old."))
+    link = SignInLink.objects.filter(digest=_link_digest(text)).select_related("made_by").first()
+    if link is None:
+        raise refused
+    # Held, so that of two links of one person the second sees what the first gave.
+    link.person = User.objects.select_for_update().get(pk=link.person_id)
+    if not link.person.is_active or not _use(link):
+        raise refused
+    if link.made_by_id and why_no_link(link.person):
+        # They have a way in of their own since.
+        raise refused
     return link
 
 
@@ -406,6 +423,18 @@ def _let_in(person: User, link_made_by: int) -> None:
     person.unconfirmed_until = _unconfirmed_until()
     person.confirmed_by = person.confirmed_at = None
     person.save(update_fields=["let_in_by", "unconfirmed_until", "confirmed_by", "confirmed_at"])
+
+
+def _void_links(person: User) -> None:
+    now = timezone.now()
+    unused = SignInLink.objects.filter(person=person, used_at=None, expires_at__gt=now)
+    unused.update(expires_at=now)
+
+
+def _end_sessions(person: User) -> None:
+    """Ends those that links began: an account at a provider is a way in of their own."""
+    person.set_unusable_password()
+    person.save(update_fields=["password"])
 
 
 def _use(link: SignInLink) -> bool:

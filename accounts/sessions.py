@@ -52,13 +52,28 @@ def begin(
     request: HttpRequest, person: User, provider_session: ProviderSession | None = None
 ) -> None:
     """Signs in; a browser that this person did not sign in with before is an entry, and a mail."""
+    before = request.session.session_key
     is_new = bool(person.last_login) and not attempts.is_known_browser(request, person)
     login(request, person)
     request.session.pop(AT_PROVIDER, None)
+    if request.session.session_key is None:
+        # Another person's ended: a new one, whose key is wanted below.
+        request.session.save()
+    if before != request.session.session_key:
+        BrowserSession.objects.filter(key=before).delete()
     if provider_session:
-        _keep_provider_session(request, person, provider_session)
+        request.session[AT_PROVIDER] = asdict(provider_session)
+        note_provider_session(request, person, provider_session)
     if is_new:
         _record("person.new_device", person, _described(request, person))
+
+
+def note_provider_session(request: HttpRequest, person: User, session: ProviderSession) -> None:
+    """Writes down what the provider can end: a session, or a sign-in before its second step."""
+    row = _described(request, person)
+    said = {"person": person, "address": row.address, "user_agent": row.user_agent}
+    said |= {"identity_id": session.identity, "provider_sid": session.sid}
+    BrowserSession.objects.update_or_create(key=request.session.session_key, defaults=said)
 
 
 def note_seen(request: HttpRequest) -> None:
@@ -120,14 +135,6 @@ def remove_ended() -> None:
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
     is_there = Session.objects.filter(session_key=OuterRef("key"))
     BrowserSession.objects.filter(~Exists(is_there)).delete()
-
-
-def _keep_provider_session(request: HttpRequest, person: User, session: ProviderSession) -> None:
-    request.session[AT_PROVIDER] = asdict(session)
-    row = _described(request, person)
-    row.key = request.session.session_key or ""
-    row.identity_id, row.provider_sid = session.identity, session.sid
-    row.save()
 
 
 def _is_due(key: str) -> bool:

@@ -20,7 +20,7 @@ from django.db import models
 from django.db.models import Case, Exists, ExpressionWrapper, OuterRef, Q, Value, When
 from django.utils.translation import gettext_lazy
 
-from accounts.models import CodeApp, Passkey, UsedName, User
+from accounts.models import CodeApp, Identity, Passkey, UsedName, User
 from accounts.relying_party import rp_id
 from core.english import english, ngettext
 from core.english import gettext as _
@@ -314,6 +314,7 @@ def deciders() -> list[Decider]:
     names = UsedName.objects.filter(person=OuterRef("pk")).values("name")
     passkeys = Passkey.objects.usable().filter(person=OuterRef("pk"), rp_id=rp_id())
     codes = CodeApp.objects.filter(person=OuterRef("pk")).exclude(confirmed_at=None)
+    identity = Identity.objects.connected().filter(person=OuterRef("pk"))
     able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(
         of=ArraySubquery(groups),
         called=ArraySubquery(names),
@@ -324,7 +325,9 @@ def deciders() -> list[Decider]:
         ),
         # As User.is_vouched_for.
         vouched=ExpressionWrapper(
-            Q(let_in_by=None) | ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX),
+            Q(let_in_by=None)
+            | ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
+            | Exists(identity),
             output_field=models.BooleanField(),
         ),
     )

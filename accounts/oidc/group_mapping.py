@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 
 from accounts import role_changes, services
-from accounts.models import User
+from accounts.models import Identity, User
 from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import IdentityProvider
 from accounts.roles import Role
@@ -39,8 +39,9 @@ def groups_told(provider: IdentityProvider, claims: dict[str, Any]) -> set[str]:
     return {one for one in told if isinstance(one, str)} if isinstance(told, list) else set()
 
 
-def follow_groups(provider: IdentityProvider, person: User, claims: dict[str, Any]) -> None:
+def follow_groups(provider: IdentityProvider, identity: Identity, claims: dict[str, Any]) -> None:
     """Gives and takes the mapped groups, as the provider says now."""
+    person = identity.person
     if not provider.groups:
         return
     told = groups_told(provider, claims)
@@ -50,6 +51,22 @@ def follow_groups(provider: IdentityProvider, person: User, claims: dict[str, An
     gained = _groups(provider, wanted - set(had))
     if lost or gained:
         _follow(provider, person, gained, _losable(person, lost))
+    names = ({group.name for group in gained} | {*identity.mapped_groups}) & {*_names(person)}
+    Identity.objects.filter(pk=identity.pk).update(mapped_groups=sorted(names))
+
+
+def take_mapped_groups(identity: Identity) -> None:
+    """Takes the groups that the provider's mapping gave, for good."""
+    person = identity.person
+    had = list(person.groups.filter(name__in=identity.mapped_groups))
+    Identity.objects.filter(pk=identity.pk).update(mapped_groups=[])
+    if not (lost := _losable(person, had)):
+        return
+    before = _names(person)
+    role_changes.take(person, lost, by=person)
+    names = {"person": person.username, "before": before, "after": _names(person)}
+    reason = _("The account was disconnected.")
+    record("person.groups_set", actor=person.actor, reason=reason, **names)
 
 
 def _follow(

@@ -14,7 +14,12 @@ from django.utils import timezone
 from accounts import role_changes, services, sessions
 from accounts.models import BrowserSession, Identity, User
 from accounts.oidc.authorization import ProviderAnswer
-from accounts.oidc.group_mapping import check_groups, follow_groups, groups_told
+from accounts.oidc.group_mapping import (
+    check_groups,
+    follow_groups,
+    groups_told,
+    take_mapped_groups,
+)
 from accounts.oidc.providers import IdentityProvider, usable_providers
 from accounts.roles import ensure_roles
 from audit.services import record
@@ -40,15 +45,13 @@ def admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
         raise NotAdmitted(_("You are signing in elsewhere at this moment. Begin again.")) from error
 
 
-@transaction.atomic
 def connect(provider: IdentityProvider, answer: ProviderAnswer, person: User) -> Identity:
     """Adds the account at the provider to a person who is signed in. Raises NotAdmitted."""
-    found = _find(provider, answer.claims)
-    if found is not None:
-        mine = found.person_id == person.pk
-        said = _("This account is connected already.") if mine else _TAKEN
-        raise NotAdmitted(said)
-    return _connect(provider, answer.claims, person)
+    try:
+        with transaction.atomic():
+            return _connect_own(provider, answer.claims, person)
+    except IntegrityError as error:
+        raise NotAdmitted(_TAKEN) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +66,30 @@ def connected_accounts(person: User) -> list[ConnectedAccount]:
     labels = {one.issuer: one.label for one in usable_providers()}
     # A provider that is no longer in the file has its address for a name.
     return [
-        ConnectedAccount(one, labels.get(one.issuer, one.issuer)) for one in person.identities.all()
+        ConnectedAccount(one, labels.get(one.issuer, one.issuer))
+        for one in person.identities.connected()
     ]
 
 
 @transaction.atomic
 def disconnect(identity: Identity, *, key: str | None) -> None:
-    """Ends the sessions that it began, but for the one with this key."""
+    """Ends the sessions that it began, but for the one with this key, and takes the groups that
+    came by it. The row stays: the account at the provider is this person's, or nobody's."""
     person = identity.person
+    still = Identity.objects.connected().filter(pk=identity.pk)
+    if not still.update(disconnected_at=timezone.now()):
+        return
     begun = BrowserSession.objects.filter(identity=identity).exclude(key=key or "")
     sessions.end_by(person.actor, begun, reason=_("The account was disconnected."))
     names = {"person": person.username, "issuer": identity.issuer, "subject": identity.subject}
-    identity.delete()
     record("identity.disconnected", actor=person.actor, **names)
+    take_mapped_groups(identity)
 
 
 _TAKEN = _("This account signs in somebody else here.")
+_DISCONNECTED = _(
+    "This account was disconnected. Sign in another way and connect it again in your profile."
+)
 
 
 def _admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
@@ -86,10 +97,12 @@ def _admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
     found = _find(provider, answer.claims)
     if found is not None and answer.pending.invitation:
         raise NotAdmitted(_TAKEN)
+    if found is not None and found.disconnected_at:
+        raise NotAdmitted(_DISCONNECTED)
     identity = found or _first(provider, answer)
     if not identity.person.is_active:
         raise NotAdmitted(_("Your account is disabled. Ask an administrator."))
-    follow_groups(provider, identity.person, answer.claims)
+    follow_groups(provider, identity, answer.claims)
     Identity.objects.filter(pk=identity.pk).update(
         last_used_at=timezone.now(), label=_label(answer.claims)
     )
@@ -98,7 +111,8 @@ def _admit(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
 
 def _find(provider: IdentityProvider, claims: dict[str, Any]) -> Identity | None:
     found = Identity.objects.filter(issuer=provider.issuer, subject=claims["sub"])
-    return found.select_related("person").first()
+    # Held: it is not disconnected at this moment.
+    return found.select_for_update(of=("self",)).select_related("person").first()
 
 
 def _first(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
@@ -119,17 +133,9 @@ def _first(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
 
 def _invited(text: str) -> User:
     try:
-        link = services.use_sign_in_link(text)
+        return services.redeem_sign_in_link(text, at_provider=True)
     except services.LinkRefused as error:
         raise NotAdmitted(str(error)) from error
-    made_by = link.made_by.username if link.made_by else ""
-    record(
-        "sign_in_link.used",
-        actor=link.person.actor,
-        reason=services.BY_LINK,
-        link_made_by=made_by,
-    )
-    return link.person
 
 
 def _may_come(provider: IdentityProvider, claims: dict[str, Any]) -> bool:
@@ -186,10 +192,24 @@ def _wanted_name(claims: dict[str, Any]) -> str:
     return "user"
 
 
-def _connect(provider: IdentityProvider, claims: dict[str, Any], person: User) -> Identity:
-    identity = Identity.objects.create(
-        person=person, issuer=provider.issuer, subject=claims["sub"], label=_label(claims)
-    )
+def _connect_own(provider: IdentityProvider, claims: dict[str, Any], person: User) -> Identity:
+    found = _find(provider, claims)
+    if found is not None and found.person_id != person.pk:
+        raise NotAdmitted(_TAKEN)
+    if found is not None and not found.disconnected_at:
+        raise NotAdmitted(_("This account is connected already."))
+    return _connect(provider, claims, person, found)
+
+
+def _connect(
+    provider: IdentityProvider,
+    claims: dict[str, Any],
+    person: User,
+    before: Identity | None = None,
+) -> Identity:
+    identity = before or Identity(person=person, issuer=provider.issuer, subject=claims["sub"])
+    identity.disconnected_at, identity.label = None, _label(claims)
+    identity.save()
     names = {"person": person.username, "issuer": provider.issuer, "subject": claims["sub"]}
     record("identity.connected", actor=person.actor, provider=provider.label, **names)
     return identity

@@ -105,7 +105,7 @@ def connect(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
 
 @page("", "POST")
 def disconnect(request: ConsoleRequest, pk: int) -> HttpResponse:
-    own = get_object_or_404(Identity, person=request.user, pk=pk)
+    own = get_object_or_404(Identity.objects.connected(), person=request.user, pk=pk)
     try:
         check_password(request)
     except CountersignError as error:

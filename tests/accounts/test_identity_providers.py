@@ -546,7 +546,7 @@ def test_somebody_connects_an_account_and_disconnects_it(
     pk = Identity.objects.get().pk
     client.post(f"/profile/identities/{pk}/disconnect/", {"password": scenery.PASSWORD})
 
-    assert not Identity.objects.exists()
+    assert not Identity.objects.connected().exists()
     assert is_in(client)
     assert not is_in(other)
     assert Entry.objects.get(action="identity.disconnected").details["person"] == "anna"

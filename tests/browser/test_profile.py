@@ -58,7 +58,7 @@ def test_an_account_at_a_provider_is_disconnected(alice: Page, office: Office) -
     row.get_by_role("button", name="Disconnect").press("Enter")
 
     expect(alice.get_by_text("The account is disconnected.")).to_be_visible(timeout=SLOW)
-    assert not office.alice.identities.exists()
+    assert not office.alice.identities.connected().exists()
 
 
 def test_a_passkey_is_renamed_and_removed(window: Window) -> None:
