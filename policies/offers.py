@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from policies.conditions import BadCondition, compiled
+from policies.conditions import BadCondition, Undecided, compiled
 
 MOST = 12
 DEEPEST = 3
 # Longer texts and lists are nobody's condition.
 LONGEST_TEXT, LONGEST_LIST = 80, 5
 
+# A pattern such as “*.com” is none.
+_HOST = re.compile(r"[a-z0-9.-]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Source: cel-spec, "Syntax", RESERVED and the literals.
 _RESERVED = {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import"}
@@ -36,16 +38,17 @@ def offers_of(arguments: Any) -> list[ConditionOffer]:
     """Conditions that hold of these arguments, each of one of them."""
     if not isinstance(arguments, dict):
         return []
-    usable = (offer for offer in _of_members("args", "", arguments, DEEPEST) if _compiles(offer))
+    size = len(json.dumps(arguments, default=str))
+    offers = _of_members("args", "", arguments, DEEPEST)
+    usable = (offer for offer in offers if _holds(offer, arguments, size))
     return list(islice(usable, MOST))
 
 
-def _compiles(offer: ConditionOffer) -> bool:
+def _holds(offer: ConditionOffer, arguments: dict[str, Any], size: int) -> bool:
     try:
-        compiled(offer.text, hints=False)
-    except BadCondition:
+        return compiled(offer.text, hints=False).holds({"args": arguments}, size)
+    except (BadCondition, Undecided):
         return False
-    return True
 
 
 def _of_members(
@@ -89,8 +92,7 @@ def _of_text(path: str, name: str, value: str) -> ConditionOffer:
     if host := _host(value):
         said = _("%(name)s leads to %(host)s") % {"name": name, "host": host}
         return ConditionOffer(f"url_host_in({path}, [{_literal(host)}])", said)
-    folder = value.rpartition("/")[0]
-    if value.startswith("/") and folder:
+    if folder := _folder(value):
         said = _("%(name)s lies under %(folder)s") % {"name": name, "folder": folder}
         return ConditionOffer(f"path_within({path}, {_literal(folder)})", said)
     said = _("%(name)s is exactly “%(value)s”") % {"name": name, "value": value}
@@ -101,9 +103,17 @@ def _host(value: str) -> str:
     if not value.startswith(("https://", "http://")):
         return ""
     try:
-        return urlsplit(value).hostname or ""
+        host = urlsplit(value).hostname or ""
     except ValueError:
         return ""
+    return host if _HOST.fullmatch(host) else ""
+
+
+def _folder(value: str) -> str:
+    """The folder of a path whose every part is a name: “//” and “/./” would be all there is."""
+    folder = value.rpartition("/")[0]
+    is_plain = all(part.strip(".") for part in folder.split("/")[1:])
+    return folder if value.startswith("/") and is_plain else ""
 
 
 def _literal(value: Any) -> str:

@@ -126,6 +126,31 @@ def test_conditions_of_arguments_are_of_their_kind() -> None:
     assert offers_of([1]) == []
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://*.com/x",
+        "https://*/x",
+        "https://[::1]/x",
+        "//x",
+        "///x",
+        "/./x",
+        "/srv/../x",
+        "/..//etc/x",
+    ],
+)
+def test_an_agents_text_suggests_nothing_wide(value: str) -> None:
+    (offer,) = offers_of({"it": value})
+
+    assert offer.text == f'args.it == "{value}"'
+
+
+def test_what_does_not_hold_of_the_call_is_not_offered() -> None:
+    assert offers_of({"it": "https://a.example\\@b.example/x", "n": 1}) == offers_of({"n": 1})
+    # Nobody could say whether it holds.
+    assert offers_of({"n": 1, "body": "x" * 2_000_000}) == []
+
+
 def test_a_rule_is_duplicated_with_all_that_it_says(
     as_ada: Client, scout: Agent, alice: User
 ) -> None:
