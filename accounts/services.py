@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts import attempts, independence, role_changes, single_person, tokens
+from accounts import attempts, display_names, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
 from accounts.actors import AccountRefused as AccountRefused
 from accounts.actors import acting as acting
@@ -160,6 +160,7 @@ def create_person(username: str, *, roles: Collection[str], by: User | None) -> 
     waiting = _names(role_changes.give(person, groups, by=by))
     given = [role for role in roles if role not in waiting]
     record("person.created", actor=acting(by), person=username, roles=given, requested=waiting)
+    display_names.give_way(person, actor=acting(by))
     return person
 
 
@@ -173,6 +174,7 @@ def rename(person: User, name: str, *, by: User) -> None:
     names = {"person": name, "person_id": person.pk, "before": before, "after": name}
     record("person.renamed", actor=by.actor, **names)
     person.username = name
+    display_names.give_way(person, actor=by.actor)
     try:
         with transaction.atomic():
             person.save(update_fields=["username"])
@@ -194,8 +196,6 @@ def why_not_named(name: str) -> str:
         return said % User.normalize_username(name)
     if lookalike_count(name):
         return _("“%s” mixes alphabets whose letters look alike. Write it in one of them.") % name
-    if User.objects.filter(first_name__iexact=name).exists():
-        return _("Somebody shows “%s” as their display name.") % name
     if UsedName.objects.filter(name__iexact=name).exists():
         return _("“%s” is somebody's name already, or was: no name is used twice.") % name
     return ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.look_alikes import look_alikes
 from core.text import revealed
 
 # What clients and models' APIs accept. Longer ones are shortened (publishing/agent_names.py).
@@ -18,8 +19,6 @@ MAX_SLUG = 32
 RESERVED = "countersign"
 _slug = re.compile(r"[a-z0-9][a-z0-9_-]*").fullmatch
 _plain = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
-# Of the letters that names may have, those that pass for another in one typeface or another.
-_LOOK_ALIKES = str.maketrans({"0": "O", "1": "l", "I": "l"})
 
 
 class NameRefused(CountersignError):
@@ -40,12 +39,12 @@ class Names:
             self.add(name)
 
     def add(self, name: str) -> None:
-        for look in _look_alikes(name):
+        for look in look_alikes(name):
             self._owners[look] = name
 
     def like(self, name: str) -> str:
         """A taken name that `name` could pass for, or nothing."""
-        return next((self._owners[look] for look in _look_alikes(name) if look in self._owners), "")
+        return next((self._owners[look] for look in look_alikes(name) if look in self._owners), "")
 
 
 def check_slug(slug: str, taken: Names) -> None:
@@ -94,11 +93,6 @@ def _check_like(whole: str, taken: Names) -> None:
             _("“%(name)s” could pass for “%(other)s”: rename it there.")
             % {"name": whole, "other": other}
         )
-
-
-def _look_alikes(name: str) -> Iterable[str]:
-    look = name.translate(_LOOK_ALIKES).replace("rn", "m").replace("vv", "w")
-    return dict.fromkeys((name.casefold(), look.casefold()))
 
 
 def _free(wanted: str, taken: Names, length: int) -> str:

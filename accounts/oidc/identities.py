@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts import role_changes, services, sessions
+from accounts import display_names, role_changes, services, sessions
 from accounts.models import BrowserSession, Identity, User
 from accounts.oidc.authorization import ProviderAnswer
 from accounts.oidc.group_mapping import (
@@ -168,6 +168,7 @@ def _create(provider: IdentityProvider, claims: dict[str, Any]) -> User:
         person=person.username,
         roles=sorted(group.name for group in groups),
     )
+    display_names.give_way(person, actor=provider.actor)
     return person
 
 

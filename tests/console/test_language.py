@@ -1,9 +1,11 @@
 """Pages are in the language chosen, or else in the browser's; programs are answered in English."""
 
 import re
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.template import Context
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -13,6 +15,7 @@ from accounts.models import User
 from audit.models import Entry
 from audit.services import record
 from core.messages.localizing import localized
+from core.templatetags.console import absolute
 
 pytestmark = pytest.mark.django_db
 
@@ -139,4 +142,9 @@ def test_entries_are_worded_in_chinese(client: Client, ines: User) -> None:
     page = client.get("/audit/").text
 
     assert "发布定义" in page
-    assert f"{timezone.now():%Y}年" in page
+    now = timezone.now()
+    assert f"{now.month}月{now.day}日" in page
+    # The year is said where it is another one.
+    with override("zh-hans"):
+        said = absolute(Context(), now - timedelta(days=400))["said"]
+    assert said.startswith(f"{now - timedelta(days=400):%Y}年")

@@ -12,6 +12,7 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from accounts.tokens import look_up
 from audit.models import Entry
+from registry.models import Tool
 from tests.console import scenery
 
 
@@ -330,11 +331,26 @@ def test_a_display_name_stands_beside_the_name(client: Client, vera: User, ada: 
         ("\u0440\u0430\u0441\u043e", "look like those of another alphabet"),
         ("Ines Roth", "somebody else"),
         ("v" * 61, "60"),
+        ("aIice", "somebody else"),
+        ("al1ce", "somebody else"),
+        ("\u1d00\u029f\u026a\u1d04\u1d07", "somebody else"),
+        ("\u24d0lice", "somebody else"),
+        ("alice.", "somebody else"),
+        ("\u00e1lice", "somebody else"),
+        ("\ufb01ona", "somebody else"),
+        ("...", "letters"),
+        ("Administrator", "for a role"),
+        ("A D M I N", "for a role"),
+        ("system", "for a role"),
+        ("countersign", "for a role"),
+        ("Vera (Administrator)", "for a role"),
+        ("Vera\u7ba1\u7406\u5458", "for a role"),
     ],
 )
 def test_nobody_is_shown_as_somebody_else(
-    client: Client, vera: User, ada: User, ines: User, name: str, why: str
+    client: Client, vera: User, ada: User, ines: User, alice: User, name: str, why: str
 ) -> None:
+    scenery.person("fiona")
     User.objects.filter(pk=ines.pk).update(first_name="Ines Roth")
     client.force_login(vera)
 
@@ -346,9 +362,36 @@ def test_nobody_is_shown_as_somebody_else(
     assert not Entry.objects.filter(action="person.display_name_set").exists()
 
 
-def test_no_user_is_named_as_another_is_shown(as_ada: Client, ines: User) -> None:
+@pytest.mark.parametrize("how", ["invite", "rename"])
+def test_a_display_name_reserves_no_username(
+    as_ada: Client, ada: User, ines: User, vera: User, how: str
+) -> None:
     User.objects.filter(pk=ines.pk).update(first_name="Roth")
 
-    page = as_ada.post(reverse("accounts:invite"), {"username": "roth"})
+    if how == "invite":
+        given = {"username": "roth", "groups": [Group.objects.get(name=Role.VIEWER).pk]}
+        as_ada.post(reverse("accounts:invite"), given)
+    else:
+        as_ada.post(reverse("accounts:rename", args=[vera.pk]), {"name": "roth"})
 
-    assert "display name" in page.context["form"].errors["username"][0]
+    assert User.objects.filter(username="roth").exists()
+    ines.refresh_from_db()
+    assert ines.first_name == ""
+    entry = Entry.objects.get(action="person.display_name_set")
+    assert (entry.actor, entry.details["person"]) == ("ada", "ines")
+
+
+def test_people_are_named_as_they_are_shown(as_ada: Client, vera: User) -> None:
+    User.objects.filter(pk=vera.pk).update(first_name="Devries")
+
+    as_ada.post(reverse("accounts:rename", args=[vera.pk]), {"name": "devries"})
+
+    vera.refresh_from_db()
+    assert (vera.username, vera.first_name) == ("devries", "Devries")
+
+
+def test_owners_are_shown_by_their_usernames(as_ada: Client, olga: User, send_mail: Tool) -> None:
+    User.objects.filter(pk=olga.pk).update(first_name="Anna Maier")
+
+    for address in ("/servers/mailer/", "/tools/mailer.send_mail/"):
+        assert 'olga <span class="muted">Anna Maier</span>' in as_ada.get(address).text
