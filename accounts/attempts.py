@@ -85,6 +85,11 @@ def begin_passkey(request: HttpRequest) -> Attempt:
     return _begin(Attempt(kind=Attempt.Kind.PASSKEY, who="", address=client_address(request)))
 
 
+def begin_provider(request: HttpRequest) -> Attempt:
+    """Starts reading an identity provider's answer, as above."""
+    return _begin(Attempt(kind=Attempt.Kind.PROVIDER, who="", address=client_address(request)))
+
+
 def right(attempt: Attempt) -> None:
     attempt.delete()
 
@@ -140,7 +145,7 @@ def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
         # Of whoever knows the password: in a known browser the person is let try all the same.
         yield of_name.filter(browser=attempt.browser).count(), OF_PERSON
         yield recent.filter(address=attempt.address).count(), OF_ADDRESS
-    elif attempt.kind == Attempt.Kind.PASSKEY:
+    elif attempt.kind in (Attempt.Kind.PASSKEY, Attempt.Kind.PROVIDER):
         # A signature is not guessed; nobody keeps everybody else out.
         yield recent.filter(address=attempt.address).count(), OF_ADDRESS
     elif attempt.kind == Attempt.Kind.RESET:

@@ -394,14 +394,6 @@ def redeem_sign_in_link(text: str, *, at_provider: bool = False) -> User:
     return link.person
 
 
-def link_person(text: str) -> User | None:
-    """Whom an unused link is for."""
-    now = timezone.now()
-    unused = SignInLink.objects.filter(digest=_link_digest(text), used_at=None, expires_at__gt=now)
-    link = unused.select_related("person").first()
-    return link.person if link else None
-
-
 def _use_sign_in_link(text: str) -> SignInLink:
     refused = LinkRefused(_("This link is unknown, was used before, or is too old."))
     link = SignInLink.objects.filter(digest=_link_digest(text)).select_related("made_by").first()

@@ -19,7 +19,7 @@ from yarl import URL
 
 from accounts.oidc.metadata import ProviderFailed, ProviderMetadata, metadata, read_json
 from accounts.oidc.providers import IdentityProvider
-from accounts.oidc.signed_tokens import check_id_token
+from accounts.oidc.signed_tokens import check_id_token, check_texts
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import PlainReply, RequestFailed, fetch
@@ -49,6 +49,8 @@ class PendingAuthorization:
     invitation: str = ""
     # Of somebody who is signed in and connects this account to theirs.
     connects: int | None = None
+    # Of an invitation: who is signed in here, and said that it may end their session.
+    over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def begin(
     next_page: str,
     invitation: str = "",
     connects: int | None = None,
+    over: int | None = None,
 ) -> str:
     """The URL at the provider to which the browser goes. Raises ProviderFailed."""
     endpoint = metadata(provider).endpoint("authorization_endpoint")
@@ -80,6 +83,7 @@ def begin(
         next_page=next_page,
         invitation=invitation,
         connects=connects,
+        over=over,
     )
     _keep(request, state, pending)
     return str(URL(endpoint).update_query(_query(provider, pending, state)))
@@ -211,6 +215,7 @@ def _with_userinfo(
     if reply.status != 200:
         raise ProviderFailed(_("The provider answered with status %d.") % reply.status)
     told = read_json(reply.body)
+    check_texts(told)
     # Source: OpenID Connect Core 1.0, 5.3.2: without this, it could be of somebody else.
     if told.get("sub") != claims["sub"]:
         raise ProviderFailed(_("The provider answered about somebody else."))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +26,8 @@ KEPT_S = 600.0
 # A key that is not known is looked for at once, but so many times a minute: whoever may send us
 # tokens must not make us ask the provider each time.
 RENEWALS, RENEWALS_WITHIN_S = 5, 60.0
+# So long it is not asked again after it failed.
+FAILED_S = 10.0
 # Asymmetric ones alone: with others, whoever knows our secret or the public key could sign.
 ALGORITHMS = {
     "RS256": "RSA",
@@ -52,6 +56,8 @@ class ProviderMetadata:
     keys: list[dict[str, Any]] = field(default_factory=list)
     keys_at: float = float("-inf")
     renewed: list[float] = field(default_factory=list)
+    # For logout tokens, which anybody can send: they leave the others for signing in.
+    renewed_for_logout: list[float] = field(default_factory=list)
 
     def endpoint(self, name: str) -> str:
         """Empty where the provider has none."""
@@ -60,6 +66,8 @@ class ProviderMetadata:
 
 
 _kept: dict[tuple[str, str], ProviderMetadata] = {}
+# By URL: when it failed, and what was said of it.
+_failed: dict[str, tuple[float, str]] = {}
 _lock = threading.Lock()
 
 
@@ -73,6 +81,7 @@ def metadata(provider: IdentityProvider) -> ProviderMetadata:
     read = ProviderMetadata(_document(provider), time.monotonic())
     if kept is not None and kept.endpoint("jwks_uri") == read.endpoint("jwks_uri"):
         read.keys, read.keys_at, read.renewed = kept.keys, kept.keys_at, kept.renewed
+        read.renewed_for_logout = kept.renewed_for_logout
     with _lock:
         _kept[place] = read
     return read
@@ -82,18 +91,21 @@ def forget() -> None:
     """Everything that is kept: for tests, whose providers come and go."""
     with _lock:
         _kept.clear()
+        _failed.clear()
 
 
-def signing_key(provider: IdentityProvider, header: dict[str, Any]) -> PyJWK:
+def signing_key(
+    provider: IdentityProvider, header: dict[str, Any], *, is_logout: bool = False
+) -> PyJWK:
     """The provider's key for a token with this header. Raises ProviderFailed."""
     algorithm = header.get("alg")
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise ProviderFailed(_("The token is signed in a way that is not taken here."))
     known = metadata(provider)
     if time.monotonic() - known.keys_at >= KEPT_S:
         _read_keys(known)
     found = _matching(known.keys, header)
-    if found is None and _may_renew(known):
+    if found is None and _may_renew(known.renewed_for_logout if is_logout else known.renewed):
         _read_keys(known)
         found = _matching(known.keys, header)
     if found is None:
@@ -115,8 +127,29 @@ def read_json(body: bytes) -> dict[str, Any]:
     return read
 
 
+@contextmanager
+def _remembering(url: str) -> Iterator[None]:
+    """Remembers a failure: junk that others send must not make us ask that provider each time."""
+    with _lock:
+        at, said = _failed.get(url, (float("-inf"), ""))
+    if time.monotonic() - at < FAILED_S:
+        raise ProviderFailed(said)
+    try:
+        yield
+    except ProviderFailed as error:
+        with _lock:
+            _failed[url] = (time.monotonic(), str(error))
+        raise
+
+
 def _document(provider: IdentityProvider) -> dict[str, Any]:
-    document = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
+    url = f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration"
+    with _remembering(url):
+        return _read_document(provider, url)
+
+
+def _read_document(provider: IdentityProvider, url: str) -> dict[str, Any]:
+    document = _get(url)
     if document.get("issuer") != provider.issuer:
         raise ProviderFailed(_("The provider's document is of another issuer."))
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
@@ -150,19 +183,21 @@ def _get(url: str) -> dict[str, Any]:
 
 
 def _read_keys(known: ProviderMetadata) -> None:
-    keys = _get(known.endpoint("jwks_uri")).get("keys")
-    if not isinstance(keys, list):
-        raise ProviderFailed(_("The provider's keys cannot be read."))
+    url = known.endpoint("jwks_uri")
+    with _remembering(url):
+        keys = _get(url).get("keys")
+        if not isinstance(keys, list):
+            raise ProviderFailed(_("The provider's keys cannot be read."))
     known.keys = [key for key in keys if isinstance(key, dict)]
     known.keys_at = time.monotonic()
 
 
-def _may_renew(known: ProviderMetadata) -> bool:
+def _may_renew(renewed: list[float]) -> bool:
     now = time.monotonic()
-    known.renewed = [at for at in known.renewed if now - at < RENEWALS_WITHIN_S]
-    if len(known.renewed) >= RENEWALS:
+    renewed[:] = [at for at in renewed if now - at < RENEWALS_WITHIN_S]
+    if len(renewed) >= RENEWALS:
         return False
-    known.renewed.append(now)
+    renewed.append(now)
     return True
 
 

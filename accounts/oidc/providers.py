@@ -28,6 +28,10 @@ FIRST_SIGN_IN = ("invited", "domain", "group")
 AUTH_METHODS = ("", "client_secret_basic", "client_secret_post", "none")
 
 
+# Whoever is not signed in reads it; the log says more.
+_NO_SECRET = _("This identity provider is not set up here to the end: ask whoever runs the host.")
+
+
 class BadConfiguration(CountersignError):
     """The file cannot be used; says why, in English for the log."""
 
@@ -107,8 +111,8 @@ def usable_providers() -> list[IdentityProvider]:
 
 
 def provider(slug: str) -> IdentityProvider:
-    """Raises UnknownProvider and BadConfiguration."""
-    for one in providers():
+    """Raises UnknownProvider, also where the file cannot be used: the log says why."""
+    for one in usable_providers():
         if one.slug == slug:
             return one
     raise UnknownProvider(_("There is no such identity provider."))
@@ -194,13 +198,13 @@ def _refuse(slug: str, why: str) -> None:
 def _from_environment(name: str) -> str:
     if value := os.environ.get(name, ""):
         return value
-    raise BadConfiguration(_("The variable %s, which holds a client secret, is not set.") % name)
+    log.error("the variable %s, which holds a client secret, is not set", name)
+    raise BadConfiguration(_NO_SECRET)
 
 
 def _from_file(name: str) -> str:
     try:
         return Path(name).read_text().strip()
     except OSError as error:
-        raise BadConfiguration(
-            _("The file %s, which holds a client secret, cannot be read.") % name
-        ) from error
+        log.error("the file %s, which holds a client secret, cannot be read", name)
+        raise BadConfiguration(_NO_SECRET) from error

@@ -5,6 +5,7 @@ Source: OpenID Connect Core 1.0, 3.1.3.7; Back-Channel Logout 1.0, 2.6.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Collection
@@ -17,6 +18,10 @@ from accounts.oidc.providers import IdentityProvider
 from core.english import gettext as _
 
 SKEW_S = 60
+# NUL, and halves of pairs.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Source: OpenID Connect Core 1.0, 2.
+NAME_MAX = 255
 TOKEN_MAX = 64 * 1024
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 # A logout token is on its way for so long at most, whatever it says of its own end.
@@ -33,8 +38,10 @@ def check_id_token(
 ) -> dict[str, Any]:
     """The claims. Raises ProviderFailed."""
     claims = _verified(provider, token, required=["iss", "sub", "aud", "exp", "iat"])
-    if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+    if not secrets.compare_digest(_text(claims, "nonce").encode(), nonce.encode()):
         raise ProviderFailed(_("The provider's answer is for another sign-in."))
+    if not _is_name(claims["sub"]):
+        raise ProviderFailed(_("The provider names nobody."))
     if max_age_s is not None:
         _check_age(claims.get("auth_time"), max_age_s)
     if acr_values and claims.get("acr") not in acr_values:
@@ -44,25 +51,40 @@ def check_id_token(
 
 def check_logout_token(provider: IdentityProvider, token: str) -> dict[str, Any]:
     """The claims. Raises ProviderFailed."""
-    claims = _verified(provider, token, required=["iss", "aud", "iat", "exp", "jti", "events"])
+    required = ["iss", "aud", "iat", "exp", "jti", "events"]
+    claims = _verified(provider, token, required=required, is_logout=True)
     events = claims["events"]
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
         raise ProviderFailed(_("The token is about another event."))
     if "nonce" in claims:
         raise ProviderFailed(_("The token is not one for signing out."))
-    if not (_text(claims, "sub") or _text(claims, "sid")) or not _text(claims, "jti"):
+    names = [claims[name] for name in ("sub", "sid") if name in claims]
+    if not names or not all(map(_is_name, names)) or not _text(claims, "jti"):
         raise ProviderFailed(_("The token names nobody and no session."))
     if time.time() - int(claims["iat"]) > LOGOUT_MAX_AGE_S + SKEW_S:
         raise ProviderFailed(_("The token is too old."))
     return claims
 
 
-def _verified(provider: IdentityProvider, token: str, *, required: list[str]) -> dict[str, Any]:
+def check_texts(said: object) -> None:
+    """Raises ProviderFailed where a text could not be stored."""
+    if isinstance(said, dict):
+        check_texts([*said, *said.values()])
+    elif isinstance(said, list):
+        for one in said:
+            check_texts(one)
+    elif isinstance(said, str) and _UNSTORABLE.search(said):
+        raise ProviderFailed(_("The provider's answer has characters that no text may have."))
+
+
+def _verified(
+    provider: IdentityProvider, token: str, *, required: list[str], is_logout: bool = False
+) -> dict[str, Any]:
     if len(token) > TOKEN_MAX:
         raise ProviderFailed(_("The token is too long."))
     try:
         header = jwt.get_unverified_header(token)
-        key = signing_key(provider, header)
+        key = signing_key(provider, header, is_logout=is_logout)
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
@@ -74,6 +96,10 @@ def _verified(provider: IdentityProvider, token: str, *, required: list[str]) ->
         )
     except jwt.PyJWTError as error:
         raise ProviderFailed(_why(error)) from error
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        # Not looked for by PyJWT: nested too deeply, numbers without end, and the like.
+        raise ProviderFailed(_("The token cannot be read.")) from error
+    check_texts(claims)
     _check_parties(provider, claims)
     return claims
 
@@ -96,6 +122,10 @@ def _check_age(auth_time: object, max_age_s: int) -> None:
 def _text(claims: dict[str, Any], name: str) -> str:
     value = claims.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= NAME_MAX
 
 
 def _why(error: jwt.PyJWTError) -> str:

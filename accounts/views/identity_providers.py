@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as translate
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts import second_factor
+from accounts import attempts, second_factor
 from accounts.http import ConsoleRequest
 from accounts.models import Identity, User
 from accounts.oidc import authorization, identities
@@ -25,7 +25,7 @@ from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import BadConfiguration, IdentityProvider, UnknownProvider, provider
 from accounts.sessions import ProviderSession
 from accounts.views.proofs import check_password
-from accounts.views.sign_in import SignIn
+from accounts.views.sign_in import SignIn, link_page
 from accounts.views.signed_in import signed_in
 from audit.services import SYSTEM, record
 from core.client_address import client_address
@@ -34,6 +34,7 @@ from core.errors import CountersignError
 from core.http import page
 
 ProviderView = Callable[[HttpRequest, IdentityProvider], HttpResponse]
+_SOMEBODY_ELSE = _("This browser was signed in as somebody else. Begin again.")
 REFUSALS = (ProviderFailed, NotAdmitted, BadConfiguration)
 
 
@@ -44,7 +45,7 @@ def _of_known(view: ProviderView) -> Callable[[HttpRequest, str], HttpResponse]:
     def found(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             at = provider(slug)
-        except (UnknownProvider, BadConfiguration):
+        except UnknownProvider:
             messages.error(request, translate("There is no such identity provider."))
             return redirect("accounts:sign_in")
         return view(request, at)
@@ -53,17 +54,15 @@ def _of_known(view: ProviderView) -> Callable[[HttpRequest, str], HttpResponse]:
 
 
 @never_cache
-@require_GET
+@require_http_methods(["GET", "POST"])
 @_of_known
 def begin(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
-    """Leads to the provider. A GET, since a form may lead to no other site; nothing is changed."""
+    """Leads to the provider. A GET, since a form may lead to no other site; nothing is changed.
+    An invitation begins by POST, so that no link of others signs anybody in as somebody else."""
     try:
-        there = authorization.begin(
-            request,
-            at,
-            next_page=_next_page(request),
-            invitation=request.GET.get("invitation", "")[:100],
-        )
+        if request.method == "POST":
+            return _begin_invited(request, at)
+        there = authorization.begin(request, at, next_page=_next_page(request))
     except REFUSALS as error:
         return _refused(request, str(error), status=502)
     return HttpResponseRedirect(there)
@@ -74,17 +73,20 @@ def begin(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
 @_of_known
 def finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
     try:
-        answer = authorization.finish(request, at)
-        if answer.pending.connects is not None:
-            return _connected(request, at, answer)
-        identity = identities.admit(at, answer)
+        attempt = attempts.begin_provider(request)
+    except attempts.TooManyAttempts as error:
+        return _refused(request, str(error), status=429)
+    try:
+        response = _finish(request, at)
     except NotBegun as error:
         # Anybody can make a browser come here: not worth an entry.
-        return _refused(request, str(error), status=403)
+        response = _refused(request, str(error), status=403)
     except REFUSALS as error:
+        # It counts: whoever begins and refuses again and again fills no record.
         _write_down(request, at, error)
         return _refused(request, str(error), status=403)
-    return _signed_in(request, at, identity, answer)
+    attempts.right(attempt)
+    return response
 
 
 @page("", "POST")
@@ -116,10 +118,32 @@ def disconnect(request: ConsoleRequest, pk: int) -> HttpResponse:
     return _to_identities()
 
 
+def _begin_invited(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
+    """A page with a link to the provider; over a session of somebody else only if the form, which
+    names them, said so."""
+    text, over = request.POST.get("invitation", "")[:100], request.user.pk
+    if request.POST.get("over", "") != str(over or ""):
+        return link_page(request, text, status=409)
+    there = authorization.begin(request, at, next_page="", invitation=text, over=over)
+    context = {"provider": at.label, "there": there, "invited": True}
+    return render(request, "accounts/to_provider.html", context)
+
+
+def _finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
+    answer = authorization.finish(request, at)
+    if answer.pending.connects is not None:
+        return _connected(request, at, answer)
+    if answer.pending.invitation and request.user.pk not in (None, answer.pending.over):
+        raise NotAdmitted(_SOMEBODY_ELSE)
+    return _signed_in(request, at, identities.admit(at, answer), answer)
+
+
 def _connected(request: HttpRequest, at: IdentityProvider, answer: ProviderAnswer) -> HttpResponse:
     """Raises NotAdmitted: only in the session of whoever began it."""
     if not isinstance(request.user, User) or request.user.pk != answer.pending.connects:
-        raise NotAdmitted(_("This browser was signed in as somebody else. Begin again."))
+        raise NotAdmitted(_SOMEBODY_ELSE)
+    if request.user.lacks_factor:
+        return redirect("accounts:set_up_factor")
     try:
         identities.connect(at, answer, request.user)
     except NotAdmitted as error:

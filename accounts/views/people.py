@@ -38,6 +38,7 @@ from accounts.models import CodeApp, RoleChange, User
 from accounts.oidc import identities
 from accounts.oidc.providers import usable_providers
 from accounts.views.proofs import AFTER, proving
+from accounts.views.signed_in import address_of
 from core.http import page
 from core.messages.localizing import localized
 from core.paging import paged
@@ -202,7 +203,7 @@ def set_up_factor(request: ConsoleRequest) -> HttpResponse:
     """Shown in place of any page to whoever has to have a second factor."""
     there = request.GET.get("next", "")
     if url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
-        request.session[AFTER] = there
+        request.session[AFTER] = address_of(there)
     if not request.user.lacks_factor:
         return redirect(request.session.pop(AFTER, "accounts:profile"))
     context = {

@@ -17,7 +17,7 @@ from accounts.forms import SignInForm
 from accounts.models import Attempt, User
 from accounts.oidc.providers import usable_providers
 from accounts.relying_party import expected_origins
-from accounts.views.signed_in import signed_in
+from accounts.views.signed_in import address_of, signed_in
 from audit.services import record
 from core import english
 
@@ -86,8 +86,7 @@ class SignIn(LoginView):
 def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
     """Signs in by POST alone: what previews links in mail and chat must not use them up."""
     if request.method != "POST":
-        context = {"providers": usable_providers(), "invitation": text}
-        return render(request, "accounts/sign_in_link.html", context)
+        return link_page(request, text)
     try:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:
@@ -97,6 +96,12 @@ def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
         second_factor.begin(request, person, first_step=first_step, next_page=home)
         return redirect("accounts:second_factor")
     return signed_in(request, person, settings.LOGIN_REDIRECT_URL, remember=False)
+
+
+def link_page(request: HttpRequest, text: str, *, status: int = 200) -> HttpResponse:
+    """The page of a link that is not used yet."""
+    context = {"providers": usable_providers(), "invitation": text}
+    return render(request, "accounts/sign_in_link.html", context, status=status)
 
 
 @never_cache
@@ -144,4 +149,4 @@ def _back(request: HttpRequest) -> HttpResponse:
     there = request.POST.get("next", "/")
     if not url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
         there = "/"
-    return redirect(there)
+    return redirect(address_of(there))

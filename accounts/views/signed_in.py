@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, resolve_url
 
 from accounts import attempts, languages, sessions
 from accounts.models import User
+
+
+def address_of(there: str) -> str:
+    """The address of a page asked for: a word alone would be taken for the name of a view."""
+    if there == settings.LOGIN_REDIRECT_URL:
+        return resolve_url(there)
+    return there if there.startswith(("/", "http://", "https://")) else f"/{there}"
 
 
 def signed_in(
@@ -20,7 +28,7 @@ def signed_in(
     """Begins the session and leads to the page asked for. Of a sign-in that others may have made
     possible, by a link, no browser is remembered."""
     sessions.begin(request, person, provider_session)
-    response = redirect(there)
+    response = redirect(address_of(there))
     if remember:
         attempts.remember_browser(request, response, person)
     languages.greet(request, response, person)

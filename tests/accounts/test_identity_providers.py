@@ -64,6 +64,8 @@ def by_domain(fake: FakeProvider, **more: Any) -> dict[str, Any]:
 
 
 def begin(client: Client, slug: str = "company", **query: str) -> str:
+    if "invitation" in query:
+        return way_there(client.post(f"/sign-in/with/{slug}/", query))
     response = client.get(f"/sign-in/with/{slug}/", query)
     assert response.status_code == 302, response.text
     return str(response["Location"])
@@ -507,7 +509,8 @@ def test_a_file_that_cannot_be_used_shows_no_provider(
 
 def test_without_a_file_there_is_none(client: Client, configure: Configure, db: None) -> None:
     assert "/sign-in/with/" not in client.get("/sign-in/").text
-    assert client.post("/sign-in/with/company/").status_code == 405
+    assert client.post("/sign-in/with/company/")["Location"] == "/sign-in/"
+    assert client.put("/sign-in/with/company/").status_code == 405
     assert client.get("/sign-in/with/company/callback/")["Location"] == "/sign-in/"
     assert "There is no such identity provider." in client.get("/sign-in/").text
 

@@ -7,6 +7,8 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Page, expect
 
+from accounts import services
+from accounts.roles import Role
 from tests.accounts import real_provider
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
@@ -125,3 +127,21 @@ def test_signing_out_there_and_from_there(opened: Opened, office: Office, compan
     page.get_by_role("link", name="Sign out at Company").click()
     at_provider(page, company, "Yes, sign me out")
     page.wait_for_url("**/sign-in/**")
+
+
+def test_somebody_comes_by_invitation(opened: Opened, office: Office, company: str) -> None:
+    ivo = services.create_person("ivo", roles=[Role.VIEWER], by=office.alice)
+    link = "/" + services.sign_in_link(ivo, by=office.alice).split("/", 3)[3]
+    page = window(opened, office)
+    page.goto(link)
+    expect(page.get_by_text("You are signed in here as alice.")).to_be_visible()
+    assert look(page) == []
+    page.get_by_role("button", name="Sign in with Company").press("Enter")
+    assert look(page) == []
+    page.get_by_role("link", name="Continue to Company").press("Enter")
+    page.wait_for_url(f"{company}/**")
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, company, "Sign-in")
+    at_provider(page, company, "Continue")
+    expect(page.get_by_role("banner").get_by_text("ivo")).to_be_visible()
