@@ -332,20 +332,23 @@ def publish_items(
 
 
 @transaction.atomic
-def roll_back(tool: Tool, version: int, *, by: User | None) -> None:
+def roll_back(tool: Tool, version: int, *, by: User | None, reason: str = "") -> None:
     """Goes back to an earlier published version. Agents get nothing else meanwhile: what they get
     is always what the server says, so the tool is held until its server says that again, or until
-    somebody publishes what it says now. Raises RollBackRefused."""
+    somebody publishes what it says now. `reason`: as publish() has it. Raises RollBackRefused and
+    PublicationRefused."""
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     before = rollable(locked).filter(version=version).first()
     if before is None:
         said = _("Version %(version)d of “%(tool)s” is none to go back to.")
         raise RollBackRefused(said % {"version": version, "tool": locked.exposed_name})
+    _check_reason(locked.exposed_name, before.findings, reason)
     Tool.objects.filter(pk=locked.pk).update(published=before, state=Tool.State.CHANGED)
     tool.refresh_from_db()
     record(
         "definition.rolled_back",
         actor=acting(by),
+        reason=reason.strip() if before.findings.is_red else "",
         server=tool.server.slug,
         tool=tool.exposed_name,
         definition_digest=before.digest,

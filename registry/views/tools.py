@@ -70,7 +70,11 @@ def roll_back(request: ConsoleRequest, name: str, version: int) -> HttpResponse:
     there = redirect("registry:tool_versions", name)
     if request.method == "POST":
         try:
-            services.roll_back(shown, version, by=request.user)
+            reason = request.POST.get("reason", "")
+            services.roll_back(shown, version, by=request.user, reason=reason)
+        except services.PublicationRefused as error:
+            messages.error(request, str(error))
+            return redirect("registry:roll_back", name, version)
         except services.RollBackRefused as error:
             messages.error(request, str(error))
         else:
@@ -81,6 +85,8 @@ def roll_back(request: ConsoleRequest, name: str, version: int) -> HttpResponse:
     if before is None:
         messages.error(request, _("There is nothing to roll back to in version %d.") % version)
         return there
+    now = shown.published
+    context["changes"] = differences.changes(now.content, before.content) if now else []
     return render(request, "registry/roll_back.html", context | {"before": before})
 
 
