@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.models import MAX_HOLD_S, Agent, User
 from accounts.services import acting
+from audit.models import Entry
 from audit.services import Actor, record
 from core import outbound
 from core.english import gettext as _
@@ -358,8 +359,13 @@ def roll_back(tool: Tool, version: int, *, by: User | None, reason: str = "") ->
 
 def rollable(tool: Tool) -> QuerySet[Definition]:
     """Versions that the tool can be rolled back to: published once, and neither what is published
-    nor what its server says now. None of a tool that its server does not offer."""
-    known = tool.definitions.filter(publications__isnull=False).distinct()
+    nor what its server says now. None of a tool that its server does not offer, and
+    none from before somebody took it from agents."""
+    known = tool.definitions.filter(publications__isnull=False)
+    taken = Entry.objects.filter(action="tool.retired", tool=tool.exposed_name)
+    if last := taken.order_by("id").last():
+        known = tool.definitions.filter(publications__at__gt=last.at)
+    known = known.distinct()
     if tool.state not in (Tool.State.PUBLISHED, Tool.State.CHANGED):
         return known.none()
     return known.exclude(pk__in=[tool.latest_id, tool.published_id])

@@ -99,6 +99,22 @@ def test_a_tool_that_is_gone_is_not_rolled_back(as_olga: Client, olga: User) -> 
     assert add().published is None
 
 
+def test_what_somebody_took_from_agents_comes_back_by_a_review_alone(
+    as_olga: Client, office: Server, olga: User
+) -> None:
+    services.retire(add(), by=olga)
+    for version in (NEWEST, {**NEWEST, "description": "Adds."}):
+        scenery.see(office, version)
+        assert services.publish_all(office, by=olga) == []
+
+    assert "is none to go back to" in as_olga.post(BACK, follow=True).text
+    assert "/roll-back/1/" not in as_olga.get(VERSIONS).text
+    as_olga.post(BACK.replace("/1/", "/3/"))
+    tool = add()
+    assert tool.published
+    assert tool.published.version == 3
+
+
 def test_it_shows_what_comes_back_and_asks_why_where_that_is_red(
     as_olga: Client, office: Server, olga: User
 ) -> None:
