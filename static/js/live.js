@@ -75,7 +75,8 @@
     const fresh = new DOMParser().parseFromString(html, "text/html").body;
     for (const part of [...fresh.children]) {
       const old = part.id && document.getElementById(part.id);
-      if (!old || !isNews(old, part)) continue;
+      // Lines that somebody looked for are not in what is sent to everybody.
+      if (!old || old.hasAttribute("data-kept") || !isNews(old, part)) continue;
       replace(old, document.adoptNode(part));
     }
   }
