@@ -101,7 +101,7 @@ def _of_read_only(server: str, zone: str) -> RuleDraft:
         "effect": Effect.ALLOW,
         "server": server,
         "when": _one_of(names[:shown]),
-        "reason": _("It only reads."),
+        "reason": _("It is read-only."),
     }
     return RuleDraft(values, note=_of_so_many(shown, len(names)))
 

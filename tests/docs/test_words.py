@@ -7,8 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from approvals.models import Approval
 from calls.record.states import State
+from core.messages import files
+from tests.docs.words import WORDS, Word
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -154,3 +158,19 @@ def test_exceptions_that_docstrings_name_exist() -> None:
 
     assert len(named) > 50
     assert [one for one in named if one[1] not in known] == []
+
+
+@pytest.mark.parametrize("one", WORDS, ids=lambda one: one.word)
+def test_no_message_uses_another_word_for_it(one: Word) -> None:
+    unused = re.compile(one.unused, re.IGNORECASE)
+    messages = (key.msgid for key in files.updated())
+    found = [said for said in messages if unused.search(said)]
+
+    assert [said for said in found if not any(but in said for but in one.but)] == []
+
+
+def test_every_message_is_translated_and_none_is_doubtful() -> None:
+    catalogue = files.updated()
+
+    assert len(catalogue) > 2_000
+    assert [message.key.msgid for message in files.missing(catalogue)] == []
