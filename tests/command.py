@@ -125,7 +125,8 @@ def repeat(failed: Collection[str], home: Path, environment: dict[str, str]) -> 
     say("", f"Once more, one after the other: what failed ({len(failed)})")
     only, second = home / "only", home / "second"
     only.write_text("\n".join(failed))
-    files = sorted({test.partition("::")[0] for test in failed})
+    named = {test.partition("::")[0] for test in failed}
+    files = sorted(file for file in named if (ROOT / file).exists())
     code = run_pytest(
         files, {**environment, DIRECTORY: str(second), ONLY: str(only)}, within_s=REPEATING_S
     )

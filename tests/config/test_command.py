@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests import command
+from tests.budget import ORDER, UNTIL
 from tests.database import ROOT
+from tests.outcomes import DIRECTORY, ONLY
 
 SETTINGS = """[pytest]
 addopts = -p tests.outcomes -p tests.budget -p tests.watchdog --strict-markers
@@ -171,9 +173,12 @@ def test_what_hangs_after_a_failure_ends_by_itself(tmp_path: Path, said: Said) -
 
 
 def test_a_hanging_test_is_named_with_what_its_loop_waits_for(
-    tmp_path: Path, said: Said, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "test_some.py").write_text(HANGING_LOOP)
+    # What the run of this very test writes is not for that one.
+    for name in (DIRECTORY, ONLY, UNTIL, ORDER):
+        monkeypatch.delenv(name, raising=False)
 
     subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, check=False)
 
