@@ -276,7 +276,8 @@ def test_bars_are_stacked_by_outcome(
         str(label): sum(dict(bar.outcomes)[label] for bar in bars) for label, _n in bars[0].outcomes
     }
     assert outcomes == {"Succeeded": 0, "Errors": 0, "Blocked or stopped": 2, "Other entries": 2}
-    assert [part.name for bar in bars for part in bar.parts] == ["stopped", "other"]
+    # The minute may have changed between two entries.
+    assert {part.name for bar in bars for part in bar.parts} == {"stopped", "other"}
     for bar in bars:
         assert sum(n for _label, n in bar.outcomes) == bar.count
 
