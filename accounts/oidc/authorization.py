@@ -146,7 +146,7 @@ def _check_issuer(request: HttpRequest, provider: IdentityProvider) -> None:
     said = request.GET.get("iss")
     is_promised = metadata(provider).document.get("authorization_response_iss_parameter_supported")
     if said is None and is_promised is True:
-        raise ProviderFailed(_("The answer does not say which provider it is from."))
+        raise ProviderFailed(_("The answer does not name its provider."))
     if said is not None and said != provider.issuer:
         raise ProviderFailed(_("Another provider answered than the one that was asked."))
 

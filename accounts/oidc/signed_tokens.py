@@ -114,7 +114,7 @@ def _check_parties(provider: IdentityProvider, claims: dict[str, Any]) -> None:
 
 def _check_age(auth_time: object, max_age_s: int) -> None:
     if not isinstance(auth_time, int) or isinstance(auth_time, bool):
-        raise ProviderFailed(_("The provider does not say when the person signed in there."))
+        raise ProviderFailed(_("The provider sent no time of sign-in."))
     if not -SKEW_S <= time.time() - auth_time <= max_age_s + SKEW_S:
         raise ProviderFailed(_("The sign-in at the provider was too long ago."))
 

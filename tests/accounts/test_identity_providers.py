@@ -272,7 +272,7 @@ def test_an_answer_comes_too_late(
     ("wrong", "said"),
     [
         ({"iss": "https://evil.example"}, "Another provider answered"),
-        ({"iss": None}, "does not say which provider"),
+        ({"iss": None}, "does not name its provider"),
         ({"code": None}, "not what was asked for"),
         ({"code": None, "error": "access_denied"}, "did not let you in"),
         ({"code": None, "error": "<b>"}, "The provider reported an error."),
@@ -391,7 +391,7 @@ def test_a_sign_in_of_yesterday_is_too_old(
     company.wrong = {"auth_time": int(time.time()) - 86400}
     refused(sign_in(client, company), "too long ago")
     company.wrong = {"auth_time": None}
-    refused(sign_in(client, company), "does not say when")
+    refused(sign_in(client, company), "sent no time of sign-in")
 
 
 # Groups.
