@@ -48,7 +48,7 @@ class TeamAdmin(ReadOnlyAdmin):
         return _person(request).has_perm("auth.add_group")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        if isinstance(obj, Group) and obj.name in set(Role):
+        if isinstance(obj, Group) and (obj.name in set(Role) or hasattr(obj, "custom_role")):
             return False
         return _person(request).has_perm("auth.delete_group")
 

@@ -32,9 +32,18 @@ OF_BROWSER, OF_PAIR, OF_NAME, OF_ADDRESS = 10, 10, 50, 200
 OF_PERSON = 8
 # Links for a new password: to one mailbox, and asked for by one address.
 OF_MAILBOX, OF_ASKER = 3, 20
+_OF_ADDRESS_ALONE = (
+    Attempt.Kind.PASSKEY,
+    Attempt.Kind.PROVIDER,
+    Attempt.Kind.SCIM,
+    Attempt.Kind.SLACK,
+)
 KNOWN = "known"
 WRONG = _("A wrong password or code, or nobody's name.")
-WRONG_PASSKEY = _("The passkey is not known here, or its answer is for another sign-in.")
+_REASONS: dict[str, str] = {
+    Attempt.Kind.PASSKEY: _("The passkey is not known here, or its answer is for another sign-in."),
+    Attempt.Kind.SCIM: _("No valid SCIM token."),
+}
 KNOWN_DAYS = 365
 
 
@@ -90,17 +99,28 @@ def begin_provider(request: HttpRequest) -> Attempt:
     return _begin(Attempt(kind=Attempt.Kind.PROVIDER, who="", address=client_address(request)))
 
 
+def begin_scim(request: HttpRequest) -> Attempt:
+    """Starts a refusal of a SCIM token, as above."""
+    return _begin(Attempt(kind=Attempt.Kind.SCIM, who="", address=client_address(request)))
+
+
+def begin_slack(request: HttpRequest) -> Attempt:
+    """Starts a refusal of a request that Slack did not sign, as above."""
+    return _begin(Attempt(kind=Attempt.Kind.SLACK, who="", address=client_address(request)))
+
+
 def right(attempt: Attempt) -> None:
     attempt.delete()
 
 
-def wrong(attempt: Attempt, name: str) -> None:
-    """`name` as it was typed; only that of a person who exists is written down."""
+def wrong(attempt: Attempt, name: str, reason: str = "") -> None:
+    """`name` as it was typed; only that of a person who exists is written down. `reason`: where
+    it was not looked at whether it was wrong."""
     person = User.objects.filter(username=name).values_list("username", flat=True).first() or ""
     record(
         f"{attempt.kind}.failed",
         actor=SYSTEM,
-        reason=WRONG_PASSKEY if attempt.kind == Attempt.Kind.PASSKEY else WRONG,
+        reason=reason or _REASONS.get(attempt.kind, WRONG),
         person=person,
         address=attempt.address,
         known_browser=bool(attempt.browser),
@@ -145,8 +165,8 @@ def _counts(attempt: Attempt) -> Iterator[tuple[int, int]]:
         # Of whoever knows the password: in a known browser the person is let try all the same.
         yield of_name.filter(browser=attempt.browser).count(), OF_PERSON
         yield recent.filter(address=attempt.address).count(), OF_ADDRESS
-    elif attempt.kind in (Attempt.Kind.PASSKEY, Attempt.Kind.PROVIDER):
-        # A signature is not guessed; nobody keeps everybody else out.
+    elif attempt.kind in _OF_ADDRESS_ALONE:
+        # Neither a signature nor a token is guessed; nobody keeps everybody else out.
         yield recent.filter(address=attempt.address).count(), OF_ADDRESS
     elif attempt.kind == Attempt.Kind.RESET:
         yield of_name.count(), OF_MAILBOX

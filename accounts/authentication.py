@@ -1,4 +1,4 @@
-"""How REST learns which agent asks. People's sessions open no door here."""
+"""How REST learns which agent or service account asks. People's sessions open no door here."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import APIException, AuthenticationFailed
 from rest_framework.request import Request
 
-from accounts import tokens
-from accounts.models import Agent
+from accounts import service_accounts, tokens
+from accounts.models import Agent, ServiceAccount
+from accounts.service_accounts import ServiceBearer
 from accounts.tokens import Bearer
+from core.client_address import client_address
 from core.english import gettext as _
 
 
@@ -21,20 +23,27 @@ class CannotKnow(APIException):
     default_code = "unavailable"
 
 
-class AgentTokenAuthentication(BaseAuthentication):
+def _bearer_token(request: Request) -> str | None:
+    scheme, _space, token = get_authorization_header(request).partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+class _TokenAuthentication(BaseAuthentication):
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="countersign"'
+
+
+class AgentTokenAuthentication(_TokenAuthentication):
     """`request.user` is the Agent (no person's permissions), `request.auth` its Bearer."""
 
     def authenticate(self, request: Request) -> tuple[Agent, Bearer] | None:
-        scheme, _space, token = get_authorization_header(request).partition(b" ")
-        if scheme.lower() != b"bearer":
+        token = _bearer_token(request)
+        if token is None:
             return None
         try:
-            return self._look_up(token.strip().decode("latin-1"))
+            return self._look_up(token)
         except OperationalError as error:
             raise CannotKnow from error
-
-    def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="countersign"'
 
     def _look_up(self, token: str) -> tuple[Agent, Bearer]:
         bearer = tokens.look_up(token)
@@ -42,3 +51,21 @@ class AgentTokenAuthentication(BaseAuthentication):
             # One answer for garbage, expired, revoked and disabled: it teaches a thief nothing.
             raise AuthenticationFailed(_("This agent token is not valid."))
         return Agent.objects.select_related("owner").get(pk=bearer.agent_id), bearer
+
+
+class ServiceTokenAuthentication(_TokenAuthentication):
+    """`request.user` is the ServiceAccount, `request.auth` its ServiceBearer."""
+
+    def authenticate(self, request: Request) -> tuple[ServiceAccount, ServiceBearer] | None:
+        token = _bearer_token(request)
+        if token is None:
+            return None
+        try:
+            bearer = service_accounts.authenticate(token)
+            if bearer is not None:
+                service_accounts.note_used(bearer.token, client_address(request._request))
+        except OperationalError as error:
+            raise CannotKnow from error
+        if bearer is None:
+            raise AuthenticationFailed(_("This service account's token is not valid."))
+        return bearer.token.account, bearer

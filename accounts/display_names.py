@@ -6,13 +6,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from django.conf import settings
 from django.db import connection, transaction
-from django.utils import translation
 
 from accounts.actors import AccountRefused
 from accounts.models import UsedName, User
-from accounts.roles import Role
+from accounts.roles import shown_names
 from audit.services import SYSTEM, Actor, record
 from core.english import gettext as _
 from core.look_alikes import skeleton
@@ -54,6 +52,9 @@ def why_not(person: User, name: str) -> str:
         return _("Use letters.")
     if _is_reserved(name):
         return _("“%s” would pass for a role or for the system.") % name
+    # Pages show the username in brackets behind it.
+    if any(unicodedata.category(letter) in ("Ps", "Pe") for letter in name):
+        return _("Use no brackets.")
     if name and _is_of_another(person, name):
         return _("“%s” is somebody else's name.") % name
     return ""
@@ -66,18 +67,12 @@ def _is_of_another(person: User, name: str) -> bool:
 
 
 def _is_reserved(name: str) -> bool:
-    reserved = {skeleton(one) for one in (*RESERVED, *_role_names())}
+    reserved = {skeleton(one) for one in (*RESERVED, *shown_names())}
     words = {skeleton(word) for word in re.findall(r"[^\W_]+", name)}
     # Words of Chinese stand without a space between them.
     wide = {one for one in reserved if not one.isascii()}
     look = skeleton(name)
     return bool({look, *words} & reserved) or any(one in look for one in wide)
-
-
-def _role_names() -> Iterator[str]:
-    for language, _name in settings.LANGUAGES:
-        with translation.override(language):
-            yield from (translation.gettext(role) for role in Role)
 
 
 def give_way(person: User, *, actor: Actor) -> None:

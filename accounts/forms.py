@@ -11,9 +11,14 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy as _
 
-from accounts import services
+from accounts import custom_roles, services
+from accounts.actors import AccountRefused
+from accounts.custom_roles import RoleTerms
 from accounts.display_names import LENGTH_MAX
-from accounts.models import Agent, User
+from accounts.models import Agent, CustomRole, ServiceAccount, User
+from accounts.oidc.access_tokens import agent_providers
+from accounts.permission_names import PERMISSION_GROUPS, PERMISSION_NAMES
+from accounts.service_accounts import SCOPES
 from core.messages.localizing import localized
 
 
@@ -38,7 +43,7 @@ class GroupsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
 def _groups() -> forms.ModelMultipleChoiceField[Group]:
     return GroupsField(
-        Group.objects.order_by("name"),
+        Group.objects.filter(custom_role__retired_at=None).order_by("name"),
         label=_("Groups"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -137,6 +142,30 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = {"name": _("Letters, digits, - and _. It stands in every entry.")}
 
 
+class ScimTokenForm(forms.Form):
+    days = forms.IntegerField(
+        label=_("Valid for days"),
+        min_value=1,
+        max_value=365,
+        initial=180,
+        help_text=_("1 to 365. Rotate it before then: afterwards nobody is disabled any more."),
+    )
+
+
+class ClientForm(forms.Form):
+    """A client at an identity provider, whose access tokens are an agent's."""
+
+    provider = forms.ChoiceField(label=_("Identity provider"))
+    client_id = forms.CharField(label=_("Client id"), max_length=255)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(one.issuer, one.label) for one in agent_providers()]
+        field = self.fields["provider"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+
 class TokenForm(forms.Form):
     days = forms.IntegerField(
         label=_("Valid for days"),
@@ -145,3 +174,85 @@ class TokenForm(forms.Form):
         initial=30,
         help_text=_("1 to 90. Shorter is safer; a new token is made in a moment."),
     )
+
+
+def _scopes() -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=_("Permissions"),
+        choices=[(name, _(PERMISSION_NAMES[name])) for name in SCOPES],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Only those that you have yourself. It never approves or denies a call."),
+    )
+
+
+class ScopesForm(forms.Form):
+    scopes = _scopes()
+
+
+class ServiceAccountForm(forms.ModelForm):  # type: ignore[type-arg]
+    scopes = _scopes()
+
+    class Meta:
+        model = ServiceAccount
+        fields = ["name", "purpose"]
+        labels = {"name": _("Name"), "purpose": _("Purpose")}
+        help_texts = {
+            "name": _("Letters, digits, - and _. It stands in every entry, and never changes."),
+            "purpose": _("Which program it is, and where it runs."),
+        }
+
+
+class TagsField(forms.CharField):
+    """Words with a space between."""
+
+    def clean(self, value: Any) -> tuple[str, ...]:
+        try:
+            return custom_roles.read_tags(super().clean(value) or "")
+        except AccountRefused as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class RoleForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=150,
+        help_text=_("It never changes: rules, limits and identity providers name the role by it."),
+    )
+    description = forms.CharField(label=_("Description"), max_length=200)
+    permissions = forms.MultipleChoiceField(
+        label=_("Permissions"),
+        choices=[
+            (_(group.label), [(name, _(label)) for name, label in group.permissions.items()])
+            for group in PERMISSION_GROUPS
+        ],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    server_tags = TagsField(label=_("Only servers with a tag"), required=False)
+    toolset_tags = TagsField(label=_("Only toolsets with a tag"), required=False)
+    agent_tags = TagsField(
+        label=_("Only agents with a tag"),
+        required=False,
+        help_text=_(
+            "With a space between. Without any, the role holds everywhere. A call has the tags of "
+            "its server, toolset and agent. Permissions to view hold everywhere."
+        ),
+    )
+
+    @classmethod
+    def of(cls, role: CustomRole, terms: RoleTerms) -> RoleForm:
+        tags = {
+            name: " ".join(getattr(terms, name))
+            for name in ("server_tags", "toolset_tags", "agent_tags")
+        }
+        first = {"name": str(role), "description": role.description, **tags}
+        return cls(initial={**first, "permissions": sorted(terms.permissions)})
+
+    @property
+    def terms(self) -> RoleTerms:
+        given = self.cleaned_data
+        return RoleTerms(
+            frozenset(given["permissions"]),
+            given["server_tags"],
+            given["toolset_tags"],
+            given["agent_tags"],
+        )

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from accounts.actors import AccountRefused, acting
 from accounts.models import User
+from accounts.roles import Role
 from audit.services import record
 from core.english import gettext as _
 
@@ -59,6 +60,8 @@ def why_not_confirm(person: User, by: User | None) -> str:
         return _("“%s” has set no password yet: until then the link's maker may be behind it.") % (
             person.username
         )
+    if by is not None and not (by.is_superuser or Role.ADMINISTRATOR in by.group_names):
+        return _("An administrator has to confirm it.")
     if by is not None and not are_independent(person, by, unconfirmed_inviters(however_old=True)):
         return _("Somebody other than who invited “%s” has to confirm the account.") % (
             person.username

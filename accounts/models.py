@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import pgtrigger
@@ -14,7 +15,15 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from accounts.custom_role_models import CustomRole as CustomRole
+from accounts.custom_role_models import tags
 from accounts.relying_party import rp_id
+from accounts.scim_models import ScimGroup as ScimGroup
+from accounts.scim_models import ScimToken as ScimToken
+from accounts.scim_models import ScimUser as ScimUser
+from accounts.scopes import ScopedRole, ScopeTarget, scoped_role
+from accounts.service_account_models import ServiceAccount as ServiceAccount
+from accounts.service_account_models import ServiceToken as ServiceToken
 from accounts.user_agents import device
 from audit.models import ClockTime
 from audit.services import Actor
@@ -60,6 +69,21 @@ class NamedForGood(StrictTrigger):
     """
 
 
+def shown_name(username: str, display_name: str) -> str:
+    """Never a display name alone: people change theirs, and entries have the username."""
+    return f"{display_name} ({username})" if display_name else username
+
+
+# As scopes.scoped_role takes them.
+SCOPED_FIELDS = (
+    "group__name",
+    "scoped_permissions",
+    "server_tags",
+    "toolset_tags",
+    "agent_tags",
+)
+
+
 class User(AbstractUser):
     """A person who uses the console."""
 
@@ -86,7 +110,14 @@ class User(AbstractUser):
     # Counts how often the account was disabled; sessions hold for one of these times alone.
     session_epoch = models.PositiveIntegerField(default=0, editable=False)
 
+    # Finds what the request is about, where its page has permissions for some tags alone.
+    find_target: Callable[[], ScopeTarget | None] | None = None
+
     class Meta(AbstractUser.Meta):
+        permissions = [
+            ("view_access_review", "Can view who has what access"),
+            ("sign_access_review", "Can sign off who has what access"),
+        ]
         triggers = [
             *configuration("username", "is_active", "unconfirmed_until"),
             SessionEpoch(name="session_epoch"),
@@ -104,6 +135,10 @@ class User(AbstractUser):
     @property
     def actor(self) -> Actor:
         return Actor("person", self.pk, self.username)
+
+    @property
+    def shown_name(self) -> str:
+        return shown_name(self.username, self.first_name)
 
     @property
     def initials(self) -> str:
@@ -136,6 +171,22 @@ class User(AbstractUser):
     def group_names(self) -> list[str]:
         """The user's groups when loaded; approvals/eligibility.py reads them again."""
         return sorted(self.groups.values_list("name", flat=True))
+
+    @cached_property
+    def scoped_roles(self) -> list[ScopedRole]:
+        """The user's roles that are limited to tags, when loaded."""
+        rows = CustomRole.objects.filter(group__user=self).exclude(scoped_permissions=[])
+        return [scoped_role(*row) for row in rows.values_list(*SCOPED_FIELDS)]
+
+    @cached_property
+    def own_permissions(self) -> frozenset[str]:
+        """Permissions that this user has by no role, when loaded."""
+        rows = self.user_permissions.values_list("content_type__app_label", "codename")
+        return frozenset(f"{app}.{codename}" for app, codename in rows)
+
+    @cached_property
+    def target(self) -> ScopeTarget | None:
+        return self.find_target() if self.find_target else None
 
     @cached_property
     def all_names(self) -> frozenset[str]:
@@ -252,6 +303,7 @@ class RoleChange(models.Model):
         # Somebody who has the role may be another person now, by the host's command line.
         ENTERED = "entered", _("Sign-in link made at the host")
         CONFIRMED = "confirmed", _("Confirmed at the host")
+        RESET = "reset", _("Second factor removed")
 
     person = models.ForeignKey(User, models.PROTECT, related_name="role_changes")
     # The group's name: the change stays true when the group is gone.
@@ -287,8 +339,48 @@ class RoleChange(models.Model):
         return self.decided_at != self.asked_at
 
 
+class FactorReset(models.Model):
+    """An administrator's request to remove a user's second factors, for another one to confirm."""
+
+    class State(models.TextChoices):
+        REQUESTED = "requested", _("Requested")
+        DONE = "done", _("Confirmed")
+        REFUSED = "refused", _("Denied")
+
+    person = models.ForeignKey(User, models.PROTECT, related_name="factor_resets")
+    reason = models.CharField(max_length=300)
+    state = models.CharField(max_length=9, choices=State, default=State.REQUESTED)
+    asked_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    asked_at = models.DateTimeField(default=timezone.now, editable=False)
+    decided_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="accounts_one_factor_reset",
+                fields=["person"],
+                condition=models.Q(state="requested"),
+            )
+        ]
+        triggers = [
+            Keep(
+                name="keep_factor_reset",
+                columns=["person_id", "reason", "asked_by_id", "asked_at"],
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"second factors of {self.person}: {self.state}"
+
+
 # Of a request that waits for people: SDKs and proxies give up after 60 s.
 MAX_HOLD_S = 55
+
+
+VIEW_AGENTS = "accounts.view_agent"
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -297,7 +389,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def visible_to(self, person: User) -> Self:
         """All agents for roles that may see them; for other users, the agents that they own."""
-        return self if person.has_perm("accounts.view_agent") else self.owned_by(person)
+        return self if person.has_perm(VIEW_AGENTS) else self.owned_by(person)
 
 
 class Agent(models.Model):
@@ -313,6 +405,7 @@ class Agent(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
     )
+    tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Never counted among those who decide on its calls; nobody if it was made at the host.
     created_by = models.ForeignKey(
@@ -334,6 +427,10 @@ class Agent(models.Model):
     @property
     def actor(self) -> Actor:
         return Actor("agent", self.pk, self.name)
+
+    def is_visible_to(self, person: User) -> bool:
+        """Whether AgentQuerySet.visible_to has it."""
+        return self.owner_id == person.pk or person.has_perm(VIEW_AGENTS)
 
 
 class AgentTokenQuerySet(models.QuerySet["AgentToken"]):
@@ -358,18 +455,32 @@ class AgentToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     # Written at most once a minute, and never a reason for caches to be read again.
     last_used_at = models.DateTimeField(null=True, blank=True)
+    # In place of a secret of ours: a client at an identity provider, whose access tokens are the
+    # agent's (accounts/oidc/access_tokens.py).
+    issuer = models.CharField(max_length=500, blank=True, db_default="", default="")
+    client_id = models.CharField(max_length=255, blank=True, db_default="", default="")
 
     objects = AgentTokenQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                name="accounts_one_agent_a_client",
+                fields=["issuer", "client_id"],
+                condition=models.Q(revoked_at=None) & ~models.Q(issuer=""),
+            )
+        ]
         triggers = [
             *configuration("revoked_at", "expires_at", "digest", "agent_id"),
-            Keep(name="keep_issuer", columns=["agent_id", "created_by_id"]),
+            Keep(
+                name="keep_issuer",
+                columns=["agent_id", "created_by_id", "issuer", "client_id"],
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"csa_{self.public_id}_…"
+        return f"{self.client_id} ({self.public_id})" if self.issuer else f"csa_{self.public_id}_…"
 
 
 class SignInLink(models.Model):
@@ -397,6 +508,9 @@ class Attempt(models.Model):
         RESET = "reset"
         PASSKEY = "passkey"
         PROVIDER = "provider"
+        SCIM = "scim"
+        SLACK = "slack"
+        REJECTED = "rejected"
 
     kind = models.CharField(max_length=8, choices=Kind)
     # Digests: in the name's field people also type their passwords.
@@ -495,7 +609,11 @@ class Identity(models.Model):
                 name="accounts_one_person_an_identity", fields=["issuer", "subject"]
             )
         ]
-        triggers = [Keep(name="keep_identity", columns=["person_id", "issuer", "subject"])]
+        triggers = [
+            # A provider's access tokens are for whom it names, as long as that is known here.
+            *configuration("disconnected_at"),
+            Keep(name="keep_identity", columns=["person_id", "issuer", "subject"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.subject} at {self.issuer}"
@@ -561,6 +679,7 @@ class Proof(models.Model):
     class Method(models.TextChoices):
         PASSKEY = "passkey", _("passkey")
         TOTP = "totp", _("one-time code")
+        OIDC = "oidc", _("identity provider")
 
     person = models.ForeignKey(User, models.PROTECT, related_name="proofs")
     method = models.CharField(max_length=7, choices=Method)
@@ -569,7 +688,8 @@ class Proof(models.Model):
     # Each statement has its own nonce, so that a proof is good for one act.
     statement_digest = models.CharField(max_length=64, unique=True)
     passkey = models.ForeignKey(Passkey, models.PROTECT, null=True, related_name="proofs")
-    # The browser's answer as it came (JSON), and where it was given.
+    # The browser's answer as it came (JSON), and where it was given; or the provider's ID token and
+    # its key (JSON).
     assertion = models.TextField(blank=True)
     origin = models.CharField(max_length=255, blank=True)
     sign_count = models.BigIntegerField(null=True)
@@ -581,7 +701,7 @@ class Proof(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="accounts_proof_has_its_passkey",
-                condition=models.Q(method="totp") | models.Q(passkey__isnull=False),
+                condition=models.Q(method__in=["totp", "oidc"]) | models.Q(passkey__isnull=False),
             )
         ]
         triggers = append_only()

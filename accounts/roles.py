@@ -5,11 +5,13 @@ No role follows from another: an administrator who shall also decide calls is ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
+from django.conf import settings
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop, override
 
 from audit.services import SYSTEM, record
 
@@ -24,6 +26,13 @@ class Role(StrEnum):
     VIEWER = gettext_noop("Viewer")
 
 
+def shown_names() -> Iterator[str]:
+    """The names of the roles as pages show them, in every language."""
+    for language, _name in settings.LANGUAGES:
+        with override(language):
+            yield from (gettext(role) for role in Role)
+
+
 _EVERYBODY = {
     *(
         f"registry.view_{model}"
@@ -34,16 +43,23 @@ _EVERYBODY = {
 _AGENTS = {f"accounts.{verb}_{m}" for verb in ("add", "change") for m in ("agent", "agenttoken")}
 _SEE_AGENTS = {"accounts.view_agent", "accounts.view_agenttoken"}
 _SEE_RULES = {"policies.view_rule", "policies.view_limit"}
+_SEE_SERVICE_ACCOUNTS = {"accounts.view_serviceaccount"}
+_SEE_ACCESS = {"accounts.view_access_review"}
 _WEBHOOKS = {f"notifications.{verb}_webhook" for verb in ("add", "change", "delete", "view")}
+_SEE_ON_CALL = {"notifications.view_oncallschedule"}
 
 PERMISSIONS: dict[Role, set[str]] = {
     Role.VIEWER: _EVERYBODY,
     Role.ADMINISTRATOR: _EVERYBODY
     | _AGENTS
     | _SEE_AGENTS
+    | _SEE_ACCESS
     | _WEBHOOKS
+    | _SEE_ON_CALL
+    | {"notifications.change_escalationpolicy", "notifications.change_oncallschedule"}
     | {f"accounts.{verb}_user" for verb in ("add", "change", "view")}
     | {f"auth.{verb}_group" for verb in ("add", "change", "view")}
+    | {f"accounts.{verb}_serviceaccount" for verb in ("add", "change", "view")}
     | {
         f"policies.{verb}_{model}"
         for verb in ("add", "change", "delete", "view")
@@ -56,17 +72,23 @@ PERMISSIONS: dict[Role, set[str]] = {
     | _SEE_AGENTS
     | _SEE_RULES
     | _WEBHOOKS
+    | _SEE_ON_CALL
     | {"registry.add_server", "registry.change_server", "registry.change_tool"}
     | {f"registry.{verb}_toolset" for verb in ("add", "change", "delete")}
     | {"registry.operate_server", "calls.cancel_call"}
     | {"calls.begin_freeze", "calls.end_freeze"},
     Role.APPROVER: _EVERYBODY
     | _SEE_RULES
+    | _SEE_ON_CALL
     | {"approvals.decide_approval", "approvals.view_approval", "calls.view_payload"}
     | {"approvals.view_grant", "calls.begin_freeze"},
     Role.AUDITOR: _EVERYBODY
     | _SEE_AGENTS
+    | _SEE_SERVICE_ACCOUNTS
+    | _SEE_ACCESS
+    | {"accounts.sign_access_review"}
     | _SEE_RULES
+    | _SEE_ON_CALL
     | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
     | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"}
     | {"notifications.view_webhook"},

@@ -135,19 +135,25 @@ def _statement(waiting: PendingSignIn, person: User) -> str:
 def reset_at_host(person: User) -> int:
     """Removes every passkey, the app and the recovery codes of somebody who lost them; returns how
     many passkeys and apps."""
-    usable = list(person.passkeys.usable())
-    for passkey in usable:
-        passkeys.remove(passkey)
-    had_app = one_time_codes.remove(person)
-    recovery_codes.remove(person)
+    count = remove_factors(person)
     role_changes.note_of_host(person, RoleChange.State.ENTERED)
-    count = len(usable) + had_app
     reason = _("Lost, or locked out: the next sign-in asks for no second factor.")
     record(
         "person.factors_reset",
         actor=COMMAND_LINE,
         reason=reason,
         person=person.username,
+        person_id=person.pk,
         removed=count,
     )
     return count
+
+
+def remove_factors(person: User) -> int:
+    """In the caller's transaction, which records it; returns how many passkeys and apps."""
+    usable = list(person.passkeys.usable())
+    for passkey in usable:
+        passkeys.remove(passkey)
+    had_app = one_time_codes.remove(person)
+    recovery_codes.remove(person)
+    return len(usable) + had_app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -16,6 +16,7 @@ from django.utils import timezone
 from accounts import attempts, display_names, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
 from accounts.actors import AccountRefused as AccountRefused
+from accounts.actors import By
 from accounts.actors import acting as acting
 from accounts.models import (
     MAX_HOLD_S,
@@ -28,7 +29,7 @@ from accounts.models import (
     User,
 )
 from accounts.roles import Role, ensure_roles
-from audit.services import SYSTEM, record
+from audit.services import SYSTEM, Actor, record
 from core import seal
 from core.english import gettext as _
 from core.english import ngettext
@@ -36,6 +37,7 @@ from core.errors import CountersignError
 from core.text import lookalike_count
 
 MAX_DAYS = 90
+CLIENT_ID_MAX = 255
 LINK_HOURS = 24
 BY_LINK = _("By a sign-in link.")
 # Until there are more people, the first one must be able to do everything that needs a person.
@@ -108,6 +110,37 @@ def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
     return text
 
 
+# Until somebody revokes it: the provider's own tokens end soon.
+NO_END = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@transaction.atomic
+def name_client(agent: Agent, *, issuer: str, client_id: str, by: User) -> AgentToken:
+    """Takes the access tokens that `issuer` gives this client for the agent's. Raises
+    AccountRefused."""
+    client_id = client_id.strip()
+    if not 0 < len(client_id) <= CLIENT_ID_MAX or "\0" in client_id:
+        raise AccountRefused(_("Give the client id that the identity provider shows."))
+    public_id = secrets.token_hex(4)
+    try:
+        with transaction.atomic():
+            named = AgentToken.objects.create(
+                agent=agent,
+                public_id=public_id,
+                # Of no token: nobody has its secret.
+                digest=secrets.token_bytes(32),
+                created_by=by,
+                expires_at=NO_END,
+                issuer=issuer,
+                client_id=client_id,
+            )
+    except IntegrityError as error:
+        raise AccountRefused(_("This client is an agent here already.")) from error
+    names = {"token": str(named), "issuer": issuer, "client_id": client_id}
+    record("agent.client_named", actor=by.actor, agent=(agent.pk, agent.name), **names)
+    return named
+
+
 # Long enough to put the new token where the agent reads it.
 OVERLAP = timedelta(hours=1)
 
@@ -131,7 +164,7 @@ def rotate_token(token: AgentToken, *, by: User) -> str:
 
 
 @transaction.atomic
-def revoke_token(token: AgentToken, *, by: User | None, reason: str = "") -> bool:
+def revoke_token(token: AgentToken, *, by: By, reason: str = "") -> bool:
     """False if it was revoked before."""
     at = timezone.now()
     if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
@@ -168,6 +201,7 @@ def create_person(username: str, *, roles: Collection[str], by: User | None) -> 
 def rename(person: User, name: str, *, by: User) -> None:
     """Renames a user. Entries keep the name that they were written with, and `person:` rules
     still match this user by it: a name is never reassigned. Raises AccountRefused."""
+    role_changes.refuse_beyond(person, by)
     before = person.username
     if why := why_not_named(name):
         raise AccountRefused(why)
@@ -224,11 +258,13 @@ def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str
 
 
 @transaction.atomic
-def set_active(person: User, active: bool, *, by: User, reason: str = "") -> None:
+def set_active(person: User, active: bool, *, by: User | Actor, reason: str = "") -> None:
     """Enables or disables a user. Disabling ends their sessions and links for ever, and suspends
-    their agents' tokens until the account is enabled again."""
-    if not active and person.pk == by.pk:
+    their agents' tokens. Pages and providers go by approvals/disabling.py, which ends the rest."""
+    if not active and person == by:
         raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
+    if isinstance(by, User):
+        role_changes.refuse_beyond(person, by)
     if not active:
         keep_an_administrator(person)
     if not User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
@@ -241,7 +277,7 @@ def set_active(person: User, active: bool, *, by: User, reason: str = "") -> Non
     for group in role_changes.deciding_groups(person.groups.all()):
         note(person, group.name, by=by)
     action = "person.enabled" if active else "person.disabled"
-    record(action, actor=by.actor, reason=reason, person=person.username)
+    record(action, actor=acting(by), reason=reason, person=person.username)
 
 
 def is_password_of(person: User, password: str) -> bool:
@@ -289,7 +325,9 @@ def set_time_zone(person: User, time_zone: str) -> None:
 def keep_an_administrator(person: User) -> None:
     # Held until the transaction ends: two administrators must not take the role from each other.
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR, is_active=True)
-    held = set(administrators.select_for_update(of=("self",)).values_list("pk", flat=True))
+    # Without the key: whoever votes meanwhile needs it, and holds what disabling waits for.
+    locked = administrators.select_for_update(of=("self",), no_key=True)
+    held = set(locked.values_list("pk", flat=True))
     if held == {person.pk}:
         raise AccountRefused(
             _("“%s” is the last administrator. Make another one first.") % person.username
@@ -360,6 +398,11 @@ def sign_in_link(person: User, *, by: User | None = None) -> str:
     obstacle = why_no_link(person)
     if obstacle and by:
         raise AccountRefused(obstacle)
+    # Whoever has the link acts with their roles.
+    role_changes.refuse_beyond_own(person.groups.all(), by)
+    if by:
+        User.objects.select_for_update(of=("self",)).get(pk=person.pk)
+        role_changes.refuse_link(person, by)
     if obstacle:
         role_changes.note_of_host(person, RoleChange.State.ENTERED)
     text = secrets.token_urlsafe(32)

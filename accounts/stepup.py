@@ -1,4 +1,5 @@
-"""A person's own act behind one statement: what their passkey signs, or a one-time code.
+"""A person's own act behind one statement: what their passkey signs, a one-time code, or a new
+sign-in at their identity provider (accounts/oidc/step_up.py).
 
 A session can be stolen, and an agent may sit at the keyboard. What a passkey signs is the digest of
 a statement that is made here, whole and for this once; the row keeps the statement and the answer,
@@ -27,7 +28,9 @@ from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import PublicKeyCredentialDescriptor, UserVerificationRequirement
 
 from accounts import one_time_codes, passkeys
-from accounts.models import Passkey, Proof, User
+from accounts.models import Identity, Passkey, Proof, User
+from accounts.oidc.metadata import ProviderFailed
+from accounts.oidc.signed_tokens import verify_again
 from accounts.relying_party import expected_origins, rp_id
 from core import seal
 from core.english import gettext
@@ -124,12 +127,44 @@ def keep_code_proof(person: User, statement: str) -> Proof:
     return _keep(person=person, method=Proof.Method.TOTP, statement=statement)
 
 
+def keep_provider_proof(person: User, statement: str, evidence: str) -> Proof:
+    """Keeps that `statement` was confirmed at an identity provider; `evidence`: its ID token, which
+    the caller checked, and the key that signed it."""
+    return _keep(person=person, method=Proof.Method.OIDC, statement=statement, assertion=evidence)
+
+
+def key_digest(key: dict[str, Any]) -> str:
+    """Names a provider's key in entries."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+
+
 def problem(proof: Proof) -> str:
     """Checks a kept proof again from its rows alone: what is wrong with it, or nothing."""
     if hashlib.sha256(proof.statement.encode()).hexdigest() != proof.statement_digest:
         return _("the statement is not what its digest says")
-    if proof.method == Proof.Method.TOTP:
-        return ""
+    match proof.method:
+        case Proof.Method.TOTP:
+            return ""
+        case Proof.Method.OIDC:
+            return _provider_problem(proof)
+    return _passkey_problem(proof)
+
+
+def _provider_problem(proof: Proof) -> str:
+    try:
+        kept = json.loads(proof.assertion)
+        claims = verify_again(kept["id_token"], kept["key"])
+    except (ProviderFailed, ValueError, KeyError, TypeError):
+        return _("the provider's signature is not valid")
+    if claims.get("nonce") != proof.statement_digest:
+        return _("the provider signed another statement")
+    names = {"issuer": claims.get("iss"), "subject": claims.get("sub")}
+    if not Identity.objects.filter(person=proof.person_id, **names).exists():
+        return _("the account at the provider is not this person's")
+    return ""
+
+
+def _passkey_problem(proof: Proof) -> str:
     passkey = proof.passkey
     if passkey is None or passkey.person_id != proof.person_id:
         return _("the passkey is not this person's")

@@ -1,7 +1,8 @@
-"""Agents' tokens: their format, and each process's in-memory cache of valid ones.
+"""The format of tokens, and each process's in-memory cache of agents' valid ones.
 
 `csa_<8>_<43>_<6>` in base 62: public id, 256-bit secret, CRC-32 of everything before it. Prefix
-and checksum let secret scanners recognise leaked tokens.
+and checksum let secret scanners recognise leaked tokens. Service accounts' begin with `css_`,
+identity providers' for SCIM with `csp_`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
@@ -19,20 +20,42 @@ from zlib import crc32
 from django.conf import settings
 
 from accounts.independence import Inviters, inviters_behind, unconfirmed_inviters
-from accounts.models import Agent, AgentToken, AgentTokenQuerySet
+from accounts.models import Agent, AgentToken, AgentTokenQuerySet, Identity
 from core import seal
 
-PATTERN = r"csa_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}"
-_matches = re.compile(PATTERN).fullmatch
-_PURPOSE = "agent token"
+AGENT, SERVICE, SCIM = "csa", "css", "csp"
+_matches = re.compile(r"(cs[asp])_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}").fullmatch
+# One kind is never taken for the other: the HMAC differs too.
+_PURPOSES = {AGENT: "agent token", SERVICE: "service token", SCIM: "scim token"}
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 # Compared with when the id is unknown, so that this takes as long as a wrong secret.
-_NOBODY = bytes(32)
+NOBODY = bytes(32)
 
 
 class Parts(NamedTuple):
     public_id: str
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The content of an identity provider's access token: for whom, by which client, for what."""
+
+    issuer: str
+    client_id: str
+    subject: str
+    token_id: str
+    # The one address where it opens something.
+    resource: str
+
+    def details(self) -> dict[str, str]:
+        """Details of the entry of a call."""
+        return {
+            "issuer": self.issuer,
+            "client_id": self.client_id,
+            "subject": self.subject,
+            "token": self.token_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +76,95 @@ class Bearer:
     # How long its requests wait for people, where an operator said so of this agent. No part of who
     # it is: a change ends nothing that goes on.
     hold_s: int | None = field(default=None, compare=False)
+    # Of a signed token: what it says, and the valid credential that it stands on.
+    signed_in: SignedIn | None = None
+    grant: Bearer | None = None
 
 
-def make() -> str:
-    body = f"csa_{_random(8)}_{_random(43)}"
+class AgentClient(NamedTuple):
+    """A client at an identity provider that is an agent, and whom its tokens may be for."""
+
+    bearer: Bearer
+    subjects: frozenset[str]
+
+
+def make(prefix: str = AGENT) -> str:
+    body = f"{prefix}_{_random(8)}_{_random(43)}"
     return f"{body}_{_checksum(body)}"
 
 
-def well_formed(token: str) -> bool:
+def well_formed(token: str, prefix: str = AGENT) -> bool:
     body, _, checksum = token.rpartition("_")
-    return _matches(token) is not None and _checksum(body) == checksum
+    found = _matches(token)
+    return found is not None and found[1] == prefix and _checksum(body) == checksum
 
 
-def parse(token: str) -> Parts | None:
+def parse(token: str, prefix: str = AGENT) -> Parts | None:
     """Splits a token. Cheap for garbage: only a well-formed token costs an HMAC."""
-    if not well_formed(token):
+    if not well_formed(token, prefix):
         return None
-    return Parts(token[4:12], seal.sign(_PURPOSE, token.encode()))
+    return Parts(token[4:12], seal.sign(_PURPOSES[prefix], token.encode()))
+
+
+def is_token(token: str, shown: Parts, digest: bytes, prefix: str = AGENT) -> bool:
+    """Whether this is the token whose HMAC is kept."""
+    return compare_digest(shown.digest, digest) or (
+        # Issued before the installation's secret was replaced?
+        bool(settings.OLD_SECRET_KEYS)
+        and seal.is_signature(_PURPOSES[prefix], token.encode(), digest)
+    )
 
 
 class TokenBook:
     """Every valid token, in memory. Stores HMACs, never tokens."""
 
-    def __init__(self, lines: Iterable[tuple[Parts, Bearer]]) -> None:
+    def __init__(
+        self,
+        lines: Iterable[tuple[Parts, Bearer]],
+        clients: Mapping[tuple[str, str], AgentClient] | None = None,
+    ) -> None:
         self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
-        self._held = frozenset(bearer for _, bearer in self._lines.values())
+        self._clients = dict(clients or {})
+        self._held = frozenset(
+            [
+                *(bearer for _, bearer in self._lines.values()),
+                *(client.bearer for client in self._clients.values()),
+            ]
+        )
 
     def holds(self, bearer: Bearer) -> bool:
         """Whether a token that was valid before still is, for the same agent and owner."""
-        return bearer in self._held and bearer.expires_at > time.time()
+        signed_in = bearer.signed_in
+        if signed_in and not self.may_name(
+            signed_in.issuer, signed_in.client_id, signed_in.subject
+        ):
+            return False
+        return (bearer.grant or bearer) in self._held and bearer.expires_at > time.time()
+
+    def client(self, issuer: str, client_id: str) -> Bearer | None:
+        """The agent that a client at an identity provider is."""
+        client = self._clients.get((issuer, client_id))
+        return client.bearer if client else None
+
+    def may_name(self, issuer: str, client_id: str, subject: str) -> bool:
+        """Whether a token of this client may be for this subject: the agent's owner or the client
+        itself."""
+        client = self._clients.get((issuer, client_id))
+        return client is not None and subject in client.subjects
 
     def bearer(self, token: str) -> Bearer | None:
         shown = parse(token)
         if shown is None:
             return None
-        digest, bearer = self._lines.get(shown.public_id, (_NOBODY, None))
-        is_known = compare_digest(shown.digest, digest) or (
-            # Issued before the installation's secret was replaced?
-            bool(settings.OLD_SECRET_KEYS) and seal.is_signature(_PURPOSE, token.encode(), digest)
-        )
-        if not is_known or bearer is None:
+        digest, bearer = self._lines.get(shown.public_id, (NOBODY, None))
+        if not is_token(token, shown, digest) or bearer is None:
             return None
         return bearer if bearer.expires_at > time.time() else None
 
 
 def load() -> TokenBook:
-    return TokenBook(_lines(AgentToken.objects.valid()))
+    known = unconfirmed_inviters()
+    return TokenBook(_lines(AgentToken.objects.valid(), known), _clients(known))
 
 
 def look_up(token: str) -> Bearer | None:
@@ -106,15 +172,43 @@ def look_up(token: str) -> Bearer | None:
     shown = parse(token)
     if shown is None:
         return None
-    return TokenBook(_lines(AgentToken.objects.valid().filter(public_id=shown.public_id))).bearer(
-        token
-    )
+    found = AgentToken.objects.valid().filter(public_id=shown.public_id)
+    return TokenBook(_lines(found, unconfirmed_inviters())).bearer(token)
 
 
-def _lines(tokens: AgentTokenQuerySet) -> Iterable[tuple[Parts, Bearer]]:
-    found = tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
-    known = unconfirmed_inviters()
+def _lines(tokens: AgentTokenQuerySet, known: Inviters) -> Iterable[tuple[Parts, Bearer]]:
+    found = _with_owners(tokens.filter(issuer=""))
     return ((Parts(token.public_id, bytes(token.digest)), _bearer(token, known)) for token in found)
+
+
+def _clients(known: Inviters) -> dict[tuple[str, str], AgentClient]:
+    tokens = list(_with_owners(AgentToken.objects.valid().exclude(issuer="")))
+    connected = _connected({token.issuer for token in tokens})
+    return {
+        (token.issuer, token.client_id): AgentClient(
+            _bearer(token, known), _subjects(token, connected)
+        )
+        for token in tokens
+    }
+
+
+def _connected(issuers: set[str]) -> list[Identity]:
+    return list(Identity.objects.filter(issuer__in=issuers)) if issuers else []
+
+
+def _subjects(token: AgentToken, connected: list[Identity]) -> frozenset[str]:
+    """The owner's accounts there, and the client's own name, unless a person ever had it."""
+    there = [one for one in connected if one.issuer == token.issuer]
+    owned = {
+        one.subject
+        for one in there
+        if one.person_id == token.agent.owner_id and one.disconnected_at is None
+    }
+    return frozenset(owned | ({token.client_id} - {one.subject for one in there}))
+
+
+def _with_owners(tokens: AgentTokenQuerySet) -> AgentTokenQuerySet:
+    return tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
 
 
 def _bearer(token: AgentToken, known: Inviters) -> Bearer:

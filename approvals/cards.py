@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.contrib.sessions.backends.base import SessionBase
+
 from accounts import role_changes
 from accounts.models import RoleChange, User
 from approvals import eligibility, history, step_up_proofs
+from approvals.break_glass import is_offered
 from approvals.comments import Discussion, discussions
+from approvals.copied_texts import NOT_ASKED, CopiedTexts, find_copied
 from approvals.eligibility import EligibilityFacts
 from approvals.history import Past, PastCall, PastDecision
 from approvals.models import Approval
@@ -26,6 +30,9 @@ from calls.content.amendments import Amendments, edited, edits_of
 from calls.freezes import FreezeBook
 from calls.models import Amendment, Call
 from calls.record.states import State
+from policies.flow import Flow, FlowQuestion
+from policies.lookback import read_flows
+from registry.labels import Label
 from registry.schemas.arguments import Arguments, arguments
 
 
@@ -65,6 +72,11 @@ class Card:
     newcomers: Sequence[RoleChange] = ()
     # Who may be one person with somebody who has a part in the call, and is not refused.
     second_accounts: Sequence[str] = ()
+    # What its agent read before it asked to send outside, and which of its texts stood there.
+    flow: Flow | None = None
+    copied: CopiedTexts = NOT_ASKED
+    # This person is shown the way to break the glass.
+    may_break_glass: bool = False
     # Why what they just pressed was not done, and what they had written.
     error: str = ""
     typed: str = ""
@@ -132,23 +144,31 @@ def card(
     past: Histories | None = None,
     error: str = "",
     typed: str = "",
+    session: SessionBase | None = None,
 ) -> Card:
-    """`past`: what the list beside it knows already."""
-    return _cards([approval], person, past, error, typed)[0]
+    """`past`: what the list beside it knows already; `session`: the one that would approve it."""
+    return _cards([approval], person, past, error, typed, session)[0]
 
 
-def cards(approvals: Iterable[Approval], person: User) -> list[Card]:
+def cards(
+    approvals: Iterable[Approval], person: User, *, session: SessionBase | None = None
+) -> list[Card]:
     """Cards of these approvals, with a constant number of queries."""
     approvals = list(approvals)
     # At most rings, nothing that a page shows was decided.
-    return _cards(approvals, person, None, "", "") if approvals else []
+    return _cards(approvals, person, None, "", "", session) if approvals else []
 
 
 def _cards(
-    approvals: list[Approval], person: User, past: Histories | None, error: str, typed: str
+    approvals: list[Approval],
+    person: User,
+    past: Histories | None,
+    error: str,
+    typed: str,
+    session: SessionBase | None = None,
 ) -> list[Card]:
     ids = [approval.pk for approval in approvals]
-    known = _facts_of(approvals, ids, person, past)
+    known = _facts_of(approvals, ids, person, past, session)
     return [_card(approval, known, person, error, typed) for approval in approvals]
 
 
@@ -167,25 +187,40 @@ class CardFacts:
     role_changes: list[RoleChange]
     stops: FreezeBook
     second_accounts: dict[UUID, list[str]]
+    flows: dict[UUID, Flow]
 
 
 def _facts_of(
-    approvals: list[Approval], ids: list[UUID], person: User, past: Histories | None
+    approvals: list[Approval],
+    ids: list[UUID],
+    person: User,
+    past: Histories | None,
+    session: SessionBase | None,
 ) -> CardFacts:
     facts = eligibility.facts(ids)
+    waiting = [one for one in approvals if one.state == one.State.WAITING]
     return CardFacts(
         facts,
         history.past(ids),
         histories(pending_pairs(ids)) if past is None else past,
         pictures(approvals, person, facts),
         discussions(approvals, person, facts),
-        step_up_proofs.steps((one for one in approvals if one.state == one.State.WAITING), person),
+        step_up_proofs.steps(waiting, person, session),
         _duplicates(facts),
         _edits(approvals),
         role_changes.recent(),
         _stops(facts),
         second_accounts(facts),
+        _flows(waiting),
     )
+
+
+def _flows(waiting: list[Approval]) -> dict[UUID, Flow]:
+    """Reads what agents read before they asked to send outside."""
+    calls = [one.call for one in waiting if one.call.tool and Label.SINK in one.call.tool.labels]
+    asked = [FlowQuestion(one.agent_id, one.pk, one.asked_at) for one in calls]
+    found = read_flows(asked)
+    return {call_id: flow for call_id, flow in found.items() if flow.is_tainted}
 
 
 def _stops(facts: dict[UUID, EligibilityFacts]) -> FreezeBook:
@@ -230,9 +265,16 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         single_person=facts.single_person and person.pk in facts.parties - set(facts.excluded),
         newcomers=_newcomers(known.role_changes, approval, votes),
         second_accounts=_second_accounts(known.second_accounts.get(pk, []), approval, votes),
+        flow=known.flows.get(pk),
+        copied=_copied(call, given, known.flows.get(pk)),
+        may_break_glass=is_offered(person),
         error=error,
         typed=typed,
     )
+
+
+def _copied(call: Call, given: Any, flow: Flow | None) -> CopiedTexts:
+    return find_copied(call, given) if flow and (flow.untrusted or flow.unread) else NOT_ASKED
 
 
 def _more_rules(facts: EligibilityFacts) -> Sequence[tuple[str, str]]:
@@ -253,7 +295,7 @@ def _newcomers(
 def _second_accounts(names: list[str], approval: Approval, votes: VoteSummary) -> Sequence[str]:
     if approval.state == Approval.State.WAITING:
         return names
-    voted = {given.vote.person.username for given in votes.given}
+    voted = {given.vote.person.shown_name for given in votes.given}
     return [name for name in names if name in voted]
 
 

@@ -24,10 +24,10 @@ def find_obstacle(approval: Approval, book: RuleBook | None = None) -> Obstacle 
         return found
     assert tool is not None
     decision = judged(call, tool, call.to_send, book=book, at=call.asked_at)
-    return find_denial(decision) or _find_more(approval, decision)
+    return find_denial(decision) or find_more(approval, decision)
 
 
-def _find_more(approval: Approval, decision: Decision) -> Obstacle | None:
+def find_more(approval: Approval, decision: Decision) -> Obstacle | None:
     """Do rules ask by now for more yeses than this call waits for?"""
     if decision.effect != Effect.ASK:
         return None

@@ -63,8 +63,11 @@ def _may_comment(person: User, excluded: Collection[int]) -> bool:
 
 
 @transaction.atomic
-def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> Comment:
-    """A comment, or a question to the agent. Raises CommentRefused."""
+def say(
+    approval: Approval, *, by: User, text: str, ask_agent: bool = False, via: str = ""
+) -> Comment:
+    """A comment, or a question to the agent. `via`: the chat account, for the entry, where it was
+    not on our page. Raises CommentRefused."""
     may = _may_comment(by, eligibility.excluded_people(approval.call))
     if not may or (ask_agent and not by.has_perm(DECIDE)):
         raise CommentRefused(_("You are not among those who decide."))
@@ -72,7 +75,7 @@ def say(approval: Approval, *, by: User, text: str, ask_agent: bool = False) -> 
     _hold(approval.pk)
     _check(text, approval.comments.filter(agent=None).count(), MOST_BY_PEOPLE)
     made = Comment.objects.create(approval=approval, kind=kind, person=by, text=text)
-    _record(made, by.actor)
+    _record(made, by.actor, via)
     return made
 
 
@@ -116,7 +119,7 @@ def _check(text: str, there_are: int, most: int) -> None:
         raise CommentRefused(_("There are %(n)d already: enough was said.") % {"n": most})
 
 
-def _record(made: Comment, actor: Actor) -> None:
+def _record(made: Comment, actor: Actor, via: str = "") -> None:
     call = made.approval.call
     record(
         f"approval.{made.kind}",
@@ -125,5 +128,6 @@ def _record(made: Comment, actor: Actor) -> None:
         agent=(call.agent_id, call.agent.name),
         tool=call.tool_name,
         text=made.text,
+        **({"via": via} if via else {}),
     )
     notify_on_commit("queue", "calls", f"call.{call.pk}")

@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 
 from accounts import sessions
+from accounts.issued_tokens import lasting_tokens
 from accounts.models import Agent, AgentToken, User
 from approvals.models import Grant, Vote
 from calls.models import Call
@@ -104,10 +105,20 @@ def of_person(person: User) -> Consequences:
     ]
     sentences = [
         _("Their sessions and sign-in links end for good."),
-        _("Tokens of their agents open nothing until the account is enabled again."),
+        _(
+            "Tokens of their agents are revoked, tokens of service accounts that they issued, and "
+            "their standing approvals."
+        ),
         _("Their votes on pending approvals no longer count."),
     ]
-    return Consequences(figures, [*sentences, *_ending(calls)])
+    ending = _ending(calls, running=_("Running calls of their agents are asked to stop."))
+    return Consequences(figures, [*sentences, *ending, *_lasting(person)])
+
+
+def _lasting(person: User) -> list[str]:
+    names = [f"{one.token} ({one.holder})" for one in lasting_tokens(person)]
+    said = _("Tokens that they issued for others, and have seen, stay valid. Rotate them: %s.")
+    return [said % ", ".join(names)] if names else []
 
 
 def of_stop(by: User, agent: Agent | None = None, server: Server | None = None) -> Consequences:
@@ -160,14 +171,14 @@ def _open_calls(**of: object) -> OpenCalls:
     )
 
 
-def _ending(calls: OpenCalls) -> Iterable[str]:
+def _ending(calls: OpenCalls, running: str = "") -> Iterable[str]:
     """Says how open calls end whose agent, token or server is no longer there."""
     if calls.pending:
         yield _("Pending calls become superseded: nobody can approve them any more.")
     if calls.queued:
         yield _("Queued calls are not sent.")
     if calls.running:
-        yield _("Running calls go on: cancel them on their pages.")
+        yield running or _("Running calls go on: cancel them on their pages.")
 
 
 def _rules_naming(server: Server) -> int:

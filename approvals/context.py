@@ -22,6 +22,7 @@ SELECT
         SELECT FROM calls_call WHERE state = '{State.UNKNOWN}' LIMIT {COUNTED}
     ) c),
     EXISTS (SELECT FROM calls_freeze WHERE ended_at IS NULL),
+    (SELECT count(*) FROM approvals_breakglass WHERE reviewed_at IS NULL),
     paused.*
 FROM ({pauses.STATE}) paused
 """
@@ -32,6 +33,8 @@ class Counts(NamedTuple):
     unknown: int
     # Emergency stops are in force.
     are_stops: bool
+    # Uses of break-glass that nobody has reviewed.
+    glass_broken: int
     # Why nothing is sent now; empty if calls are.
     paused: str
 
@@ -44,6 +47,9 @@ def undone(request: HttpRequest) -> dict[str, Any]:
         "waiting": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,
         "unknown": lambda: counts().unknown if _may(request, "calls.cancel_call") else 0,
         "frozen": lambda: _stops(request) if counts().are_stops else (),
+        "glass_broken": lambda: (
+            counts().glass_broken if _may(request, "approvals.view_approval") else 0
+        ),
         "paused": lambda: counts().paused if _is_signed_in(request) else "",
     }
 
@@ -55,8 +61,8 @@ def count_waiting() -> int:
 def _counts() -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
-        waiting, unknown, are_stops, *pause = cursor.fetchone()
-        return Counts(waiting, unknown, are_stops, pauses.say_why(*pause))
+        waiting, unknown, are_stops, glass_broken, *pause = cursor.fetchone()
+        return Counts(waiting, unknown, are_stops, glass_broken, pauses.say_why(*pause))
 
 
 def _stops(request: HttpRequest) -> FreezeQuerySet:

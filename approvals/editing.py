@@ -89,8 +89,7 @@ def others(approval: Approval, editor: User) -> list[str]:
         if not able:
             return []
         found |= able
-    names = User.objects.filter(pk__in=found).order_by("username")
-    return list(names.values_list("username", flat=True))
+    return [one.shown_name for one in User.objects.filter(pk__in=found).order_by("username")]
 
 
 def _possible_voters(clause: Iterable[Threshold], never: Collection[int]) -> set[int]:

@@ -13,8 +13,9 @@ from uuid import UUID
 import orjson
 from django.db import connection
 
-from accounts.models import User
-from approvals.models import Approval, Vote
+from accounts.models import Agent, User
+from approvals.changes import find_more
+from approvals.models import Approval, BreakGlass, Vote
 from calls import pauses
 from calls.models import Call
 from core import planned
@@ -43,11 +44,27 @@ SELECT a.call_id,
         SELECT jsonb_agg(
             jsonb_build_array(x.details ->> 'rule', x.details ->> 'why') ORDER BY x.seq)
         FROM audit_entry x
-        WHERE x.call_id = a.call_id AND x.seq > 1 AND x.details ? 'why') END::text
+        WHERE x.call_id = a.call_id AND x.seq > 1 AND x.details ? 'why') END::text,
+    CASE WHEN a.state = 'waiting' THEN (
+        SELECT jsonb_agg(jsonb_build_array(d.delegator_id, d.delegate_id))
+        FROM approvals_delegations(a.call_id) d) END::text
 FROM approvals_approval a
 JOIN calls_call c ON c.id = a.call_id
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
 WHERE a.call_id = ANY(%s)
+"""
+
+
+# As approvals_excluded, of a call that nobody asked for yet.
+_EXCLUDED_BY_AGENT = """
+WITH party (id, why) AS (SELECT * FROM unnest(%s::bigint[], %s::text[]))
+SELECT p.id, p.why FROM party p WHERE NOT approvals_single_person()
+UNION ALL
+SELECT i.person_id, 'let_in:' || i.invited
+FROM approvals_inviters(ARRAY(SELECT p.id FROM party p)) i WHERE NOT approvals_single_person()
+UNION ALL
+SELECT d.person_id, 'invited:' || d.inviter
+FROM approvals_dependents(ARRAY(SELECT p.id FROM party p)) d
 """
 
 
@@ -78,6 +95,8 @@ class EligibilityFacts(NamedTuple):
     is_anything_stopped: bool = False
     # Of each edit for which rules ask: the rule, and why it does.
     asked_of_edits: Sequence[tuple[str, str]] = ()
+    # Of a pending one: who votes in whose place, as (delegator, delegate).
+    delegations: Sequence[tuple[int, int]] = ()
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
@@ -97,6 +116,7 @@ def _facts(
     has_guests: bool,
     is_anything_stopped: bool,
     asked_of_edits: str | None,
+    delegations: str | None,
 ) -> EligibilityFacts:
     never = _sentences(orjson.loads(excluded or "[]"))
     tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
@@ -110,6 +130,7 @@ def _facts(
         has_guests,
         is_anything_stopped,
         [(rule, why) for rule, why in orjson.loads(asked_of_edits or "[]")],
+        [(delegator, delegate) for delegator, delegate in orjson.loads(delegations or "[]")],
     )
 
 
@@ -122,6 +143,23 @@ def parties(call: Call) -> dict[int, str]:
     """The reason, by person, why the call is their own; mere editors are not included."""
     rows = _rows("SELECT person_id, why FROM approvals_parties(%s)", call.pk)
     return _sentences((person, why) for person, why in rows if why != "editor")
+
+
+def involved(call: Call) -> dict[int, str]:
+    """The reason, by person, why they have a part in the call, or may be one person with somebody
+    who has; single-person mode or not."""
+    return _sentences(_rows("SELECT person_id, why FROM approvals_involved(%s)", call.pk))
+
+
+def excluded_by_agent(agent: Agent) -> dict[int, str]:
+    """`excluded_people` of whatever call the agent asks for next. The issuer of its token is not
+    known yet."""
+    parties = {agent.owner_id: "owner"}
+    if agent.created_by_id:
+        parties.setdefault(agent.created_by_id, "creator")
+    with connection.cursor() as cursor:
+        cursor.execute(_EXCLUDED_BY_AGENT, [list(parties), list(parties.values())])
+        return _sentences(cursor.fetchall())
 
 
 def same_hands(people: Collection[int]) -> set[int]:
@@ -157,6 +195,9 @@ def _exclusion(why: str) -> str:
             return _("You issued the token that asked for this: somebody else has to decide.")
         case "asker":
             return _("You asked for this call again: somebody else has to decide.")
+        case "spoken_for":
+            said = _("%(who)s voted already, and one of you is the other's delegate.")
+            return said % {"who": name}
         case "let_in":
             said = _(
                 "You let %(who)s in, who has a part in this call. Your word counts here once "
@@ -247,7 +288,14 @@ def obstacle(call: Call, decision: Decision) -> str:
         if decided(call.pk, now) != Approval.State.APPROVED:
             said = _("Policy now asks for more than the votes that there are: %(what)s.")
             return said % {"what": decision.who}
+        if (more := find_more(approval, decision)) and _is_broken(approval):
+            return more.why
     return ""
+
+
+def _is_broken(approval: Approval) -> bool:
+    """Break-glass stands for every yes that was asked for then, and for no more."""
+    return BreakGlass.objects.filter(approval=approval).exists()
 
 
 def _lost(approval: Approval) -> str:

@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 from django.db import connection
 
+from accounts.models import shown_name
 from approvals.models import Approval
 from calls.record.states import State
 
@@ -28,10 +29,11 @@ SELECT c.id, (
     ) p
 )::text, (
     SELECT jsonb_agg(
-        jsonb_build_array(p.id, p.name, p.state, p.username, p.decided_at, p.same_agent, p.same)
+        jsonb_build_array(
+            p.id, p.name, p.state, p.username, p.first_name, p.decided_at, p.same_agent, p.same)
         ORDER BY p.same DESC, p.same_agent DESC, p.id DESC)
     FROM (
-        SELECT q.id, g.name, a.state, u.username, a.decided_at,
+        SELECT q.id, g.name, a.state, u.username, u.first_name, a.decided_at,
                q.agent_id = c.agent_id AS same_agent,
                q.arguments_digest = c.arguments_digest AS same
         FROM (
@@ -110,6 +112,7 @@ def _call(call_id: str, tool_name: str, state: str, asked_at: str) -> PastCall:
 
 
 def _decision(
-    call_id: str, agent: str, state: str, person: str | None, at: str, *same: bool
+    call_id: str, agent: str, state: str, name: str | None, display: str, at: str, *same: bool
 ) -> PastDecision:
+    person = shown_name(name, display) if name else None
     return PastDecision(UUID(call_id), agent, state, person, datetime.fromisoformat(at), *same)

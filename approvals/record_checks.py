@@ -48,10 +48,18 @@ TAKEN_BACK = """
     ) e USING (call_id, person_id)
     WHERE rows IS DISTINCT FROM entries ORDER BY call_id, person_id LIMIT %s
 """.format(**PERSON)
+VOIDED = """
+    SELECT v.approval_id, v.person_id FROM approvals_vote v
+    WHERE v.fallen_why = 'disabled' AND (
+        SELECT true FROM audit_entry e
+        WHERE e.call_id = v.approval_id AND e.seq IS NULL AND e.action = 'approval.voided'
+          AND e.details ->> 'voter' = v.person_id::text LIMIT 1) IS NOT TRUE
+    ORDER BY 1, 2 LIMIT %s
+"""
 # By an edit, which is a move of the call that stays held.
 EDITED = """
     SELECT v.approval_id, v.person_id FROM approvals_vote v
-    WHERE v.fallen_at IS NOT NULL AND v.fallen_why <> 'taken_back' AND (
+    WHERE v.fallen_at IS NOT NULL AND v.fallen_why NOT IN ('taken_back', 'disabled') AND (
         SELECT true FROM audit_entry e
         WHERE e.call_id = v.approval_id AND e.seq IS NOT NULL
           AND e.from_state = 'held' AND e.to_state = 'held' LIMIT 1) IS NOT TRUE
@@ -78,6 +86,17 @@ GRANTS = """
     ORDER BY 1, 2 LIMIT %s
 """
 
+BREAK_GLASS = """
+    SELECT b.id, kind FROM approvals_breakglass b
+    CROSS JOIN LATERAL (
+        VALUES ('break_glass.used', true), ('break_glass.reviewed', b.reviewed_at IS NOT NULL))
+        AS k (kind, due)
+    WHERE k.due AND (
+        SELECT true FROM audit_entry e
+        WHERE e.call_id = b.approval_id AND e.seq IS NULL AND e.action = k.kind LIMIT 1) IS NOT TRUE
+    ORDER BY 1, 2 LIMIT %s
+"""
+
 
 def unrecorded() -> list[str]:
     """A sentence for each. All of one moment of the database, or a vote of now would be one."""
@@ -98,10 +117,14 @@ def _counted(query: str, what: str) -> Iterator[str]:
 def _lacking() -> Iterator[str]:
     for call_id, person_id in _rows(EDITED):
         yield f"A vote of person {person_id} on call {call_id} fell by an edit that has no entry."
+    for call_id, person_id in _rows(VOIDED):
+        yield f"A vote of person {person_id} on call {call_id} was voided, and no entry says so."
     for call_id, state in _rows(DECIDED):
         yield f"The approval of call {call_id} is {state}, and no entry says so."
     for grant, action in _rows(GRANTS):
         yield f"Standing approval {grant} has no entry {action}."
+    for used, action in _rows(BREAK_GLASS):
+        yield f"Use {used} of break-glass has no entry {action}."
 
 
 def _rows(query: str) -> list[tuple[Any, ...]]:

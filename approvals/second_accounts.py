@@ -21,7 +21,7 @@ def second_accounts(facts: Mapping[UUID, EligibilityFacts]) -> dict[UUID, list[s
         return {}
     known = unconfirmed_inviters(however_old=True)
     deciding = User.objects.filter(pk__in=people("")).order_by("username")
-    names = dict(deciding.values_list("pk", "username"))
+    names = {person.pk: person.shown_name for person in deciding}
     return {call_id: _names(names, of_call, known) for call_id, of_call in facts.items()}
 
 

@@ -9,12 +9,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Proof, User
 from approvals import denials, eligibility
 from approvals.changes import find_obstacle
-from approvals.models import Approval, Vote
+from approvals.models import Approval, BreakGlass, Vote
 from audit.models import ClockTime
 from audit.services import SYSTEM, Actor, record
 from calls import dispatch, pauses
@@ -100,14 +101,25 @@ def vote(
     seen_digest: str,
     reason: str = "",
     proof: Proof | None = None,
+    via: str = "",
+    together: int = 1,
 ) -> Vote:
     """Records `by`'s vote on a pending call, which is decided once a threshold is met.
 
     `seen_digest`: digest of what the voter was shown; `proof`: their confirmation by passkey or
-    code. Raises DecisionRefused. A call that can no longer be sent becomes superseded instead.
+    code; `via`: the chat account, for the entry, where it was not on our page; `together`: how many
+    calls they voted on in the same step. Raises DecisionRefused. A call that can no longer be sent
+    becomes superseded instead.
     """
     made = _vote(
-        approval, by=by, approve=approve, seen_digest=seen_digest, reason=reason, proof=proof
+        approval,
+        by=by,
+        approve=approve,
+        seen_digest=seen_digest,
+        reason=reason,
+        proof=proof,
+        via=via,
+        together=together,
     )
     if made is None:
         raise AlreadyDecided(say_decided(approval))
@@ -123,6 +135,8 @@ def _vote(
     seen_digest: str,
     reason: str,
     proof: Proof | None,
+    via: str,
+    together: int,
 ) -> Vote | None:
     """Returns None if the call became superseded, which is to be committed."""
     lock(approval)
@@ -134,7 +148,31 @@ def _vote(
         return None
     if approve and (why := why_stopped(approval)):
         raise DecisionRefused(why)
+    return cast(
+        approval,
+        by=by,
+        approve=approve,
+        seen_digest=seen_digest,
+        reason=reason,
+        proof=proof,
+        via=via,
+        together=together,
+    )
 
+
+def cast(
+    approval: Approval,
+    *,
+    by: User,
+    approve: bool,
+    seen_digest: str,
+    reason: str,
+    proof: Proof | None,
+    via: str = "",
+    together: int = 1,
+) -> Vote:
+    """Records a vote that may be given, and decides the call if it suffices. Runs in the caller's
+    transaction, which holds the approval's lock."""
     made = Vote.objects.create(
         approval=approval,
         person=by,
@@ -145,8 +183,8 @@ def _vote(
         proof=proof,
     )
     # What the database makes of it: whether its person has a part in the call, and is alone.
-    made.refresh_from_db(fields=["single_person"])
-    _record("approval.voted", made, by=by)
+    made.refresh_from_db(fields=["single_person", "for_people"])
+    _record("approval.voted", made, by=by, via=via, together=together)
     _settle(approval, made)
     _tell(approval.pk)
     return made
@@ -206,8 +244,12 @@ def _settle(approval: Approval, made: Vote | None = None) -> bool:
 def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
     """The votes that count, in the order in which they were cast."""
     tally = eligibility.facts([approval.pk])[approval.pk].tally
-    ids = {one.vote for one in tally if one.approve == approve}
-    return list(Vote.objects.filter(pk__in=ids).select_related("person").order_by("pk"))
+    counted = Q(pk__in={one.vote for one in tally if one.approve == approve})
+    if approve:
+        # Counted by nothing but that it stands (approvals/sql/break_glass.sql).
+        used = BreakGlass.objects.filter(approval=approval).values("person")
+        counted |= Q(approval=approval, approve=True, fallen_at=None, person__in=used)
+    return list(Vote.objects.filter(counted).select_related("person").order_by("pk"))
 
 
 @transaction.atomic
@@ -264,7 +306,7 @@ def _too_late(approval: Approval) -> bool:
     return late.exists()
 
 
-def _record(action: str, given: Vote, *, by: User) -> None:
+def _record(action: str, given: Vote, *, by: User, via: str = "", together: int = 1) -> None:
     call = given.approval.call
     record(
         action,
@@ -278,13 +320,17 @@ def _record(action: str, given: Vote, *, by: User) -> None:
         step_up=given.step_up,
         proof=given.proof.statement_digest if given.proof else "",
         **({"single_person": True} if given.single_person else {}),
+        **({"for": given.for_people, "voter": given.names} if given.for_people else {}),
+        **({"via": via} if via else {}),
+        **({"together": together} if together > 1 else {}),
     )
 
 
 def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, actor: Actor) -> None:
     """Stores the decision. `votes`: those that made it, the last one cast last; `actor`: who is
     recorded for it."""
-    sentence = _sentence(votes, recounted=actor is SYSTEM)
+    used = BreakGlass.objects.filter(approval=approval).select_related("second").first()
+    sentence = _sentence(votes, used, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
         state=state, decided_by=votes[-1].person, decided_at=ClockTime()
     )
@@ -321,15 +367,17 @@ def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) ->
         _release(approval)
 
 
-def _sentence(votes: list[Vote], *, recounted: bool) -> str:
+def _sentence(votes: list[Vote], used: BreakGlass | None, *, recounted: bool) -> str:
     """The sentence for the agent: who decided, and their reasons."""
-    names = [one.person.username for one in votes]
+    names = [one.names for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
     said = _("Approved by %(who)s.") if votes[-1].approve else _("Denied by %(who)s.")
     alone = any(one.single_person for one in votes)
     mode = _("Single-person mode: nobody else may decide.") if alone else ""
     again = _("Counted again, since others may decide by now.") if recounted else ""
-    parts = [said % {"who": who}, mode, again, *(one.reason for one in votes)]
+    broken = _("Break-glass: %(second)s was told at once.")
+    glass = broken % {"second": used.second.username} if used else ""
+    parts = [said % {"who": who}, glass, mode, again, *(one.reason for one in votes)]
     return " ".join(part for part in parts if part)
 
 

@@ -12,14 +12,15 @@ from django.db import transaction
 from django.utils.translation import gettext as _shown
 from django.utils.translation import ngettext
 
+from accounts.actors import account_of, acting
 from accounts.models import User
 from approvals import bounds, eligibility
 from approvals.bounds import Bound, Path, Pattern
 from approvals.grants import pattern
-from approvals.models import MOST_DAYS, Approval, Grant, GrantUse, Vote
+from approvals.models import MOST_DAYS, Approval, BreakGlass, Grant, GrantUse, Vote
 from approvals.prefixes import is_path
 from audit.models import ClockTime
-from audit.services import record
+from audit.services import Actor, record
 from calls.basis import judged
 from calls.models import Call
 from core import exact_json
@@ -97,6 +98,8 @@ def why_not(call: Call, person: User) -> str:
     approval = Approval.objects.filter(pk=call.pk).first()
     if approval is None or approval.state != Approval.State.APPROVED:
         return _("A standing approval is made from a call that was approved.")
+    if BreakGlass.objects.filter(approval=approval).exists():
+        return _("Break-glass is for one call: no standing approval is made from it.")
     yeses = list(approval.standing.filter(approve=True))
     if [vote.person_id for vote in yeses] != [person.pk]:
         return _(
@@ -236,11 +239,11 @@ def make(call: Call, terms: Terms, *, by: User) -> Grant:
 
 
 @transaction.atomic
-def revoke(grant: Grant, *, by: User) -> bool:
+def revoke(grant: Grant, *, by: User | Actor) -> bool:
     """Within a second no process goes by it; what waits for a worker is not sent. False: it was
     revoked before."""
     gone = Grant.objects.filter(pk=grant.pk, revoked_at=None)
-    if not gone.update(revoked_at=ClockTime(), revoked_by=by):
+    if not gone.update(revoked_at=ClockTime(), revoked_by=account_of(by)):
         return False
     _record("grant.revoked", grant, by, uses=grant.uses)
     notify_on_commit("queue")
@@ -255,10 +258,10 @@ def may_revoke(grant: Grant, person: User) -> bool:
     return grant.owner_id == person.pk or person.has_perm("approvals.revoke_grant")
 
 
-def _record(action: str, grant: Grant, by: User, **details: Any) -> None:
+def _record(action: str, grant: Grant, by: User | Actor, **details: Any) -> None:
     record(
         action,
-        actor=by.actor,
+        actor=acting(by),
         reason=grant.note,
         call_id=grant.call_id,
         agent=(grant.agent_id, grant.agent.name),

@@ -1,15 +1,20 @@
 from django.urls import path
 
 from approvals.views import (
+    approve_alike,
+    break_glass,
     comments,
     confirmations,
     decisions,
+    delegations,
     deny_all,
     editing,
     emergency_stops,
+    people,
     queue,
     saved_views,
     standing_approvals,
+    workload,
 )
 
 app_name = "approvals"
@@ -20,6 +25,13 @@ urlpatterns = [
     path("queue/news/", queue.news, name="news"),
     path("queue/count/", queue.count, name="count"),
     path("queue/deny-all/", deny_all.deny_all, name="deny_all"),
+    path("queue/approve-alike/", approve_alike.approve_alike, name="approve_alike"),
+    path("queue/approve-alike/step-up/", approve_alike.step_up, name="alike_step_up"),
+    path(
+        "queue/approve-alike/step-up/provider/",
+        approve_alike.confirm_at_provider,
+        name="alike_at_provider",
+    ),
     path("queue/views/", saved_views.save, name="save_view"),
     path("queue/views/<int:pk>/remove/", saved_views.remove, name="remove_view"),
     path("queue/<uuid:call_id>/", queue.detail, name="detail"),
@@ -27,6 +39,11 @@ urlpatterns = [
     path("queue/<uuid:call_id>/became/", queue.became, name="became"),
     path("queue/<uuid:call_id>/approve/", queue.approve, name="approve"),
     path("queue/<uuid:call_id>/step-up/", queue.step_up, name="step_up"),
+    path(
+        "queue/<uuid:call_id>/step-up/provider/",
+        queue.confirm_at_provider,
+        name="confirm_at_provider",
+    ),
     path("queue/<uuid:call_id>/refuse/", queue.refuse, name="refuse"),
     path("queue/<uuid:call_id>/edit/", editing.edit, name="edit"),
     path("queue/<uuid:call_id>/grant/", standing_approvals.new_grant, name="new_grant"),
@@ -36,6 +53,11 @@ urlpatterns = [
     path("queue/<uuid:call_id>/take-back/", comments.take_back, name="take_back"),
     path("queue/<uuid:call_id>/say/", comments.say, name="say"),
     path("queue/<uuid:call_id>/talk/", comments.show, name="talk"),
+    path("profile/delegations/", delegations.mine, name="delegations"),
+    path("profile/delegations/<int:pk>/end/", delegations.end, name="end_delegation"),
+    path("break-glass/", break_glass.uses, name="break_glass"),
+    path("break-glass/<int:pk>/review/", break_glass.review, name="review_break_glass"),
+    path("workload/", workload.show, name="workload"),
     path("people/<int:pk>/decisions/", decisions.decisions, name="decisions"),
     path("emergency-stops/", emergency_stops.stops, name="freezes"),
     path("emergency-stops/banner/", emergency_stops.banner, name="frozen"),
@@ -49,6 +71,7 @@ urlpatterns = [
         name="revoke_token",
     ),
     path("servers/<slug:slug>/disable/", confirmations.disable_server, name="disable_server"),
+    path("people/<int:pk>/active/", people.set_active, name="set_person_active"),
     path("people/<int:pk>/disable/", confirmations.disable_person, name="disable_person"),
     path("policies/<int:pk>/removal/", confirmations.rule_removal, name="rule_removal"),
     path("calls/<uuid:call_id>/cancel/", queue.cancel, name="cancel"),

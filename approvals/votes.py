@@ -10,6 +10,7 @@ from uuid import UUID
 
 from accounts.models import User
 from accounts.roles import Role
+from approvals.delegations import names_for
 from approvals.eligibility import EligibilityFacts
 from approvals.models import Approval, Vote
 from calls.record.states import NOT_STARTED
@@ -35,6 +36,8 @@ class ShownVote:
     vote: Vote
     # Why it does not count, in a few words; empty if it does, or did when the call was sent.
     flaw: str
+    # It let the call run alone.
+    is_break_glass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ class VoteSummary:
     @property
     def deniers(self) -> list[str]:
         return [
-            one.vote.person.username for one in self.given if not one.vote.approve and not one.flaw
+            one.vote.person.shown_name
+            for one in self.given
+            if not one.vote.approve and not one.flaw
         ]
 
     @property
@@ -117,9 +122,14 @@ def _picture(approval: Approval, person: User, circle: Circle) -> VoteSummary:
     waits = approval.state == Approval.State.WAITING
     # Once it was sent, nobody counts any more.
     flaws = circle.flaws() if approval.call.state in NOT_STARTED else {}
+    used = getattr(approval, "break_glass", None)
+    alone = {one.pk for one in standing if used and one.person_id == used.person_id}
     may_still, unable = circle.left() if waits else ([], [])
     return VoteSummary(
-        given=[ShownVote(vote, flaws.get(vote.pk, "")) for vote in standing],
+        given=[
+            ShownVote(vote, "" if vote.pk in alone else flaws.get(vote.pk, ""), vote.pk in alone)
+            for vote in standing
+        ],
         fallen=[vote for vote in circle.votes if vote.fallen_at is not None],
         thresholds=_thresholds(circle.asked, circle.facts),
         may_still=may_still,
@@ -169,21 +179,23 @@ class Circle:
             return _("may no longer decide")
         if vote.person_id in self.facts.excluded:
             return _("has a part in this call")
-        strength = StepUp(vote.step_up) if vote.approve else StepUp.PASSKEY
+        strength = StepUp.of_method(vote.step_up) if vote.approve else StepUp.PASSKEY
         why = self._why_not(voter, strength, _("not confirmed by %(what)s"))
         return why or _("the rule does not take it")
 
     def left(self) -> tuple[list[str], list[str]]:
         """Users whose approval would still count, and users whose would not, with why."""
         done = {*self.facts.excluded, *(vote.person_id for vote in self.standing)}
+        names = {pk: one.shown_name for pk, one in self.able.items()}
+        places = names_for(self.facts.delegations, names)
         may_still, unable = [], []
         for one in self.able.values():
             if one.pk in done or not self._of(one):
                 continue
             if why := self._hindrance(one):
-                unable.append(f"{one.name} ({why})")
+                unable.append(f"{one.shown_name} ({why})")
             else:
-                may_still.append(one.name)
+                may_still.append(_named(one.shown_name, places.get(one.pk, ())))
         return may_still, unable
 
     def _hindrance(self, one: Decider) -> str:
@@ -221,6 +233,12 @@ class Circle:
             other is not None and other.pk != one.pk and {*one.groups} & {*other.groups} - no_teams
             for other in others
         )
+
+
+def _named(name: str, delegators: Sequence[str]) -> str:
+    if not delegators:
+        return name
+    return _("%(who)s (for %(delegators)s)") % {"who": name, "delegators": ", ".join(delegators)}
 
 
 def _is_as_strong(strength: StepUp, asked: StepUp) -> bool:

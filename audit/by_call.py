@@ -35,14 +35,17 @@ class CallSteps:
         return STEPS_MAX in (beside, len(self.steps) - beside)
 
 
-def of_calls(rows: list[Entry], with_steps: list[Entry]) -> list[CallSteps]:
-    """The rows in their order, with those of `with_steps` that are of the same call."""
+def of_calls(
+    rows: list[Entry], with_steps: list[Entry], people: Mapping[str, str]
+) -> list[CallSteps]:
+    """The rows in their order, with those of `with_steps` that are of the same call; `people` are
+    display names by username."""
     by_call: dict[UUID, list[Entry]] = {}
     for step in with_steps:
         if step.call_id:
             by_call.setdefault(step.call_id, []).append(step)
     firsts = [step.pk for step in with_steps if step.seq == 1]
-    calls = {call.call_id: call for call in reported(firsts)} if firsts else {}
+    calls = {call.call_id: call for call in reported(firsts, people)} if firsts else {}
     return [_of_row(row, calls, by_call) for row in rows]
 
 

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from audit.bodies import EntryReader, StoredEntry, body, opening, readable
+from audit.demo import is_demo
 from audit.filters import Filters
 from audit.finding import Containing, bounds, containing, every
 from audit.leaves import in_order, places
@@ -22,7 +23,7 @@ from audit.models import Checkpoint, Entry, Export
 from audit.names import changed
 from audit.services import Actor, record
 from audit.tree import Tree
-from audit.verify import COLUMNS
+from audit.verify import COLUMNS, DEMO_NOTE
 from core.english import gettext as _
 from core.text import revealed
 
@@ -88,7 +89,7 @@ class ExportWriter:
         match self.export.format:
             case Export.Format.CSV:
                 # Spreadsheets read UTF-8 only when told so.
-                return "\ufeff" + _csv([list(COLUMNS)])
+                return "\ufeff" + csv_text([*([[DEMO_NOTE]] if is_demo() else []), list(COLUMNS)])
             case Export.Format.PROOF:
                 # That of its time may have been thinned since: a later one proves it as well.
                 later = Checkpoint.objects.filter(size__gte=self.export.size)
@@ -96,13 +97,13 @@ class ExportWriter:
                 self.tree = Tree(note.size if note else self.export.size)
                 return _line({"checkpoint": note.note}) if note else ""
             case _:
-                return ""
+                return _line({"demo": DEMO_NOTE}) if is_demo() else ""
 
     def _format(self, entries: list[Entry]) -> str:
         rows = list(self.reader.rows([entry.pk for entry in entries]).values())
         match self.export.format:
             case Export.Format.CSV:
-                return _csv([defused(readable(row)) for row in rows])
+                return csv_text([defused(readable(row)) for row in rows])
             case Export.Format.PROOF:
                 return "".join(_line(proof) for proof in self._proofs(rows))
             case _:
@@ -191,7 +192,7 @@ def _cell(value: Any) -> str:
     return f"'{shown}" if shown.lstrip(" ").startswith(FORMULA) else shown
 
 
-def _csv(rows: list[list[str]]) -> str:
+def csv_text(rows: list[list[str]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerows(rows)
     return out.getvalue()

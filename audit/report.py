@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
+from audit.display_names import shown_names
 from audit.filters import Filters
 from audit.finding import Bounds, ids
 
@@ -54,8 +55,9 @@ CALLS = """
           AND v.action = 'approval.voted' AND v.id > COALESCE(edits.last, 0)
           AND NOT EXISTS (
             SELECT FROM audit_entry t
-            WHERE t.call_id = v.call_id AND t.seq IS NULL AND t.action = 'approval.taken_back'
-              AND t.actor_id = v.actor_id AND t.id > v.id)
+            WHERE t.call_id = v.call_id AND t.seq IS NULL AND t.id > v.id AND (
+                t.action = 'approval.taken_back' AND t.actor_id = v.actor_id
+                OR t.action = 'approval.voided' AND t.details ->> 'voter' = v.actor_id::text))
     ) votes ON true
     WHERE b.id = ANY(%s) AND b.seq = 1
     ORDER BY b.id DESC
@@ -138,6 +140,19 @@ class ReportedCall(NamedTuple):
         *facts, decided_by, edited_by, votes = row
         cast = [CastVote(*vote) for vote in orjson.loads(votes)]
         return cls._make([*facts, orjson.loads(decided_by), edited_by, cast])
+
+    @property
+    def deciders(self) -> list[str]:
+        """Usernames of those who had a part in deciding it."""
+        return [self.granted_by, *self.edited_by, *(vote.who for vote in self.votes)]
+
+    def shown_as(self, names: Mapping[str, str]) -> ReportedCall:
+        """The same with other names of its deciders."""
+        return self._replace(
+            granted_by=names.get(self.granted_by, self.granted_by),
+            edited_by=[names.get(name, name) for name in self.edited_by],
+            votes=[vote._replace(who=names.get(vote.who, vote.who)) for vote in self.votes],
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -248,6 +263,12 @@ class Report:
     roles: list[RoleEntry]
     cut: bool
 
+    @property
+    def people(self) -> Iterator[str]:
+        """Usernames as entries have them."""
+        yield from (group.person for group in self.groups)
+        yield from (name for role in self.roles for name in (role.actor, role.person))
+
 
 # Of what happens to a call: not every entry of it has these.
 HAPPENS = ("state", "person", "action")
@@ -281,9 +302,14 @@ def report(filters: Filters, within: Bounds) -> Report:
     )
 
 
-def reported(firsts: list[int]) -> list[ReportedCall]:
-    """The calls of these first entries, newest first."""
-    return [ReportedCall.of_row(row) for row in _rows(CALLS, firsts)]
+def reported(firsts: list[int], people: Mapping[str, str] | None = None) -> list[ReportedCall]:
+    """The calls of these first entries, newest first; who decided, with display names: those of
+    `people`, or as they are read here."""
+    calls = [ReportedCall.of_row(row) for row in _rows(CALLS, firsts)]
+    shown = people
+    if shown is None:
+        shown = shown_names(name for call in calls for name in call.deciders)
+    return [call.shown_as(shown) for call in calls] if shown else calls
 
 
 ACTS = """

@@ -41,6 +41,12 @@ ED25519 = b"\x01"
 RESTORED = "record.restored"
 # Names in its details the commitments of what says nothing any more.
 FORGOTTEN = "record.forgotten"
+# What the name of an invented record begins with (audit/demo.py), and what is said of it.
+DEMO = "demo."
+DEMO_NOTE = (
+    "Demo: this record is invented. Its entries were written together and given times of the past; "
+    "that they hold proves nothing about any call."
+)
 # What the details of an entry say then.
 DETAILS_FORGOTTEN = {"forgotten": True}
 # What an exported entry says: these, and nothing else.
@@ -548,6 +554,8 @@ class Check:
         # Commitments that stand alone → an entry that has one; and those that an entry names.
         self.forgotten: dict[str, Any] = {}
         self.declared: set[str] = set()
+        if any(trusted.key.name.startswith(DEMO) for trusted in keys):
+            self.found.notes.append(DEMO_NOTE)
         for note in anchors:
             self.found.anchors += self._read(note, "an anchor", "an anchor")
 

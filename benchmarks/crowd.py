@@ -287,16 +287,20 @@ def _people(servers: int) -> None:
 
 
 def _registry(link: psycopg.Connection, servers: int, tools: int) -> None:
+    from inspection.definitions import Scan
+
     rows = list(_tools(link, servers, tools))
+    # Stored when a definition is first seen, and read with it.
+    scan = orjson.dumps(Scan(()).kept()).decode()
     columns = "id, server_id, name, exposed_name, state, published_id, latest_id, mode, measured,"
     columns += " is_long, safe_to_repeat, timeout_s, hints, risk, created_at"
     with link.cursor() as cursor:
         with cursor.copy(
-            "COPY registry_definition (id, tool_id, version, digest, body, first_seen_at)"
+            "COPY registry_definition (id, tool_id, version, digest, body, first_seen_at, scan)"
             " FROM STDIN"
         ) as copy:
             for row in rows:
-                copy.write_row((row["id"], row["id"], 1, row["digest"], row["body"], "now"))
+                copy.write_row((row["id"], row["id"], 1, row["digest"], row["body"], "now", scan))
         with cursor.copy(f"COPY registry_tool ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row["tool"])
@@ -376,6 +380,7 @@ def main() -> None:
     parser.add_argument("--tools", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--months", type=int, default=1)
+    parser.add_argument("--held", type=int, default=HELD, help="how many calls are pending")
     options = parser.parse_args()
     with opened(options.data):
         began = time.monotonic()
@@ -388,6 +393,7 @@ def main() -> None:
                 tools=options.tools,
                 calls=options.calls,
                 days=DAYS * options.months,
+                held=options.held,
             )
         print(f"{options.calls:,} calls in {time.monotonic() - began:.0f} s", flush=True)
 

@@ -18,7 +18,7 @@ from calls.record.statements import differences, statement
 from calls.record.states import Executed, State
 from calls.record.transitions import Move
 from core.english import gettext as _
-from policies import decide, history
+from policies import decide, lookback
 from policies.decide import Decision, RuleBook
 from policies.models import Effect
 from registry.models import Tool
@@ -119,8 +119,10 @@ def subject(
         owner=owner.username,
         arguments=orjson.loads(arguments),
         size=len(arguments),
-        exposed=tool.exposed_name,
+        # As it was called then, and as the record knows it.
+        exposed=call.tool_name,
         tags=tool.tags,
+        labels=tool.labels,
     )
 
 
@@ -139,9 +141,8 @@ def judged(
     """
     rules, asked = book or configuration.rules(), subject(call, tool, arguments, configuration)
     asked.at = at
-    if rules.needs_history(asked):
-        # As it was when the call was asked for: what came after says nothing against it.
-        asked.history = history.read(call.agent_id, call.tool_name, but=call.pk, at=call.asked_at)
+    # As it was when the call was asked for: what came after says nothing against it.
+    lookback.read(rules, asked, but=call.pk, at=call.asked_at)
     return rules.decide(asked)
 
 

@@ -37,7 +37,12 @@ FACTS = f"""
             OR EXISTS (SELECT FROM notifications_webhook WHERE enabled)
             OR EXISTS (SELECT FROM notifications_pushdevice),
         (SELECT count(*) FROM (
-            SELECT FROM notifications_delivery WHERE state = 'dead' LIMIT {COUNTED}) n)
+            SELECT FROM notifications_delivery WHERE state = 'dead' LIMIT {COUNTED}) n),
+        (SELECT count(*) FROM (
+            SELECT FROM gateway_savedcase c JOIN gateway_caserun r ON r.id = c.last_run_id
+            WHERE r.is_scheduled AND r.state IN ('failed', 'not_run') LIMIT {COUNTED}) s),
+        (SELECT count(*) FROM gateway_caseschedule WHERE stopped <> ''),
+        (SELECT count(*) FROM approvals_breakglass WHERE reviewed_at IS NULL)
 """
 
 
@@ -56,6 +61,9 @@ class InstallationFacts(NamedTuple):
     has_two_approvers: bool
     has_receiver: bool
     undelivered: int
+    failed_cases: int
+    stopped_schedules: int
+    glass_broken: int
 
 
 class ChecklistItem(NamedTuple):

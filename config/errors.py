@@ -16,7 +16,7 @@ from core.http import is_htmx
 from core.outage import OutageAnswer, Recorded
 
 RETRY_S = "1"
-API = "/api/"
+APIS = ("/api/", "/scim/")
 
 
 def failed(request: HttpRequest) -> HttpResponse:
@@ -32,7 +32,7 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def _is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(API)
+    return request.path.startswith(APIS)
 
 
 def _rest(request: HttpRequest, told: OutageAnswer) -> HttpResponse:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connection
 
+from audit.demo import is_demo
 from core.connections import each_within
 from gateway.http import health
 from gateway.process import current
@@ -27,7 +28,7 @@ def health_first(console: Any) -> Any:
 
     async def route(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] in health.PATHS:
-            await health.respond(scope, send, what_is_wrong)
+            await health.respond(scope, send, what_is_wrong, is_demo)
         else:
             await console(scope, receive, send)
 
@@ -50,6 +51,8 @@ def _reaches_database() -> bool:
     try:
         with each_within(WITHIN_S), connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+            # Read once, here, where a thread may wait for it.
+            is_demo()
     except (DatabaseError, InterfaceError):
         return False
     else:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import getpass
 import json
+import logging
 import os
 import signal
 import socket
@@ -14,16 +15,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 from psycopg.conninfo import conninfo_to_dict
 
-from audit.services import Actor
+from audit.services import Actor, record
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, wait_until
 from config.installation import APP_URL, owner_url
 from core import die_with_parent
+
+log = logging.getLogger(__name__)
 
 OTHERS = """
     SELECT count(*) FROM pg_stat_activity
@@ -33,6 +37,7 @@ OTHERS = """
       AND application_name IS DISTINCT FROM current_setting('application_name')
 """
 ROOT = Path(__file__).resolve().parent.parent
+REASON_MAX = 500
 
 
 def add_data_argument(parser: CommandParser) -> None:
@@ -96,6 +101,14 @@ def other_sessions() -> int:
 
 def actor() -> Actor:
     return Actor("system", None, f"{getpass.getuser()} on {socket.gethostname()}")
+
+
+def record_failure(action: str, reason: str, **details: Any) -> None:
+    """Writes an entry, of which people are notified. Where the database takes none, says so."""
+    try:
+        record(action, actor=actor(), reason=reason[:REASON_MAX], **details)
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("%s could not be recorded: %s", action, error)
 
 
 def _check_owner(data: Path) -> None:

@@ -18,7 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from config import children, fingerprint
-from config.embedded.postgres import Postgres
+from config.embedded.postgres import SUPERUSER, Postgres
 from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
 from config.greeting import greeting
@@ -56,6 +56,7 @@ class Plan:
     data: Path
     examples: bool
     paused: bool = False
+    demo: bool = False
 
     @property
     def console_url(self) -> str:
@@ -76,7 +77,7 @@ class Installation:
         # What every child may know: not how owner and maintenance reach the database.
         self.env: dict[str, str] = {}
         self.seal_env: dict[str, str] = {}
-        self._owner_url = self._maintenance_url = ""
+        self._owner_url = self._maintenance_url = self._superuser_url = ""
         self._maintenance: asyncio.Task[None] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._renewal: RollingRestart | None = None
@@ -108,6 +109,8 @@ class Installation:
         owner = {"DATABASE_OWNER_URL": self._owner_url}
         write_private(self.plan.data / "owner.json", json.dumps(owner))
         first = await self._prepare()
+        if self.plan.demo:
+            await self._fill_demo()
         if self.plan.paused:
             await self._pause()
         await self._processes()
@@ -128,6 +131,9 @@ class Installation:
             postgres = Postgres(self.plan.data)
             urls |= await self._service(postgres)
             postgres.make_roles()
+            self._superuser_url = postgres.url(SUPERUSER)
+        elif self.plan.demo:
+            raise CannotStart("A demo brings its own PostgreSQL: start it without DATABASE_URL.")
         return urls
 
     async def _service(self, service: Service) -> dict[str, str]:
@@ -156,6 +162,8 @@ class Installation:
         argv = [sys.executable, "-m", "django", "prepare"]
         if self.plan.examples:
             argv.append("--examples")
+        if self.plan.demo:
+            argv.append("--demo")
         env = {
             **self.env,
             "DATABASE_OWNER_URL": self._owner_url,
@@ -165,6 +173,16 @@ class Installation:
         if code != 0:
             raise CannotStart("The database could not be prepared: see what it says above.")
         return dict(json.loads(output))
+
+    async def _fill_demo(self) -> None:
+        """Runs fill_demo as the superuser of this PostgreSQL, which only the demo uses."""
+        env = {**self.env, "DATABASE_URL": self._superuser_url}
+        self.supervisor.output.say("up", "filling the demo …")
+        code, _said = await self.supervisor.run(
+            "demo", [sys.executable, "-m", "django", "fill_demo"], env
+        )
+        if code != 0:
+            raise CannotStart("The demo could not be filled: see what it says above.")
 
     async def _pause(self) -> None:
         """Before anything runs that could send a call."""

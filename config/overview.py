@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.http import ConsoleRequest
 from accounts.models import User
+from approvals.context import count_waiting
 from approvals.pending import find_decidable
 from calls.views import range_charts
 from calls.views.range_figures import TopCaller, read_figures
@@ -49,11 +50,12 @@ def home(request: ConsoleRequest) -> HttpResponse:
 @page("calls.view_call")
 def overview(request: ConsoleRequest) -> HttpResponse:
     facts = checklist.read_facts()
+    mine = find_decidable(request.user)
     steps = list(checklist.list_items(facts, request.user))
     context: dict[str, Any] = {
         "section": "overview",
         "facts": facts,
-        "needs": list(list_needs(facts, find_decidable(request.user), request.user)),
+        "needs": list(list_needs(facts, mine, count_waiting(), request.user)),
         "checklist": steps,
         "done": sum(step.is_done for step in steps),
         # Those who can do nothing about it are not told what is missing.

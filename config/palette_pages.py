@@ -22,6 +22,7 @@ PAGES = [
     PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
     PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
     PalettePage("allow", _("Standing approvals"), "approvals:grants", "approvals.view_grant"),
+    PalettePage("queue", _("Approval workload"), "approvals:workload", "approvals.decide_approval"),
     PalettePage("calls", _("Calls"), "calls:list", "calls.view_call"),
     PalettePage(
         "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
@@ -41,9 +42,33 @@ PAGES = [
     PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
     PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
     PalettePage("person", _("Users"), "accounts:people", "accounts.view_user"),
+    PalettePage("person", _("Provisioning"), "accounts:provisioning", "accounts.change_user"),
+    PalettePage("person", _("Likely the same person"), "doubles", "accounts.change_user"),
     PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
+    PalettePage("person", _("Roles"), "accounts:roles", "auth.view_group"),
+    PalettePage("add", _("New role"), "accounts:add_role", "auth.add_group"),
+    PalettePage(
+        "audit", _("Access review"), "accounts:access_review", "accounts.view_access_review"
+    ),
+    PalettePage("audit", _("Who may do what"), "access"),
+    PalettePage("settings", _("Tags for roles"), "registry:role_tags", "registry.view_server"),
+    PalettePage(
+        "settings",
+        _("Service accounts"),
+        "accounts:service_accounts",
+        "accounts.view_serviceaccount",
+    ),
+    PalettePage(
+        "add",
+        _("New service account"),
+        "accounts:add_service_account",
+        "accounts.add_serviceaccount",
+    ),
     PalettePage("bell", _("Notifications"), "notifications:webhooks", "notifications.view_webhook"),
     PalettePage("add", _("New webhook"), "notifications:add_webhook", "notifications.add_webhook"),
+    PalettePage(
+        "add", _("New Slack app"), "notifications:add_slack_app", "notifications.add_webhook"
+    ),
     PalettePage("settings", _("Settings"), "accounts:settings"),
     PalettePage("bell", _("Your notifications"), "notifications:profile"),
     PalettePage("person", _("Your sessions"), "accounts:sessions"),

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 
+from audit.demo import is_demo
 from config.health import find_fault_after
 from config.metrics import metrics_first
 from config.ports import listen
@@ -68,7 +69,7 @@ def _probes(find_fault: Callable[[], str]) -> Any:
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] in health.PATHS:
-            await health.respond(scope, send, what_is_wrong)
+            await health.respond(scope, send, what_is_wrong, is_demo)
         else:
             await reply_stream.respond(send, 404, b"")
 

@@ -142,6 +142,16 @@ GAUGES = [
         "SELECT count(*) FROM calls_freeze WHERE ended_at IS NULL",
     ),
     Gauge(
+        "countersign_break_glass",
+        "Calls that one person let run alone, by whether somebody has reviewed it.",
+        """
+        SELECT r.reviewed, count(b.id) FROM unnest(ARRAY['no', 'yes']) AS r (reviewed)
+        LEFT JOIN approvals_breakglass b ON (b.reviewed_at IS NOT NULL) = (r.reviewed = 'yes')
+        GROUP BY r.reviewed
+        """,
+        "reviewed",
+    ),
+    Gauge(
         "countersign_paused",
         "1 while the installation is paused.",
         "SELECT count(*) FROM calls_pause WHERE ended_at IS NULL",

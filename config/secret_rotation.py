@@ -10,6 +10,7 @@ from django.db import transaction
 
 from accounts import one_time_codes
 from accounts.models import AgentToken
+from approvals import decision_keys
 from audit.models import Secret
 from audit.services import Actor, record
 from config.secret import replace_secret
@@ -17,15 +18,24 @@ from config.secret_check import check_secret
 from core import seal
 from core.errors import CountersignError
 from core.secrets import fingerprint_of
-from notifications import push_keys, subscriptions, webhook_requests
+from notifications import (
+    calendars,
+    push_keys,
+    slack_secrets,
+    subscriptions,
+    webhook_requests,
+)
 from registry import connections
 
 SEALED = (
     *connections.SEALED,
     *webhook_requests.SEALED,
+    *slack_secrets.SEALED,
     *push_keys.SEALED,
+    *calendars.SEALED,
     *subscriptions.SEALED,
     *one_time_codes.SEALED,
+    *decision_keys.SEALED,
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from celery.schedules import crontab
 from psycopg.conninfo import conninfo_to_dict
 
 from config.mail import mail_server
@@ -66,6 +67,7 @@ ALLOWED_HOSTS = [
 # Pages of other origins that may call the agents' endpoint; programs send no Origin at all.
 AGENT_ORIGINS = [o for o in os.environ.get("COUNTERSIGN_AGENT_ORIGINS", "").split(",") if o]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_FAILURE_VIEW = "accounts.refusals.form_without_token"
 # Whose word about a client's address counts (core/client_address.py), as CIDRs: nobody's.
 TRUSTED_PROXIES = [
     ip_network(text.strip())
@@ -115,6 +117,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "config.targets.TargetMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -131,6 +134,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.undone",
+                "audit.demo.mark_pages",
             ],
         },
     }
@@ -262,9 +266,17 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
 CELERY_BEAT_SCHEDULER = "config.beat:TickingScheduler"
 CELERY_BEAT_SCHEDULE = {
     "remove ended sessions": {"task": "accounts.remove_ended_sessions", "schedule": 3600.0},
+    "read on-call calendars": {"task": "notifications.read_calendars", "schedule": 60.0},
+    "tell expiring tokens": {"task": "notifications.tell_expiring_tokens", "schedule": 3600.0},
+    "tell the workload": {
+        "task": "notifications.tell_workload",
+        "schedule": crontab(minute="0", hour="6", day_of_week="mon"),
+    },
     "remove old deliveries": {"task": "notifications.remove_old", "schedule": 3600.0},
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
     "measure tools": {"task": "calls.measure", "schedule": 60.0},
+    "run saved cases": {"task": "gateway.run_cases", "schedule": 60.0},
+    "remove old card views": {"task": "approvals.remove_old_card_views", "schedule": 86400.0},
     "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }
 
@@ -286,6 +298,9 @@ PUSH_SERVICES = (
 )
 PUSH_HOSTS = [h for h in os.environ.get("COUNTERSIGN_PUSH_HOSTS", PUSH_SERVICES).split(",") if h]
 
+# Where Slack apps send to; GovSlack has another address.
+SLACK_API_URL = os.environ.get("COUNTERSIGN_SLACK_API_URL", "https://slack.com/api").rstrip("/")
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.AgentTokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -304,6 +319,9 @@ PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
 # administrator writes. A command that is not in it never starts.
 STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / "stdio.json"))
+# The server of statements (gateway/statements), which every installation may register as a command.
+STATEMENTS_ARGV = [sys.executable, str(BASE_DIR / "gateway" / "statements" / "server.py")]
+BUILT_IN_COMMANDS = {"statements": {"argv": STATEMENTS_ARGV, "title": "Statements"}}
 
 # The identity providers with which people sign in: a file in TOML or JSON that only the host's
 # administrator writes (accounts/oidc/providers.py).
@@ -329,6 +347,8 @@ TWO_ADMINISTRATORS = os.environ.get("COUNTERSIGN_TWO_ADMINISTRATORS", "1") != "0
 
 DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
 START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
+# Whether somebody with the right may let a pending call run alone (approvals/break_glass.py).
+BREAK_GLASS = os.environ.get("COUNTERSIGN_BREAK_GLASS") == "1"
 # So long whoever denied a call can take that back, before its agent is told; 0: not at all.
 TAKE_BACK_S = min(60, max(0, int(os.environ.get("COUNTERSIGN_TAKE_BACK_S", "0"))))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
@@ -357,6 +377,9 @@ LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"))
 AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
+
+# What an agent read so lately counts for what it sends (policies/flow.py).
+FLOW_WINDOW_S = float(os.environ.get("COUNTERSIGN_FLOW_WINDOW_S", "3600"))
 
 # Who may read `/metrics`; empty: nobody, and there is none.
 METRICS_TOKEN = os.environ.get("COUNTERSIGN_METRICS_TOKEN", "")

@@ -27,8 +27,8 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 STYLES = ["tokens", "base", "layout", "components", "settings", "forms", "frame", "catalogue"]
 STYLES += ["audit"]
 OF_PAGES = ["theme", "live", "times", "title", "errors", "keyboard", "palette", "drafts", "copy"]
-OF_PAGES += ["app"]
-OF_CARDS = ["queue", "lost", "talk", "arming", "passkeys"]
+OF_PAGES += ["choices", "places", "app"]
+OF_CARDS = ["queue", "picking", "lost", "talk", "arming", "passkeys"]
 BUNDLES = {
     "console.css": [f"css/{name}.css" for name in STYLES],
     "console.js": ["django_htmx/htmx-2.min.js", *(f"js/{name}.js" for name in OF_PAGES)],

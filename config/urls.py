@@ -1,9 +1,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from accounts.scim.urls import urls as scim_urls
+from approvals import disabling
 from audit.urls import urls as audit_urls
 from calls.content.payloads import containing
 from calls.views.rule_figures import count_calls
+from config.access.views import access, doubles, service_account_access
 from config.overview import home, overview
 from config.palette import find
 from config.service_worker import offline, service_worker
@@ -18,6 +21,9 @@ urlpatterns = [
     path("", home, name="home"),
     path("overview/", overview, name="overview"),
     path("find/", find, name="find"),
+    path("access/", access, name="access"),
+    path("access/doubles/", doubles, name="doubles"),
+    path("access/service-accounts/<slug:name>/", service_account_access, name="account_access"),
     path("service-worker.js", service_worker, name="service_worker"),
     path("offline/", offline, name="offline"),
     path("", include("notifications.urls")),
@@ -30,4 +36,5 @@ urlpatterns = [
     path("", include("gateway.views.urls")),
     path("", include(audit_urls(containing))),
     path("api/", include("gateway.rest.urls")),
+    path("scim/v2/", include(scim_urls(disabling.set_active))),
 ]

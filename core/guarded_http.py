@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
@@ -40,6 +41,8 @@ class WebLimits:
 
 
 LIMITS = WebLimits()
+# For an answer whose status is enough.
+DRAIN_S = 2
 
 
 class RequestFailed(CountersignError):
@@ -65,35 +68,53 @@ def check_url(text: str) -> None:
         )
 
 
-def fetch(method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> PlainReply:
-    """Whatever its status. Raises RequestFailed."""
+def fetch(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    is_answer_needed: bool = True,
+) -> PlainReply:
+    """Whatever its status. Raises RequestFailed.
+
+    Where the status is enough, the body is empty if it is long or late.
+    """
     try:
         check_url(url)
-        work = _fetch(method, URL(url), {**HEADERS, **headers}, body)
+        head = _head(method, URL(url), {**HEADERS, **headers}, len(body))
+        work = _fetch(URL(url), head + body, is_answer_needed)
         return _loop.run(work, timeout=LIMITS.total_s + 5)
     except OSError as error:
         raise RequestFailed(_why(error, URL(url).host or "")) from error
 
 
-async def _fetch(method: str, url: URL, headers: Mapping[str, str], body: bytes) -> PlainReply:
+async def _fetch(url: URL, request: bytes, is_answer_needed: bool) -> PlainReply:
     pool = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS))
     try:
         async with asyncio.timeout(LIMITS.total_s):
             connection = await pool.connect(pool.origin_of(url), LIMITS)
-            await connection.ask(_request(method, url, headers, body), LIMITS.idle_s)
-            content = await _content(connection)
-            return PlainReply(connection.status, connection.headers, content)
+            await connection.ask(request, LIMITS.idle_s)
+            read = _content if is_answer_needed else _content_if_short
+            return PlainReply(connection.status, connection.headers, await read(connection))
     finally:
         await pool.aclose()
 
 
-def _request(method: str, url: URL, headers: Mapping[str, str], body: bytes) -> bytes:
+async def _content_if_short(connection: HttpConnection) -> bytes:
+    with suppress(OSError):
+        async with asyncio.timeout(DRAIN_S):
+            return await _content(connection)
+    return b""
+
+
+def _head(method: str, url: URL, headers: Mapping[str, str], size: int) -> bytes:
     lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    lines += [f"Content-Length: {len(body)}"]
+    lines += [f"Content-Length: {size}"]
     if any(_BREAK.search(line) for line in lines):
         raise AddressRefused(_("A header of the request holds a line break."))
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
 async def _content(connection: HttpConnection) -> bytes:

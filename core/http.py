@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -24,22 +24,27 @@ from core.connections import each_within
 
 # No statement of a page takes longer; one that does is not waited for.
 STATEMENT_S = 10.0
+_NUL = "A field holds a NUL character."
+_NUL_IN_ADDRESS = "The address holds a NUL character."
 
 View = Callable[..., HttpResponseBase]
 
 
-def page(permission: str, *methods: str, before_factor: bool = False) -> Callable[[View], View]:
+def page(
+    permission: str, *methods: str, before_factor: bool = False, cacheable: bool = False
+) -> Callable[[View], View]:
     """A page for signed-in people who hold `permission`; reads unless methods are given.
 
     An empty permission lets everybody in who is signed in: such a view asks the row. Whoever has
-    to set up a second factor first reaches only pages `before_factor`.
+    to set up a second factor first reaches only pages `before_factor`. Browsers keep nothing of it,
+    unless it is `cacheable`: then the view says for how long.
     """
 
     def decorate(view: View) -> View:
-        @never_cache
         @require_http_methods(methods or ("GET", "HEAD"))
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            _check_address(kwargs)
             with each_within(STATEMENT_S):
                 with outage.recording(request):
                     may = _may(request, permission, before_factor)
@@ -48,11 +53,19 @@ def page(permission: str, *methods: str, before_factor: bool = False) -> Callabl
                 if not before_factor and lacks_factor(request.user):
                     return _to_set_up(request)
                 outage.forget(request)
+                _check_text(request)
                 return view(request, *args, **kwargs)
 
-        return guarded
+        door = guarded if cacheable else never_cache(guarded)
+        door.permission = permission  # type: ignore[attr-defined]
+        return door
 
     return decorate
+
+
+def permission_of(view: object) -> str:
+    """The permission that a page asks for; empty if it asks for none, or is no page."""
+    return getattr(view, "permission", "")
 
 
 def lacks_factor(person: object) -> bool:
@@ -67,9 +80,24 @@ def _may(request: HttpRequest, permission: str, before_factor: bool) -> bool:
     if not before_factor and lacks_factor(request.user):
         # Led elsewhere, whatever they may.
         return True
+    # What the address names, where permissions hold for some objects alone (config/targets.py).
+    request.user.find_target = getattr(request, "find_target", None)
     if permission and not request.user.has_perm(permission):
         raise PermissionDenied
     return True
+
+
+def _check_text(request: HttpRequest) -> None:
+    """Raises BadRequest for a NUL, which no column takes: no person types one."""
+    for given in (request.GET, request.POST):
+        if any("\0" in value for _name, values in given.lists() for value in values):
+            raise BadRequest(_NUL)
+
+
+def _check_address(named: dict[str, Any]) -> None:
+    """The same of what the address names, which may decide who may."""
+    if any("\0" in str(value) for value in named.values()):
+        raise BadRequest(_NUL_IN_ADDRESS)
 
 
 def is_htmx(request: HttpRequest) -> bool:

@@ -31,7 +31,7 @@ BELOW = "    | "
 # What lets somebody in, wherever a library or a server quotes it: tokens, sign-in links, and
 # passwords in URLs.
 _SECRETS = re.compile(
-    r"(csa_[0-9A-Za-z]{8}_|/sign-in/|/password-reset/|[Bb]earer )[\w.~+=-]{6,}|(://[^/\s:@]*:)[^/\s@]+(?=@)"
+    r"(cs[aps]_[0-9A-Za-z]{8}_|/sign-in/|/password-reset/|[Bb]earer )[\w.~+=-]{6,}|(://[^/\s:@]*:)[^/\s@]+(?=@)"
 )
 
 

@@ -144,4 +144,5 @@ def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
         size=len(call_request.arguments),
         exposed=tool.exposed_name,
         tags=tool.tags,
+        labels=tool.labels,
     )

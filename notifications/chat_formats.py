@@ -72,20 +72,28 @@ def hint(address: str) -> str:
 
 def _slack(message: ChatMessage) -> Body:
     """Source: docs.slack.dev, Block Kit: 3,000 characters for a text, 2,000 for a field."""
-    headline = _as_code(message.headline, _slack_escaped)
     # A link instead of a button: a press on a button is sent to the app, which takes none.
-    link = f"<{message.link}|{_slack_escaped(message.action)}>"
-    blocks: list[Body] = [_section(headline)]
+    return slack_message(message, slack_section(slack_link(message.link, message.action)))
+
+
+def slack_message(message: ChatMessage, *last: Body) -> Body:
+    """`last`: the blocks below those that say what it is about."""
+    headline = _as_code(message.headline, slack_escaped)
+    blocks: list[Body] = [slack_section(headline)]
     if message.lead:
-        blocks.append(_section(_as_code(message.lead, _slack_escaped)))
+        blocks.append(slack_section(_as_code(message.lead, slack_escaped)))
     if message.facts:
-        fields = [_slack_text(_as_code(one, _slack_escaped)) for one in message.facts]
+        fields = [_slack_text(_as_code(one, slack_escaped)) for one in message.facts]
         blocks.append({"type": "section", "fields": fields})
-    blocks.append(_section(link))
-    return {"text": headline, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+    shown = [*blocks, *last]
+    return {"text": headline, "blocks": shown, "unfurl_links": False, "unfurl_media": False}
 
 
-def _section(text: str) -> Body:
+def slack_link(address: str, label: str) -> str:
+    return f"<{address}|{slack_escaped(label)}>"
+
+
+def slack_section(text: str) -> Body:
     return {"type": "section", "text": _slack_text(text)}
 
 
@@ -93,7 +101,7 @@ def _slack_text(text: str) -> Body:
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
-def _slack_escaped(text: str) -> str:
+def slack_escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -81,10 +81,16 @@ def _headline(entry: Entry, event: Event) -> Line:
             said = _("Still pending, and about to expire: %(tool)s for %(agent)s.")
         case Event.APPROVAL_EXPIRED, _action:
             said = _("Nobody decided in time: %(tool)s for %(agent)s expired.")
+        case Event.APPROVAL_WITHDRAWN, "call.withdrawn":
+            said = _("%(actor)s withdrew %(tool)s for %(agent)s.")
+        case Event.APPROVAL_WITHDRAWN, _action:
+            said = _("%(tool)s for %(agent)s was superseded: nobody can approve it any more.")
         case Event.APPROVAL_DECIDED, "call.approved":
             said = _("%(actor)s approved %(tool)s for %(agent)s.")
         case Event.APPROVAL_DECIDED, _action:
             said = _("%(actor)s denied %(tool)s for %(agent)s.")
+        case Event.BREAK_GLASS_USED, _action:
+            said = _("Break-glass: %(actor)s let %(tool)s run for %(agent)s.")
         case Event.ROLE_CHANGED, action:
             return _filled(str(ROLE_CHANGES[action]), names_of_role(entry))
         case _:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection, models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from accounts.models import User
 from audit.models import ClockTime, Entry
+from notifications import escalation
 from notifications.events import Event, event_of
 from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
 from notifications.recipients import Audience
@@ -83,6 +85,25 @@ def create_reminders() -> int:
     return len(entries)
 
 
+@transaction.atomic
+def create_escalated() -> int:
+    """For the steps of escalation policies that are due; how many they are."""
+    due = escalation.claim_due()
+    if not due:
+        return 0
+    entries = Entry.objects.in_bulk([one.entry_id for one in due])
+    audience = Audience()
+    for one in due:
+        entry = entries.get(one.entry_id)
+        if entry is None:
+            # Its month was detached meanwhile: nobody decides on it any more.
+            one.delete()
+            continue
+        receivers = escalation.go_on(one, entry, audience)
+        _insert([_delivery(entry, Event.APPROVAL_NEEDED, to) for to in receivers])
+    return len(due)
+
+
 def create_test(
     entry: Entry, *, webhook: Webhook | None = None, device: PushDevice | None = None
 ) -> Delivery:
@@ -98,7 +119,16 @@ def _store(events: list[tuple[Entry, Event]]) -> None:
     made: list[Delivery] = []
     for entry, event in events:
         made += [_delivery(entry, event, one) for one in webhooks if one.wants(event)]
-        made += [_delivery(entry, event, one) for one in audience.readers(entry, event)]
+        if event == Event.APPROVAL_NEEDED:
+            # At once: whose turn is next depends on who was notified of the call before.
+            receivers = escalation.begin(entry, audience)
+            _insert([_delivery(entry, event, one) for one in receivers])
+        else:
+            made += [_delivery(entry, event, one) for one in audience.readers(entry, event)]
+    _insert(made)
+
+
+def _insert(made: list[Delivery]) -> None:
     Delivery.objects.bulk_create(_gathered(made), ignore_conflicts=True)
 
 
@@ -224,6 +254,17 @@ def retry_later(
     if spare_others:
         spared = ClockTime() + max(SPARED, wanted)
         _same_place(delivery).filter(next_at__lt=spared).update(next_at=spared)
+
+
+def postpone(delivery: Delivery, until: datetime) -> None:
+    """Its reader wants it then. This was no attempt."""
+    _own(delivery).update(next_at=until, attempts=F("attempts") - 1)
+
+
+def release(person: User) -> None:
+    """The person's messages that were never tried are due now."""
+    theirs = Q(person=person) | Q(device__person=person)
+    Delivery.objects.pending().filter(theirs, attempts=0).update(next_at=ClockTime())
 
 
 def send_again(delivery: Delivery) -> bool:

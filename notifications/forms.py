@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.outbound import AddressRefused
 from notifications.chat_formats import check_address, hint
-from notifications.events import CHOICES
+from notifications.events import CHOICES, WEBHOOK_CHOICES
 from notifications.guarded_requests import check_url
 from notifications.models import Webhook
+from notifications.quiet_hours import MUTE_MAX
 
 
 class EventsField(forms.MultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=CHOICES, required=False, **kwargs)
+    def __init__(self, choices: Any = CHOICES, **kwargs: Any) -> None:
+        super().__init__(choices=choices, required=False, **kwargs)
         self.widget.attrs["class"] = "whole"
 
 
@@ -34,7 +37,9 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
             "URL, only its host and its last 4 characters are shown afterwards."
         ),
     )
-    events = EventsField(label=_("Events"), help_text=_("None chosen means all of them."))
+    events = EventsField(
+        WEBHOOK_CHOICES, label=_("Events"), help_text=_("None chosen means all of them.")
+    )
 
     class Meta:
         model = Webhook
@@ -44,6 +49,9 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
+            # A Slack app has a form of its own.
+            choices = [one for one in Webhook.Format.choices if one[0] != Webhook.Format.SLACK_APP]
+            self.fields["format"].choices = choices  # type: ignore[attr-defined]
             return
         del self.fields["format"]
         if self.instance.is_chat:
@@ -89,6 +97,38 @@ class MailForm(forms.Form):
         help_text=_("A new one counts once you have followed the link that is sent there."),
     )
     events = EventsField(label=_("Send mail when"))
+
+
+class QuietHoursForm(forms.Form):
+    prefix = "quiet"
+    begins = forms.TimeField(
+        label=_("Quiet from"), required=False, widget=forms.TimeInput({"type": "time"}, "%H:%M")
+    )
+    ends = forms.TimeField(
+        label=_("Quiet until"), required=False, widget=forms.TimeInput({"type": "time"}, "%H:%M")
+    )
+
+    def clean(self) -> dict[str, Any]:
+        begins, ends = self.cleaned_data.get("begins"), self.cleaned_data.get("ends")
+        if not self.errors and (begins is None) != (ends is None):
+            raise ValidationError(_("Give both times, or neither."))
+        if begins is not None and begins == ends:
+            raise ValidationError(_("The two times are the same. To get nothing at all, mute."))
+        return self.cleaned_data
+
+
+class MuteForm(forms.Form):
+    prefix = "mute"
+    until = forms.DateTimeField(
+        label=_("Mute until"),
+        widget=forms.DateTimeInput({"type": "datetime-local"}, "%Y-%m-%dT%H:%M"),
+    )
+
+    def clean_until(self) -> datetime:
+        until: datetime = self.cleaned_data["until"]
+        if not timezone.now() < until <= timezone.now() + MUTE_MAX:
+            raise ValidationError(_("Choose a time within the next 30 days."))
+        return until
 
 
 class DevicesForm(forms.Form):

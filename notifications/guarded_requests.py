@@ -6,55 +6,30 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
 import orjson
-from django.conf import settings
 from django.utils import timezone
-from yarl import URL
 
-from core.connection_pool import ConnectionPool
 from core.english import gettext as _
+from core.guarded_http import PlainReply, RequestFailed, fetch
 from core.guarded_http import check_url as check_url
-from core.loop import BackgroundLoop
-from core.outbound import AddressRefused, Guard
 from notifications.outcomes import Failed
-from registry.upstream.transport.http_request import HttpReply, HttpRequest, head
-from registry.upstream.transport.http_request import post as post_request
-from registry.upstream.values import Limits, UpstreamError
 
-LIMITS = Limits(connect_s=5, idle_s=15, total_s=20)
-HEADERS = {"User-Agent": "Countersign", "Accept": "*/*", "Accept-Encoding": "identity"}
+HEADERS = {"Accept": "*/*"}
 # The receiver wants no more of them.
 GONE = 410
 TOO_MANY = 429
 
-# Names are looked up in threads: calls and discovery do not wait for those of a receiver.
-_loop = BackgroundLoop("notifications loop", threads=4)
 
-
-def post(url: str, headers: dict[str, str], body: bytes) -> HttpReply:
+def post(
+    url: str, headers: dict[str, str], body: bytes, *, is_answer_needed: bool = False
+) -> PlainReply:
     """Whatever its status. Raises Failed where there is no answer."""
     try:
-        check_url(url)
-        request = _request(url, {**HEADERS, **headers}, body)
-        return _loop.run(request, timeout=LIMITS.total_s + 10)
-    except AddressRefused as error:
+        return fetch("POST", url, {**HEADERS, **headers}, body, is_answer_needed=is_answer_needed)
+    except RequestFailed as error:
         raise Failed(str(error)) from error
-    except UpstreamError as error:
-        raise Failed(str(error)) from error
-    except TimeoutError as error:
-        raise Failed(_("The receiver did not answer in time.")) from error
 
 
-async def _request(text: str, headers: dict[str, str], body: bytes) -> HttpReply:
-    """No redirect is followed."""
-    pool, url = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS)), URL(text)
-    try:
-        request = HttpRequest(0, pool.origin_of(url), head("POST", url, headers), body, LIMITS)
-        return await post_request(pool, request)
-    finally:
-        await pool.aclose()
-
-
-def check_success(reply: HttpReply) -> None:
+def check_success(reply: PlainReply) -> None:
     """Raises Failed for a status other than 2xx."""
     if not 200 <= reply.status < 300:
         raise Failed(
@@ -63,7 +38,7 @@ def check_success(reply: HttpReply) -> None:
         )
 
 
-def _retry_after_s(reply: HttpReply) -> float:
+def _retry_after_s(reply: PlainReply) -> float:
     """Source: RFC 9110, 10.2.3: seconds, or a date. Telegram says it in its answer as well."""
     said = reply.headers.get(b"retry-after", "").strip()
     if said.replace(".", "", 1).isdecimal():
@@ -77,7 +52,7 @@ def _retry_after_s(reply: HttpReply) -> float:
     return 0
 
 
-def json_of(reply: HttpReply) -> object:
+def json_of(reply: PlainReply) -> object:
     with suppress(orjson.JSONDecodeError):
         return orjson.loads(reply.body)
     return None

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts import password_reset
 from accounts.models import User
-from approvals.models import Approval
+from approvals.models import Approval, Delegation
 from audit.models import Entry
 from core.messages.localizing import localized
-from notifications.events import PERSONAL, Event
+from notifications import operating_mails, workload_mails
+from notifications.events import ANSWERS, PERSONAL, Event
+from notifications.mail_body import MailText, local_moment
 from notifications.models import Delivery
-from notifications.outcomes import DECIDED, NOT_ALLOWED, REVIEWED, NotNeeded
+from notifications.outcomes import DECIDED, ENDED, NOT_ALLOWED, REVIEWED, NotNeeded
 from notifications.payloads import link
-from notifications.recipients import ANSWERED, ASKED, deciders, may_act
+from notifications.recipients import ASKED, deciders, may_act
 from registry.models import Tool
 
 ROLE_CHANGES = {
@@ -34,30 +34,21 @@ ROLE_CHANGES = {
 }
 
 
-@dataclass
-class MailText:
-    subject: str
-    lead: str
-    link: str
-    action: str
-    facts: list[tuple[str, str]] = field(default_factory=list)
-    # Of a mail on several calls: each with its own link.
-    calls: list[tuple[str, str]] = field(default_factory=list)
-
-
 def compose(delivery: Delivery, person: User) -> MailText:
     """In the language that is active. Raises NotNeeded."""
     entry, event = Entry.objects.get(pk=delivery.entry_id), Event(delivery.event)
     if event in ASKED and not list(deciders(delivery.call_id, [person])):
         raise NotNeeded(DECIDED)
-    if event not in (*ASKED, *ANSWERED, *PERSONAL) and not may_act(person, event):
+    if event not in (*ASKED, *ANSWERS, *PERSONAL) and not may_act(person, event, entry):
         raise NotNeeded(NOT_ALLOWED)
+    if event == Event.WORKLOAD:
+        return workload_mails.compose(entry, person)
     return describe(delivery, entry, event)
 
 
 def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     """For whoever may know of it. Raises NotNeeded."""
-    if event in ASKED or event in ANSWERED:
+    if event in ASKED or event in ANSWERS:
         return _of_approval(delivery, entry, event)
     match event:
         case Event.OUTCOME_UNKNOWN:
@@ -65,11 +56,27 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         case Event.DEFINITION_REVIEW:
             return _of_definitions(delivery)
         case Event.SERVER_UNREACHABLE | Event.SERVER_REACHABLE:
-            return _of_server(delivery, entry, event)
+            return operating_mails.of_server(delivery, entry, event)
+        case Event.CALENDAR_FAILED | Event.CALENDAR_RECOVERED:
+            return operating_mails.of_calendar(delivery, entry, event)
+        case Event.TOKEN_EXPIRING:
+            return operating_mails.of_token(delivery, entry)
+        case Event.LIMIT_REACHED:
+            return operating_mails.of_limit(delivery, entry)
+        case Event.VERIFICATION_FAILED:
+            return operating_mails.of_verification(delivery, entry)
+        case Event.BACKUP_FAILED:
+            return operating_mails.of_backup(delivery, entry)
         case Event.ROLE_CHANGED:
             return _of_role(delivery, entry)
+        case Event.BREAK_GLASS_USED:
+            return _of_break_glass(delivery, entry)
+        case Event.DELEGATION_MADE | Event.DELEGATION_ENDED:
+            return _of_delegation(delivery, entry, event)
         case Event.RECOVERY_CODE_USED:
             return _of_recovery_code(delivery, entry)
+        case Event.FACTORS_RESET:
+            return _of_factors(delivery, entry)
         case Event.PASSWORD_RESET:
             return _of_reset(delivery, entry)
         case Event.NEW_DEVICE:
@@ -115,9 +122,9 @@ def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         (_("Fingerprint"), call.fingerprint),
     ]
     if call.person:
-        facts.insert(2, (_("For"), call.person.username))
+        facts.insert(2, (_("For"), call.person.shown_name))
     if event in ASKED:
-        facts.append((_("Decide by"), _moment(approval)))
+        facts.append((_("Decide by"), local_moment(approval.decide_by)))
     first = event == Event.APPROVAL_NEEDED
     return MailText(
         subject if first else f"Re: {subject}",
@@ -134,12 +141,6 @@ def _lead(entry: Entry, event: Event, approval: Approval) -> str:
             "why": localized(approval.reason)
         }
     return localized(approval.reason if event == Event.APPROVAL_NEEDED else entry.reason)
-
-
-def _moment(approval: Approval) -> str:
-    """In the reader's time, which is named: a mail may be read elsewhere."""
-    local = localtime(approval.decide_by)
-    return f"{date_format(local, 'DATETIME_FORMAT')} {local.tzname()}"
 
 
 def _of_unknown(delivery: Delivery, entry: Entry) -> MailText:
@@ -168,18 +169,6 @@ def _of_definitions(delivery: Delivery) -> MailText:
     )
 
 
-def _of_server(delivery: Delivery, entry: Entry, event: Event) -> MailText:
-    lost = event == Event.SERVER_UNREACHABLE
-    subject = _("Server unreachable: %(server)s") if lost else _("Server reachable: %(server)s")
-    return MailText(
-        subject % {"server": entry.server},
-        localized(entry.reason) if lost else _("It answers again."),
-        link(delivery),
-        _("Open the server"),
-        [(_("Server"), entry.server)],
-    )
-
-
 def _of_role(delivery: Delivery, entry: Entry) -> MailText:
     named = names_of_role(entry)
     is_requested = entry.action == "role.requested"
@@ -197,6 +186,69 @@ def names_of_role(entry: Entry) -> dict[str, str]:
     details = entry.details or {}
     person, role = details.get("person", ""), details.get("role", "")
     return {"actor": entry.actor, "person": person, "role": _(role) if role else ""}
+
+
+def _of_break_glass(delivery: Delivery, entry: Entry) -> MailText:
+    details = entry.details or {}
+    return MailText(
+        _("Break-glass: %(who)s let %(tool)s run for %(agent)s")
+        % {"who": entry.actor, "tool": entry.tool, "agent": entry.agent},
+        entry.reason,
+        link(delivery),
+        _("Open the call"),
+        [
+            (_("By"), entry.actor),
+            (_("Notified"), str(details.get("second", ""))),
+            (_("Tool"), entry.tool),
+            (_("Agent"), entry.agent),
+        ],
+    )
+
+
+def _of_delegation(delivery: Delivery, entry: Entry, event: Event) -> MailText:
+    """Raises NotNeeded where it ended before its delegate was told of it."""
+    details = entry.details or {}
+    made = event == Event.DELEGATION_MADE
+    current = Delegation.objects.current().filter(pk=details.get("delegation", 0))
+    if made and not current.exists():
+        raise NotNeeded(ENDED)
+    said = _("%(who)s made you their delegate") if made else _("%(who)s ended a delegation early")
+    lead = _("You are notified in their place, and may vote on calls that you may both decide.")
+    facts = [
+        (_("Delegate"), str(details.get("delegate", ""))),
+        (_("For"), str(details.get("delegator", ""))),
+        *(_period(details) if made else []),
+        (_("Group"), str(details.get("group", ""))),
+        (_("Server"), str(details.get("server", ""))),
+    ]
+    return MailText(
+        said % {"who": entry.actor},
+        lead if made else "",
+        link(delivery),
+        _("Open the delegations"),
+        [(label, value) for label, value in facts if value],
+    )
+
+
+def _period(details: dict[str, Any]) -> list[tuple[str, str]]:
+    named = ((_("From"), "begins_at"), (_("Until"), "ends_at"))
+    known = ((label, details.get(name)) for label, name in named)
+    return [(label, local_moment(datetime.fromisoformat(at))) for label, at in known if at]
+
+
+def _of_factors(delivery: Delivery, entry: Entry) -> MailText:
+    details = entry.details or {}
+    return MailText(
+        _("Your second factors were removed"),
+        _("Sign in and set up new ones. If you did not ask for it, tell your administrators."),
+        link(delivery),
+        _("Open your profile"),
+        [
+            (_("User"), str(details.get("person", ""))),
+            (_("Asked by"), str(details.get("asked_by", ""))),
+            (_("By"), entry.actor),
+        ],
+    )
 
 
 def _of_recovery_code(delivery: Delivery, entry: Entry) -> MailText:

@@ -20,7 +20,8 @@ from accounts.models import User
 from core.english import gettext as _
 from notifications import deliveries
 from notifications.events import PERSONAL, Event
-from notifications.mail_texts import MailText, compose, compose_digest
+from notifications.mail_body import MailText
+from notifications.mail_texts import compose, compose_digest
 from notifications.models import Delivery, MailRecipient
 from notifications.outcomes import DECIDED, NOT_WANTED, Failed, Impossible, NotNeeded
 

@@ -14,7 +14,36 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from audit.models import ClockTime
 from core.ids import uuid7
-from notifications.events import CHOICES, PERSONAL, USUAL, Event
+from notifications.escalation_models import Escalation, EscalationPolicy, EscalationStep
+from notifications.events import ALWAYS, ANSWERS, PERSONAL, USUAL, WEBHOOK_CHOICES, Event
+from notifications.schedule_models import (
+    OnCallCalendar,
+    OnCallMember,
+    OnCallOverride,
+    OnCallSchedule,
+)
+from notifications.slack_models import ChatAccount, SlackApp, SlackRequest
+
+__all__ = [
+    "ChatAccount",
+    "Delivery",
+    "DoNotDisturb",
+    "EntryCursor",
+    "Escalation",
+    "EscalationPolicy",
+    "EscalationStep",
+    "MailRecipient",
+    "OnCallCalendar",
+    "OnCallMember",
+    "OnCallOverride",
+    "OnCallSchedule",
+    "PushDevice",
+    "PushKey",
+    "SlackApp",
+    "SlackRequest",
+    "ToldExpiry",
+    "Webhook",
+]
 
 
 def usual_events() -> list[str]:
@@ -53,7 +82,32 @@ class MailRecipient(models.Model):
         return f"mail to {self.person_id}"
 
     def wants(self, event: str) -> bool:
-        return event in PERSONAL or event in self.events
+        return event in ALWAYS or event in self.events
+
+
+class DoNotDisturb(models.Model):
+    """Until when a person's mail and pushes wait: quiet hours of each day, and a mute."""
+
+    person = models.OneToOneField(
+        User, models.CASCADE, primary_key=True, related_name="do_not_disturb"
+    )
+    # Both or neither, by the clock of the person's time zone.
+    quiet_from = models.TimeField(null=True)
+    quiet_until = models.TimeField(null=True)
+    muted_until = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                name="notifications_quiet_from_until",
+                condition=Q(quiet_from__isnull=True, quiet_until__isnull=True)
+                | Q(quiet_from__isnull=False, quiet_until__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"quiet hours of {self.person_id}"
 
 
 class Webhook(models.Model):
@@ -62,6 +116,7 @@ class Webhook(models.Model):
     class Format(models.TextChoices):
         STANDARD = "standard", _("Standard Webhooks (signed JSON)")
         SLACK = "slack", "Slack"
+        SLACK_APP = "slack_app", _("Slack app")
         TEAMS = "teams", "Microsoft Teams"
         MATTERMOST = "mattermost", "Mattermost"
         DISCORD = "discord", "Discord"
@@ -100,11 +155,21 @@ class Webhook(models.Model):
     def is_chat(self) -> bool:
         return self.format != Webhook.Format.STANDARD
 
+    @property
+    def is_slack_app(self) -> bool:
+        return self.format == Webhook.Format.SLACK_APP
+
     def wants(self, event: Event) -> bool:
-        return event not in PERSONAL and (not self.events or event in self.events)
+        return event not in PERSONAL and (
+            not self.events or event in self.events or self._updates(event)
+        )
+
+    def _updates(self, event: Event) -> bool:
+        """A message that asks is updated with the answer, whatever was chosen."""
+        return self.is_slack_app and event in ANSWERS and Event.APPROVAL_NEEDED in self.events
 
     def wanted_labels(self) -> list[object]:
-        return [label for value, label in CHOICES if value in self.events]
+        return [label for value, label in WEBHOOK_CHOICES if value in self.events]
 
 
 class PushKey(models.Model):
@@ -157,8 +222,8 @@ class PushDevice(models.Model):
 
     def wants(self, event: str) -> bool:
         # A link for a new password is for the mailbox alone.
-        is_personal = event in PERSONAL and event != Event.PASSWORD_RESET
-        return is_personal or event in self.events
+        is_always = event in ALWAYS and event != Event.PASSWORD_RESET
+        return is_always or event in self.events
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
@@ -263,6 +328,15 @@ class Delivery(models.Model):
         return f"{self.event} {self.pk}"
 
     @property
+    def reader(self) -> User | None:
+        """The person whom it reaches; nobody: a program or a chat."""
+        return self.device.person if self.device else self.person
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state == Delivery.State.PENDING
+
+    @property
     def is_first_attempt(self) -> bool:
         """Its outcome comes in a moment."""
         return self.state == Delivery.State.PENDING and self.attempts < 2
@@ -289,3 +363,21 @@ class EntryCursor(models.Model):
 
     def __str__(self) -> str:
         return f"up to entry {self.reached}"
+
+
+class ToldExpiry(models.Model):
+    """A token of whose end people were notified: once, unless its end is changed."""
+
+    public_id = models.CharField(max_length=8)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="notifications_told_once", fields=["public_id", "expires_at"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id

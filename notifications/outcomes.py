@@ -29,4 +29,7 @@ class NotNeeded(CountersignError):
 NOT_WANTED = _("Its reader does not want it any more.")
 NOT_ALLOWED = _("Its reader may do nothing of it any more.")
 DECIDED = _("It was decided meanwhile, or its reader may not decide on it.")
+ENDED = _("The delegation ended meanwhile.")
+REPLACED = _("The token was revoked or replaced meanwhile.")
+NO_DECISIONS = _("Nobody decided anything in that week.")
 REVIEWED = _("The definitions were reviewed meanwhile.")

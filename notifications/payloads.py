@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from audit.models import Entry
 from calls.models import Call
-from notifications.events import PERSONAL, Event
+from notifications.events import DELEGATIONS, PERSONAL, Event
 from notifications.models import Delivery
 
 # Where people do something of it.
@@ -23,7 +23,16 @@ OF_CALL = {
     Event.APPROVAL_REMINDER: "approvals:detail",
     Event.APPROVAL_DECIDED: "approvals:detail",
     Event.APPROVAL_EXPIRED: "approvals:detail",
+    Event.APPROVAL_WITHDRAWN: "approvals:detail",
+    Event.BREAK_GLASS_USED: "approvals:detail",
     Event.OUTCOME_UNKNOWN: "calls:detail",
+}
+# The list of what an event is about.
+OF_EVENT = {
+    Event.LIMIT_REACHED: "policies:limits",
+    Event.VERIFICATION_FAILED: "audit:list",
+    Event.BACKUP_FAILED: "audit:list",
+    Event.WORKLOAD: "approvals:workload",
 }
 
 
@@ -49,13 +58,32 @@ def path(delivery: Delivery) -> str:
         return reverse("registry:server", args=[delivery.server])
     if event in (Event.STOP_BEGAN, Event.STOP_ENDED):
         return reverse("approvals:freezes")
+    if event in (Event.CALENDAR_FAILED, Event.CALENDAR_RECOVERED):
+        return reverse("notifications:schedules")
+    if event == Event.TOKEN_EXPIRING:
+        return _tokens(Entry.objects.get(pk=delivery.entry_id))
+    if event in OF_EVENT:
+        return reverse(OF_EVENT[event])
     if event == Event.ROLE_CHANGED:
         return reverse("accounts:people")
+    if event in DELEGATIONS:
+        return reverse("approvals:delegations")
     if event == Event.NEW_DEVICE:
         return reverse("accounts:sessions")
     if event in PERSONAL:
         return reverse("accounts:profile")
     return reverse("notifications:webhooks")
+
+
+def _tokens(entry: Entry) -> str:
+    """The page of the tokens of whatever this one is of."""
+    details = entry.details or {}
+    match details:
+        case {"kind": "agent", "of": str(name)}:
+            return reverse("accounts:agent", args=[name])
+        case {"kind": "service", "of": str(name)}:
+            return reverse("accounts:service_account", args=[name])
+    return reverse("accounts:provisioning")
 
 
 def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
@@ -71,6 +99,10 @@ def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
         "tool": entry.tool,
         "person": details.get("person"),
         "role": details.get("role"),
+        "schedule": details.get("schedule"),
+        "token": details.get("token"),
+        "expires_at": details.get("expires_at"),
+        "limit": details.get("limit"),
         "reason": entry.reason,
         "actor": {"kind": entry.actor_kind, "name": entry.actor},
     }

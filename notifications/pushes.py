@@ -26,7 +26,7 @@ NOT_FOUND = 404
 TOO_LARGE = 413
 # A service keeps a message so long for a device that is off.
 KEPT_S = 86400
-URGENT = (*ASKED, Event.STOP_BEGAN)
+URGENT = (*ASKED, Event.STOP_BEGAN, Event.BREAK_GLASS_USED)
 
 
 def send(delivery: Delivery) -> None:

@@ -6,14 +6,18 @@ from collections.abc import Collection, Iterator
 from uuid import UUID
 
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from accounts.models import User
+from approvals import delegations
 from approvals.eligibility import EligibilityFacts, facts, hindrance
 from approvals.freezes import BEGIN, END
 from approvals.models import Approval, Vote
 from audit.models import Entry
-from notifications.events import PERSONAL, Event
+from notifications.events import ANSWERS, DELEGATIONS, PERSONAL, Event
 from notifications.models import Delivery, MailRecipient, PushDevice
+from notifications.quiet_hours import waiting_people
+from policies.thresholds import DECIDE
 
 # What one has to be allowed, to do something of it.
 PERMISSIONS = {
@@ -21,12 +25,27 @@ PERMISSIONS = {
     Event.DEFINITION_REVIEW: {"registry.operate_server"},
     Event.SERVER_UNREACHABLE: {"registry.operate_server"},
     Event.SERVER_REACHABLE: {"registry.operate_server"},
+    Event.BREAK_GLASS_USED: {DECIDE},
+    Event.CALENDAR_FAILED: {"notifications.change_oncallschedule", "registry.operate_server"},
+    Event.CALENDAR_RECOVERED: {"notifications.change_oncallschedule", "registry.operate_server"},
+    Event.LIMIT_REACHED: {"policies.change_limit"},
+    Event.VERIFICATION_FAILED: {"audit.view_entry"},
+    Event.BACKUP_FAILED: {"registry.operate_server", "accounts.change_user"},
+    Event.WORKLOAD: {DECIDE, "accounts.view_user"},
     Event.STOP_BEGAN: {BEGIN, END},
     Event.STOP_ENDED: {BEGIN, END},
     Event.ROLE_CHANGED: {"accounts.change_user"},
 }
+# By the kind of the token: who may issue another one.
+TOKEN_PERMISSIONS = {
+    "agent": "accounts.add_agenttoken",
+    "service": "accounts.change_serviceaccount",
+    "scim": "accounts.change_user",
+}
 ASKED = (Event.APPROVAL_NEEDED, Event.APPROVAL_REMINDER)
-ANSWERED = (Event.APPROVAL_DECIDED, Event.APPROVAL_EXPIRED)
+
+
+Receiver = MailRecipient | PushDevice
 
 
 class Audience:
@@ -35,31 +54,50 @@ class Audience:
     def __init__(self) -> None:
         mail = MailRecipient.objects.reachable().select_related("person").order_by("person_id")
         devices = PushDevice.objects.reachable().select_related("person").order_by("pk")
-        self._all: list[MailRecipient | PushDevice] = [*mail, *devices]
+        self._all: list[Receiver] = [*mail, *devices]
 
-    def readers(self, entry: Entry, event: Event) -> Iterator[MailRecipient | PushDevice]:
-        wanting = [one for one in self._all if one.wants(event)]
-        people = {one.person_id: one.person for one in wanting}
-        chosen = {one.pk for one in _chosen(entry, event, people.values())} if people else ()
-        yield from (one for one in wanting if one.person_id in chosen)
+    def readers(self, entry: Entry, event: Event) -> list[Receiver]:
+        people = self.people(event)
+        chosen = {one.pk for one in _chosen(entry, event, people)} if people else set()
+        return self.of(chosen, event)
+
+    def people(self, event: Event) -> Collection[User]:
+        """Everybody who wants mail or a push of it."""
+        return {one.person_id: one.person for one in self._all if one.wants(event)}.values()
+
+    def of(self, people: Collection[int], event: Event) -> list[Receiver]:
+        """Where these people, by id, want to be told of it."""
+        return [one for one in self._all if one.person_id in people and one.wants(event)]
 
 
 def _chosen(entry: Entry, event: Event, people: Collection[User]) -> Iterator[User]:
     if event in PERSONAL:
         return (one for one in people if one.pk == account_of(entry))
     if event in ASKED:
-        return deciders(entry.call_id, people)
-    if event in ANSWERED:
+        able = {one.pk: one for one in deciders(entry.call_id, people)}
+        held = delegations.of_call(entry.call_id) if entry.call_id else []
+        # A delegate who wants no messages now takes nobody's place.
+        reachable = able.keys() - waiting_people(event, timezone.now())
+        return (able[pk] for pk in delegations.ask_delegates(able, reachable, held))
+    if event in ANSWERS:
         return _concerned(entry, people)
-    return (one for one in people if may_act(one, event))
+    return (one for one in people if may_act(one, event, entry))
 
 
 def account_of(entry: Entry) -> int | None:
-    """Whose account an event of PERSONAL is on: of whoever did it, or named by somebody unknown."""
-    return _actor(entry) or (entry.details or {}).get("person_id")
+    """Whose account an event of PERSONAL is on: the one that the entry names, or whoever did it. Of
+    a delegation: the one of the two who did not do it."""
+    details = entry.details or {}
+    if entry.action in DELEGATIONS:
+        return details.get("told_id")
+    return details.get("person_id") or _actor(entry)
 
 
-def may_act(person: User, event: Event) -> bool:
+def may_act(person: User, event: Event, entry: Entry) -> bool:
+    if event == Event.TOKEN_EXPIRING:
+        details = entry.details or {}
+        is_own = details.get("person_id") == person.pk
+        return is_own or person.has_perm(TOKEN_PERMISSIONS.get(details.get("kind", ""), ""))
     return any(person.has_perm(name) for name in PERMISSIONS.get(event, ()))
 
 

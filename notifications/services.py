@@ -1,9 +1,10 @@
-"""Webhooks, and addresses of people: each change with its entry, in one transaction."""
+"""Webhooks, addresses and quiet hours: each change with its entry, in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, time, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core import signing
@@ -20,8 +21,15 @@ from audit.services import record
 from core import seal
 from core.errors import CountersignError
 from notifications import chat_formats, deliveries, devices, mails, signatures
-from notifications.mail_texts import MailText
-from notifications.models import Delivery, MailRecipient, PushDevice, Webhook, usual_events
+from notifications.mail_body import MailText
+from notifications.models import (
+    Delivery,
+    DoNotDisturb,
+    MailRecipient,
+    PushDevice,
+    Webhook,
+    usual_events,
+)
 from notifications.outcomes import Failed, Impossible
 from notifications.ringing import ring_on_commit
 from notifications.webhook_requests import ADDRESS_PURPOSE, PURPOSE, place
@@ -45,7 +53,7 @@ def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
     webhook.sealed_secret = _sealed(webhook, secret) if secret else b""
     _seal_address(webhook, address)
     webhook.save(force_insert=True)
-    _record("webhook.added", webhook, by)
+    note("webhook.added", webhook, by)
     return secret
 
 
@@ -54,13 +62,13 @@ def change_webhook(webhook: Webhook, *, by: User, address: str = "") -> None:
     """Without an address a chat keeps its own."""
     _seal_address(webhook, address)
     webhook.save()
-    _record("webhook.changed", webhook, by)
+    note("webhook.changed", webhook, by)
 
 
 @transaction.atomic
 def set_webhook_enabled(webhook: Webhook, enabled: bool, *, by: User) -> None:
     if Webhook.objects.filter(pk=webhook.pk).exclude(enabled=enabled).update(enabled=enabled):
-        _record("webhook.enabled" if enabled else "webhook.disabled", webhook, by)
+        note("webhook.enabled" if enabled else "webhook.disabled", webhook, by)
 
 
 @transaction.atomic
@@ -70,20 +78,20 @@ def rotate_secret(webhook: Webhook, *, by: User) -> str:
     webhook.sealed_previous, webhook.sealed_secret = webhook.sealed_secret, _sealed(webhook, secret)
     webhook.previous_until = timezone.now() + OVERLAP
     webhook.save(update_fields=["sealed_previous", "sealed_secret", "previous_until"])
-    _record("webhook.secret_rotated", webhook, by)
+    note("webhook.secret_rotated", webhook, by)
     return secret
 
 
 @transaction.atomic
 def remove_webhook(webhook: Webhook, *, by: User) -> None:
     """With its deliveries: what was recorded stays."""
-    _record("webhook.removed", webhook, by)
+    note("webhook.removed", webhook, by)
     webhook.delete()
 
 
 @transaction.atomic
 def test_webhook(webhook: Webhook, *, by: User) -> Delivery:
-    delivery = deliveries.create_test(_record("webhook.tested", webhook, by), webhook=webhook)
+    delivery = deliveries.create_test(note("webhook.tested", webhook, by), webhook=webhook)
     ring_on_commit()
     return delivery
 
@@ -124,6 +132,32 @@ def remove_mail(person: User) -> None:
     mine = MailRecipient.objects.filter(person=person)
     mine.update(address="", confirmed_at=None, events=usual_events())
     password_reset.set_allowed(person, False)
+
+
+@transaction.atomic
+def set_quiet_hours(person: User, begins: time | None, ends: time | None) -> None:
+    """Both, or neither: none are quiet."""
+    DoNotDisturb.objects.update_or_create(
+        person=person, defaults={"quiet_from": begins, "quiet_until": ends}
+    )
+    hours = f"{begins:%H:%M}–{ends:%H:%M}" if begins and ends else ""
+    record("quiet_hours.set", actor=person.actor, hours=hours, time_zone=person.time_zone)
+    _look_again(person)
+
+
+@transaction.atomic
+def mute(person: User, until: datetime | None) -> None:
+    """Nothing is sent until then; None: it is over."""
+    DoNotDisturb.objects.update_or_create(person=person, defaults={"muted_until": until})
+    said = {"until": until.isoformat()} if until else {}
+    record("notifications.muted" if until else "notifications.unmuted", actor=person.actor, **said)
+    _look_again(person)
+
+
+def _look_again(person: User) -> None:
+    """Messages that wait for times chosen before are looked at now."""
+    deliveries.release(person)
+    ring_on_commit()
 
 
 def check_confirmed(person: User) -> None:
@@ -179,7 +213,8 @@ def _seal_address(webhook: Webhook, address: str) -> None:
         webhook.sealed_url = seal.seal(ADDRESS_PURPOSE, address.encode(), place=place(webhook))
 
 
-def _record(action: str, webhook: Webhook, by: User) -> Entry:
+def note(action: str, webhook: Webhook, by: User, **more: Any) -> Entry:
+    """Writes the entry of what was done with a webhook."""
     return record(
         action,
         actor=by.actor,
@@ -188,4 +223,5 @@ def _record(action: str, webhook: Webhook, by: User) -> Entry:
         format=webhook.format,
         url=webhook.url,
         events=webhook.events,
+        **more,
     )

@@ -1,4 +1,4 @@
-"""Once a second, in every worker: new entries become deliveries, and what is due is sent.
+"""Once a second, in every worker: new entries and due steps become deliveries, which are sent.
 
 In a thread of its own: the sweep of calls waits for no mail.
 """
@@ -47,7 +47,7 @@ class NotificationSweep:
         if not is_at_home() or has_gone_back():
             # Of a copy nobody is told anything.
             return
-        if read_entries() or self._remind():
+        if read_entries() + deliveries.create_escalated() + self._remind():
             ringing.ring()
         if deliveries.count_overdue(OVERDUE):
             sending.send_in_background()

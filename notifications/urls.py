@@ -1,6 +1,18 @@
 from django.urls import path
 
-from notifications.views import devices, password_reset, profile, webhooks
+from notifications.views import (
+    break_glass,
+    devices,
+    escalation,
+    notified,
+    password_reset,
+    profile,
+    quiet_hours,
+    schedules,
+    slack,
+    slack_apps,
+    webhooks,
+)
 
 app_name = "notifications"
 
@@ -16,14 +28,37 @@ urlpatterns = [
         "notifications/webhooks/<uuid:pk>/remove/", webhooks.remove_webhook, name="remove_webhook"
     ),
     path("notifications/deliveries/<uuid:pk>/again/", webhooks.send_again, name="send_again"),
+    path("new/slack-app/", slack_apps.add, name="add_slack_app"),
+    path("notifications/slack/<uuid:pk>/change/", slack_apps.edit, name="edit_slack_app"),
+    path("slack/", slack.receive, name="slack"),
+    path("new/escalation-policy/", escalation.add, name="add_escalation"),
+    path("notifications/escalation/<uuid:pk>/", escalation.edit, name="edit_escalation"),
+    path("notifications/escalation/<uuid:pk>/remove/", escalation.remove, name="remove_escalation"),
+    path("on-call/", schedules.schedules, name="schedules"),
+    path("new/on-call-schedule/", schedules.add, name="add_schedule"),
+    path("new/on-call-calendar/", schedules.add_from_calendar, name="add_schedule_from_calendar"),
+    path("on-call/<uuid:pk>/calendar/", schedules.read_calendar, name="read_calendar"),
+    path("on-call/<uuid:pk>/", schedules.schedule, name="schedule"),
+    path("on-call/<uuid:pk>/change/", schedules.edit, name="edit_schedule"),
+    path("on-call/<uuid:pk>/remove/", schedules.remove, name="remove_schedule"),
+    path("on-call/<uuid:pk>/overrides/", schedules.add_override, name="add_override"),
+    path("on-call/overrides/<uuid:pk>/remove/", schedules.remove_override, name="remove_override"),
+    path("queue/<uuid:call_id>/notified/", notified.notified, name="notified"),
+    path("queue/<uuid:call_id>/break-glass/", break_glass.break_glass, name="break_glass"),
+    path("queue/<uuid:call_id>/break-glass/sign/", break_glass.sign, name="sign_break_glass"),
     path("profile/notifications/", profile.notifications, name="profile"),
     path("password-reset/", password_reset.ask, name="password_reset"),
     path("profile/notifications/password-reset/", profile.allow_reset, name="allow_reset"),
+    path("profile/notifications/quiet-hours/", quiet_hours.set_hours, name="quiet_hours"),
+    path("profile/notifications/mute/", quiet_hours.mute, name="mute"),
     path("profile/notifications/remove/", profile.remove, name="remove_mail"),
     path("profile/notifications/devices/", devices.set_events, name="device_events"),
     path("profile/notifications/devices/add/", devices.add, name="add_device"),
     path("profile/notifications/devices/<uuid:pk>/test/", devices.test, name="test_device"),
     path("profile/notifications/devices/<uuid:pk>/remove/", devices.remove, name="remove_device"),
+    path("profile/notifications/slack/link/", slack_apps.link, name="link_chat"),
+    path("profile/notifications/slack/<uuid:pk>/unlink/", slack_apps.unlink, name="unlink_chat"),
+    path("profile/notifications/slack/<str:nonce>/", slack_apps.confirm, name="confirm_chat"),
     path("profile/notifications/open/<uuid:pk>/", devices.follow, name="follow"),
     path("profile/notifications/confirm/<str:token>/", profile.confirm, name="confirm"),
 ]

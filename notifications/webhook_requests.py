@@ -10,7 +10,7 @@ from django.utils import timezone, translation
 from core import seal
 from core.english import gettext as _
 from core.sealed_fields import SealedField
-from notifications import chat_formats, signatures
+from notifications import chat_formats, signatures, slack_messages
 from notifications.chat_texts import compose
 from notifications.guarded_requests import GONE, check_success, json_of, post
 from notifications.models import Delivery, Webhook
@@ -27,6 +27,8 @@ def send(delivery: Delivery) -> str:
     assert webhook is not None
     if not webhook.enabled:
         raise NotNeeded(_("The webhook was disabled."))
+    if webhook.is_slack_app:
+        return slack_messages.send(delivery, webhook)
     url, headers, body = (_chat if webhook.is_chat else _signed)(delivery, webhook)
     reply = post(url, {"Content-Type": "application/json", **headers}, body)
     if reply.status == GONE:

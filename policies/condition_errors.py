@@ -10,7 +10,9 @@ from core.english import gettext as _
 from policies.condition_functions import FORMS
 
 # What the server says of itself: it may add a check, never remove one.
-CLAIMS = ("tool.hints", "tool.risk")
+CLAIMS = ("tool.hints", "tool.risk", "tool.labels", "flow.")
+# These only ever hold a call.
+HOLDS = "unusual."
 _END = "<EOF>"
 _WORDS = {"and": "&&", "or": "||", "not": "!", "=": "==", "AND": "&&", "OR": "||", "NOT": "!"}
 # CEL's own, of those that conditions use.
@@ -72,8 +74,12 @@ def _unknown(name: str, known: Iterable[str]) -> str:
         return _("it is written %s") % written
     if name.startswith(CLAIMS):
         return _("a rule that allows cannot rest on what a server says of its tool")
+    if name.startswith(HOLDS):
+        return _("a rule that allows cannot rest on how usual a call is")
     like = get_close_matches(name, [*known, *FORMS, *_METHODS], n=1, cutoff=0.6)
-    root = get_close_matches(name.partition(".")[0], ["args", "tool", "agent", "now", "history"], 1)
+    root = get_close_matches(
+        name.partition(".")[0], ["args", "tool", "agent", "now", "history", "flow", "unusual"], 1
+    )
     if like or root:
         said = _("“%(name)s” is not known here; “%(like)s” is")
         return said % {"name": name, "like": (like or root)[0]}

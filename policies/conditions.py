@@ -18,7 +18,7 @@ from cel_expr_python import cel
 
 from core.english import gettext as _
 from core.errors import CountersignError
-from policies.condition_errors import CLAIMS, in_words
+from policies.condition_errors import CLAIMS, HOLDS, in_words
 from policies.condition_functions import FUNCTIONS, NOT_IN_LOOPS, prepare
 
 TEXT_MAX = 1000
@@ -29,7 +29,7 @@ WORK_MAX = 500_000
 JOIN_MAX = 5_000_000
 CPU_MAX_S = 0.05
 
-HINTS, RISK = CLAIMS
+HINTS, RISK, LABELS, _FLOW = CLAIMS
 CONTEXT = {
     "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     "tool.server": cel.Type.STRING,
@@ -37,6 +37,7 @@ CONTEXT = {
     "tool.tags": cel.Type.List(cel.Type.STRING),
     HINTS: cel.Type.Map(cel.Type.STRING, cel.Type.BOOL),
     RISK: cel.Type.STRING,
+    LABELS: cel.Type.List(cel.Type.STRING),
     "agent.name": cel.Type.STRING,
     "agent.owner": cel.Type.STRING,
     "agent.groups": cel.Type.List(cel.Type.STRING),
@@ -44,7 +45,17 @@ CONTEXT = {
     "history.calls_1h": cel.Type.INT,
     "history.refused_24h": cel.Type.INT,
     "history.last_approved": cel.Type.TIMESTAMP,
+    "flow.untrusted": cel.Type.BOOL,
+    "flow.sensitive": cel.Type.BOOL,
+    "flow.last_untrusted": cel.Type.TIMESTAMP,
+    "flow.last_sensitive": cel.Type.TIMESTAMP,
+    "unusual.hour": cel.Type.BOOL,
+    "unusual.rate": cel.Type.DOUBLE,
+    "unusual.refusals": cel.Type.INT,
+    "unusual.first_use": cel.Type.BOOL,
 }
+# Read of the record, each with one fact that is there if any is (policies/lookback.py).
+LOOKBACKS = {"history": "history.calls_1h", "flow": "flow.untrusted", "unusual": "unusual.hour"}
 _ROOTS = {name: name.partition(".")[0] for name in CONTEXT}
 
 _LITERAL = re.compile(
@@ -79,14 +90,15 @@ class Condition:
     names: tuple[str, ...]
 
     @property
-    def needs_history(self) -> bool:
-        return "history.calls_1h" in self.names
+    def lookbacks(self) -> frozenset[str]:
+        """The roots of LOOKBACKS that it asks for."""
+        return frozenset(root for root, fact in LOOKBACKS.items() if fact in self.names)
 
     def holds(self, facts: Mapping[str, Any], size: int) -> bool:
         """Raises Undecided. `size`: of the arguments, in bytes."""
         if "args" in self.names:
             self._check_work(facts["args"], size)
-        if self.needs_history and "history.calls_1h" not in facts:
+        if any(LOOKBACKS[root] not in facts for root in self.lookbacks):
             raise Undecided(_("what happened before could not be read"))
         began = time.thread_time()
         try:
@@ -188,7 +200,7 @@ def _message(message: str) -> str:
     return re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", message)[:200]
 
 
-_OURS = {name: kind for name, kind in CONTEXT.items() if name not in CLAIMS}
+_OURS = {name: kind for name, kind in CONTEXT.items() if not name.startswith((*CLAIMS, HOLDS))}
 _VARIABLES = {
     True: cel.NewEnv(variables=CONTEXT, functions=FUNCTIONS),
     False: cel.NewEnv(variables=_OURS, functions=FUNCTIONS),

@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 from core.english import gettext as _
 from policies import conditions, thresholds
 from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
+from policies.flow import Flow
 from policies.history import History
 from policies.models import Effect, Limit, Rule
 from policies.thresholds import DEFAULT, BadThresholds, Threshold
 from policies.tree import paths, tree
+from policies.unusual import Unusual
+from registry.labels import Label
 from registry.versions.search_index import risk
 
 STRICTNESS = {Effect.DENY: 0, Effect.ASK: 1, Effect.ALLOW: 2}
@@ -59,8 +62,12 @@ class Subject:
     # As agents name it.
     exposed: str = ""
     tags: tuple[str, ...] = ()
-    # To be read where RuleBook.looks_back says so; without it, conditions that want it ask.
+    # For information flow (registry/labels.py).
+    labels: tuple[str, ...] = ()
+    # To be read where RuleBook.lookbacks says so; without it, conditions that want it ask.
     history: History | None = None
+    flow: Flow | None = None
+    unusual: Unusual | None = None
     # What conditions take for the time of day; None: now.
     at: datetime | None = None
 
@@ -73,12 +80,16 @@ class Subject:
             "tool.tags": list(self.tags),
             conditions.HINTS: dict(self.hints),
             conditions.RISK: risk(self.hints).value,
+            conditions.LABELS: list(self.labels),
             "agent.name": self.agent,
             "agent.owner": self.owner,
             "agent.groups": sorted(self.groups),
             "now": self.at or datetime.now(UTC),
         }
-        return facts if self.history is None else facts | self.history.facts()
+        for past in (self.history, self.flow, self.unusual):
+            if past is not None:
+                facts |= past.facts()
+        return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,10 @@ class CallScope(NamedTuple):
             frozenset(group.name for group in row.owner_groups.all()),
         )
 
+    @property
+    def for_every_agent(self) -> CallScope:
+        return self._replace(agents=frozenset(), groups=frozenset())
+
     def covers(self, subject: Subject) -> bool:
         return next(self.gaps(subject), None) is None
 
@@ -162,8 +177,13 @@ class CompiledRule:
     unnamed: bool = False
 
     @property
-    def needs_history(self) -> bool:
-        return isinstance(self.when, Condition) and self.when.needs_history
+    def asks(self) -> bool:
+        """Whether people are asked because of it."""
+        return self.effect == Effect.ASK and not self.shadow
+
+    @property
+    def lookbacks(self) -> frozenset[str]:
+        return self.when.lookbacks if isinstance(self.when, Condition) else frozenset()
 
     def verdict(
         self, subject: Subject, facts: Mapping[str, Any], *, late: bool = False
@@ -219,7 +239,7 @@ Covering = tuple[CompiledRule, ...]
 @dataclass(slots=True)
 class RuleBook:
     rules: Covering
-    # Whether any rule asks for history at all: else nobody looks further.
+    # Whether any rule asks for what was before at all: else nobody looks further.
     backward: bool = False
     _known: dict[tuple[int, int], Decision | Covering] = field(default_factory=dict)
 
@@ -232,15 +252,12 @@ class RuleBook:
             known = self._known[key] = self._settled(subject)
         return known if isinstance(known, Decision) else judged(known, subject)
 
-    def needs_history(self, subject: Subject) -> bool:
-        """Whether a rule that covers it asks for its history, which is then to be read."""
+    def lookbacks(self, subject: Subject) -> frozenset[str]:
+        """The facts of the past that rules which cover it ask for; these are then read."""
         if not self.backward:
-            return False
-        return any(
-            rule.needs_history
-            for rule in self.rules
-            if rule.needs_history and rule.scope.covers(subject)
-        )
+            return frozenset()
+        asking = (rule for rule in self.rules if rule.lookbacks and rule.scope.covers(subject))
+        return frozenset().union(*(rule.lookbacks for rule in asking))
 
     def _settled(self, subject: Subject) -> Decision | Covering:
         covering = tuple(rule for rule in self.rules if rule.scope.covers(subject))
@@ -351,6 +368,9 @@ class Explanation:
     limits: Sequence[Any] = ()
     # What is done to the tool's results, in sentences.
     results: Sequence[str] = ()
+    # Of the tool, for information flow; and what its agent read lately, as far as that is known.
+    labels: Sequence[Label] = ()
+    flow: Flow | None = None
 
     @property
     def deciding_first(self) -> list[RuleEvaluation]:
@@ -398,7 +418,7 @@ def _within(value: Any, steps: list[str]) -> Any:
 def load() -> RuleBook:
     rules = Rule.objects.speaking().in_order().prefetch_related("agents", "owner_groups")
     book = tuple(_compiled(rule) for rule in rules)
-    return RuleBook(book, backward=any(rule.needs_history for rule in book))
+    return RuleBook(book, backward=any(rule.lookbacks for rule in book))
 
 
 def _compiled(rule: Rule) -> CompiledRule:

@@ -62,6 +62,21 @@ def copy_of(rule: Rule) -> RuleDraft:
     return RuleDraft(said, tuple(rule.agents.all()), tuple(rule.owner_groups.all()))
 
 
+def relaxed(rule: Rule, server: str, tool: str, agents: Sequence[int]) -> RuleDraft:
+    """Allows what the rule asks about, for one tool and these agents. It only observes at first."""
+    values = {
+        "name": free_name(_("%(tool)s without asking") % {"tool": f"{server}.{tool}"}),
+        "mode": Rule.Mode.SHADOW,
+        "effect": Effect.ALLOW,
+        "server": server,
+        "tool": tool,
+        "when": rule.when,
+        "reason": _("It was always approved."),
+    }
+    named = tuple(Agent.objects.filter(pk__in=agents))
+    return RuleDraft(values, named, tuple(rule.owner_groups.all()))
+
+
 def free_name(name: str) -> str:
     """The name, or with the first number that makes it one that no rule has."""
     begun = name[: NAME_MAX - 5]
@@ -173,6 +188,30 @@ def _new_tool(server: str, zone: str) -> RuleDraft:
     return RuleDraft(values | _server(server))
 
 
+def _flow_out(server: str, zone: str) -> RuleDraft:
+    values = {
+        "name": free_name(_("Strangers' texts, then secrets, then out")),
+        "effect": Effect.ASK,
+        "when": "'sink' in tool.labels && flow.untrusted && flow.sensitive",
+        "reason": _("It sends outside after an untrusted and a sensitive source were read."),
+    }
+    return RuleDraft(values | _server(server))
+
+
+def _unusual(server: str, zone: str) -> RuleDraft:
+    values = {
+        "name": free_name(_("Unusual use by an agent")),
+        "effect": Effect.ASK,
+        "when": "unusual.hour || unusual.rate >= 10.0 || unusual.refusals >= 5 || "
+        "(unusual.first_use && 'sink' in tool.labels)",
+        "reason": _(
+            "It is unusual for this agent: a new hour, ten times as many calls, blocked "
+            "calls in a row, or a first use of a tool that sends outside."
+        ),
+    }
+    return RuleDraft(values | _server(server))
+
+
 def _server(server: str) -> dict[str, str]:
     return {"server": server} if server else {}
 
@@ -208,5 +247,23 @@ TEMPLATES = (
         gettext_lazy("New tool of an agent"),
         gettext_lazy("Requires approval unless somebody approved the tool for the agent lately."),
         _new_tool,
+    ),
+    RuleTemplate(
+        "flow",
+        gettext_lazy("Untrusted source, sensitive source, then out"),
+        gettext_lazy(
+            "Requires approval where an agent read both lately and now sends outside, by the "
+            "labels of its tools."
+        ),
+        _flow_out,
+    ),
+    RuleTemplate(
+        "unusual",
+        gettext_lazy("Unusual use by an agent"),
+        gettext_lazy(
+            "Requires approval at an hour at which it never called, for ten times as many calls, "
+            "after blocked calls in a row, and for a first use of a tool that sends outside."
+        ),
+        _unusual,
     ),
 )

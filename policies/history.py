@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
-
 # Of the agent's newest entries; an allowed call has two, one that people decided about five.
 LOOKED_AT = 5_000
 WITHIN_MS = 200
@@ -68,21 +66,6 @@ def arguments(
     return [agent_id, tool, but, at, at]
 
 
-def of_row(row: Sequence[Any]) -> History:
-    calls, refused, approved = row
+def of_rows(rows: Sequence[Sequence[Any]]) -> History:
+    ((calls, refused, approved),) = rows
     return History(calls, refused, approved or NEVER)
-
-
-def read(
-    agent_id: int, tool: str, *, but: UUID | None = None, at: datetime | None = None
-) -> History | None:
-    """None if it cannot be read in time: conditions that ask for it then ask a person."""
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = %s", [WITHIN_MS])
-            cursor.execute(SQL, arguments(agent_id, tool, but=but, at=at))
-            found = of_row(cursor.fetchone())
-            cursor.execute("SET LOCAL statement_timeout = 0")
-            return found
-    except DatabaseError:
-        return None

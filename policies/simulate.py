@@ -11,13 +11,15 @@ from core.english import gettext as _
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
 from inspection.words import result_sentences
-from policies import decide, history
-from policies.decide import Decision, Explanation, Subject
+from policies import decide, lookback
+from policies.decide import CompiledRule, Decision, Explanation, Subject
 from policies.feasibility import why_unmeetable
+from policies.flow import FlowQuestion
 from policies.limits.compiled import CallParties
 from policies.limits.explained import evaluate
 from policies.models import Effect
 from policies.thresholds import deciders
+from registry.labels import Label
 from registry.models import Tool
 from registry.publishing import published_catalogue
 from registry.publishing.published_tools import PublishedTool
@@ -34,13 +36,35 @@ def suppose(agent: str, tool: str, arguments: str = NO_ARGUMENTS) -> Explanation
     asker, asked, text = _agent(agent), _tool(tool), arguments or NO_ARGUMENTS
     subject = _subject(asker, asked, text)
     book = decide.load()
-    if book.needs_history(subject):
-        subject.history = history.read(subject.agent_id, subject.exposed)
+    lookback.read(book, subject)
     explained = decide.explain(book, subject)
     limits = evaluate(subject, _parties(asker, asked), text.encode(errors="replace"))
     unmet = _unmet(explained.decision, subject.owner)
-    results = result_sentences(asked.result_rules)
-    return replace(explained, unmet=unmet, limits=limits, results=results)
+    return replace(
+        explained,
+        unmet=unmet,
+        limits=limits,
+        results=result_sentences(asked.result_rules),
+        labels=[Label(label) for label in asked.labels],
+        flow=subject.flow or lookback.read_flow(FlowQuestion(asker.pk)),
+    )
+
+
+def asking_rules(tool: Tool) -> list[CompiledRule]:
+    """Rules that ask people about calls of this published tool, of some agents at least."""
+    if tool.published is None:
+        return []
+    subject = Subject(
+        agent_id=0,
+        agent="",
+        groups=frozenset(),
+        definition_id=tool.published.pk,
+        server=tool.server.slug,
+        tool=tool.name,
+        hints=tool.published.hints,
+    )
+    rules = decide.load().rules
+    return [one for one in rules if one.asks and one.scope.for_every_agent.covers(subject)]
 
 
 def _parties(agent: Agent, tool: PublishedTool) -> CallParties:
@@ -59,7 +83,7 @@ def _unmet(decision: Decision, owner: str) -> str:
     """Its owner has no vote, unless they are alone here."""
     if decision.effect != Effect.ASK:
         return ""
-    able = [one for one in deciders() if one.name != owner or single_person.is_on()]
+    able = [one for one in deciders() if owner not in one.names or single_person.is_on()]
     return why_unmeetable(decision.thresholds, able)
 
 
@@ -96,4 +120,5 @@ def _subject(agent: Agent, tool: PublishedTool, text: str) -> Subject:
         size=len(text.encode(errors="replace")),
         exposed=tool.exposed_name,
         tags=tool.tags,
+        labels=tool.labels,
     )

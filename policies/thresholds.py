@@ -20,7 +20,8 @@ from django.db import models
 from django.db.models import Case, Exists, ExpressionWrapper, OuterRef, Q, Value, When
 from django.utils.translation import gettext_lazy
 
-from accounts.models import CodeApp, Identity, Passkey, UsedName, User
+from accounts.models import CodeApp, Identity, Passkey, UsedName, User, shown_name
+from accounts.oidc.providers import usable_providers
 from accounts.relying_party import rp_id
 from core.english import english, ngettext
 from core.english import gettext as _
@@ -50,6 +51,12 @@ class StepUp(models.TextChoices):
     NONE = "", gettext_lazy("signed in")
     TOTP = "totp", gettext_lazy("passkey or one-time code")
     PASSKEY = "passkey", gettext_lazy("passkey")
+
+    @classmethod
+    def of_method(cls, method: str) -> StepUp:
+        """How strong a vote is that was confirmed so (accounts.models.Proof). A sign-in at the
+        identity provider is as strong as a code: it signs nothing with the person's own key."""
+        return cls.TOTP if method == "oidc" else cls(method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +306,10 @@ class Decider(NamedTuple):
     """A person who may decide at all."""
 
     pk: int
-    name: str
     groups: Collection[str]
     # Also those from before.
     names: Collection[str]
+    shown_name: str
     # How strongly they could confirm a yes; and nobody else can have signed in as them.
     strength: StepUp
     is_vouched_for: bool
@@ -315,12 +322,14 @@ def deciders() -> list[Decider]:
     passkeys = Passkey.objects.usable().filter(person=OuterRef("pk"), rp_id=rp_id())
     codes = CodeApp.objects.filter(person=OuterRef("pk")).exclude(confirmed_at=None)
     identity = Identity.objects.connected().filter(person=OuterRef("pk"))
+    allowing = [one.issuer for one in usable_providers() if one.step_up_acr_values]
     able = User.objects.with_perm(DECIDE, backend=BACKEND).annotate(
         of=ArraySubquery(groups),
         called=ArraySubquery(names),
         strength=Case(
             When(Exists(passkeys), then=Value(StepUp.PASSKEY.value)),
             When(Exists(codes), then=Value(StepUp.TOTP.value)),
+            When(Exists(identity.filter(issuer__in=allowing)), then=Value(StepUp.TOTP.value)),
             default=Value(""),
         ),
         # As User.is_vouched_for.
@@ -331,12 +340,12 @@ def deciders() -> list[Decider]:
             output_field=models.BooleanField(),
         ),
     )
-    columns = ("pk", "username", "of", "called", "strength", "vouched")
+    columns = ("pk", "username", "first_name", "of", "called", "strength", "vouched")
     return [
-        Decider(pk, name, set(of), {name, *called}, StepUp(strength), vouched)
-        for pk, name, of, called, strength, vouched in able.order_by("username").values_list(
-            *columns
-        )
+        Decider(pk, set(of), {name, *called}, shown_name(name, display), StepUp(strength), vouched)
+        for pk, name, display, of, called, strength, vouched in able.order_by(
+            "username"
+        ).values_list(*columns)
     ]
 
 

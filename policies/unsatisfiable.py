@@ -100,6 +100,8 @@ RISKS = ("destroys", "unsaid", "changes", "reads")
 ALWAYS: Domains = {
     "history.calls_1h": Domain(low=0, whole=True),
     "history.refused_24h": Domain(low=0, whole=True),
+    "unusual.refusals": Domain(low=0, whole=True),
+    "unusual.rate": Domain(low=0),
     "tool.risk": Domain(among=RISKS),
 }
 

@@ -28,4 +28,5 @@ def urls(count_calls: CountCalls) -> tuple[list[Any], str]:
         path("limits/<int:pk>/switch/", limits.switch_limit, name="switch_limit"),
         path("limits/<int:pk>/remove/", limits.remove_limit, name="remove_limit"),
         path("agents/<slug:name>/limits/", limits.agent_limits, name="agent_limits"),
+        path("agents/<slug:name>/unusual/", limits.agent_unusual, name="agent_unusual"),
     ], "policies"

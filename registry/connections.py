@@ -57,15 +57,20 @@ class Commands:
     @cached_property
     def _catalogue(self) -> dict[str, Command]:
         try:
-            listed = orjson.loads(settings.STDIO_CATALOGUE.read_bytes())
+            # What comes with Countersign has its names; a file that has one of them means it.
+            listed = settings.BUILT_IN_COMMANDS | self._of_the_host()
             return {name: _command(line) for name, line in listed.items()}
-        except FileNotFoundError:
-            return {}
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise Unreachable(
                 _("The host's catalogue of commands, %(file)s, cannot be read: %(why)s")
                 % {"file": settings.STDIO_CATALOGUE, "why": error}
             ) from error
+
+    def _of_the_host(self) -> dict[str, Any]:
+        try:
+            return cast("dict[str, Any]", orjson.loads(settings.STDIO_CATALOGUE.read_bytes()))
+        except FileNotFoundError:
+            return {}
 
     def names(self) -> list[str]:
         return sorted(self._catalogue)

@@ -7,8 +7,11 @@ import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 
+from channels.db import database_sync_to_async
+
 from core import loop
 from registry.discovery import discovery
+from registry.icons import fetching
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +21,7 @@ class DiscoveryQueue:
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(discovery.AT_ONCE)
+        self._icon_slot = asyncio.Semaphore(1)
         self._waiting: set[int] = set()
 
     def add(self, server_ids: Iterable[int]) -> Future[None]:
@@ -41,6 +45,17 @@ class DiscoveryQueue:
             # Whoever adds it from now on may want what this discovery is too early to see.
             self._waiting.discard(server_id)
             await discovery.look_at([server_id])
+        # Beside other discoveries: a slow picture keeps nobody from being asked.
+        async with self._icon_slot:
+            await _fetch_icons(server_id)
+
+
+async def _fetch_icons(server_id: int) -> None:
+    try:
+        await database_sync_to_async(fetching.fetch_missing, thread_sensitive=False)(server_id)
+    except Exception:
+        # What was discovered is kept, with or without pictures.
+        log.exception("icons of server %d could not be fetched", server_id)
 
 
 def _noted(discovered: Future[None]) -> Future[None]:

@@ -25,6 +25,7 @@ from inspection.definitions import Scan
 from inspection.results import ResultRules
 from registry import extensions, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
+from registry.labels import Label, LabelChoice
 from registry.models import (
     Definition,
     Item,
@@ -346,6 +347,7 @@ def roll_back(tool: Tool, version: int, *, by: User | None, reason: str = "") ->
     _check_reason(locked.exposed_name, before.findings, reason)
     Tool.objects.filter(pk=locked.pk).update(published=before, state=Tool.State.CHANGED)
     tool.refresh_from_db()
+    tool_versions.relabel([tool])
     record(
         "definition.rolled_back",
         actor=acting(by),
@@ -450,6 +452,31 @@ def set_result_rules(tool: Tool, rules: ResultRules, *, by: User | None) -> bool
         server=tool.server.slug,
         tool=tool.exposed_name,
         **rules._asdict(),
+    )
+    return True
+
+
+@transaction.atomic
+def set_labels(tool: Tool, choices: dict[Label, str], *, by: User | None) -> bool:
+    """Sets the operator's word on each label; returns whether it changed."""
+    if any(choice not in LabelChoice.values for choice in choices.values()):
+        raise RegistrationRefused(
+            _("A label is one of %s.") % ", ".join(filter(None, LabelChoice.values))
+        )
+    locked = Tool.objects.select_for_update().get(pk=tool.pk)
+    if locked.label_choices == choices:
+        return False
+    counting = tool_versions.labels_of(locked, choices)
+    columns = {f"label_{label}": choice for label, choice in choices.items()}
+    Tool.objects.filter(pk=tool.pk).update(**columns, labels=counting)
+    tool.refresh_from_db()
+    record(
+        "tool.labels_set",
+        actor=acting(by),
+        server=tool.server.slug,
+        tool=tool.exposed_name,
+        labels=counting,
+        **{label.value: choice or "hinted" for label, choice in choices.items()},
     )
     return True
 

@@ -1,15 +1,17 @@
 from django.urls import path
 
-from registry.views import catalogue, overrides, review, servers, tools, toolsets
+from registry.views import catalogue, icons, overrides, review, role_tags, servers, tools, toolsets
 
 app_name = "registry"
 
 urlpatterns = [
     path("catalogue/", catalogue.catalogue, name="catalogue"),
+    path("role-tags/", role_tags.role_tags, name="role_tags"),
     path("servers/", catalogue.servers, name="servers"),
     path("servers/<slug:slug>/", catalogue.server, name="server"),
     path("servers/<slug:slug>/items/", catalogue.items, name="items"),
     path("servers/<slug:slug>/refresh/", catalogue.refresh, name="refresh"),
+    path("icons/<int:pk>.png", icons.icon, name="icon"),
     path("tools/<tool:name>/", tools.tool, name="tool"),
     path("tools/<tool:name>/versions/", tools.versions, name="tool_versions"),
     path(
@@ -22,6 +24,7 @@ urlpatterns = [
     path("tools/<tool:name>/tags/", tools.tag, name="tag_tool"),
     path("tools/<tool:name>/handling/", tools.set_handling, name="set_handling"),
     path("tools/<tool:name>/results/", tools.set_results, name="set_results"),
+    path("tools/<tool:name>/labels/", tools.set_labels, name="set_labels"),
     path("new/server/", servers.register, name="register"),
     path("servers/<slug:slug>/edit/", servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -49,8 +51,8 @@ class PendingAuthorization:
     invitation: str = ""
     # Of somebody who is signed in and connects this account to theirs.
     connects: int | None = None
-    # Of an invitation: who is signed in here, and said that it may end their session.
-    over: int | None = None
+    # Of step-up: what is confirmed. The nonce is its SHA-256, which the provider's token repeats.
+    statement: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def begin(
     next_page: str,
     invitation: str = "",
     connects: int | None = None,
-    over: int | None = None,
+    statement: str = "",
 ) -> str:
     """The URL at the provider to which the browser goes. Raises ProviderFailed."""
     endpoint = metadata(provider).endpoint("authorization_endpoint")
@@ -77,21 +79,23 @@ def begin(
     pending = PendingAuthorization(
         provider=provider.slug,
         issuer=provider.issuer,
-        nonce=secrets.token_urlsafe(32),
+        nonce=digest(statement) if statement else secrets.token_urlsafe(32),
         verifier=verifier,
         begun=int(time.time()),
         next_page=next_page,
         invitation=invitation,
         connects=connects,
-        over=over,
+        statement=statement,
     )
     _keep(request, state, pending)
     return str(URL(endpoint).update_query(_query(provider, pending, state)))
 
 
-def finish(request: HttpRequest, provider: IdentityProvider) -> ProviderAnswer:
-    """Reads the provider's answer. Raises NotBegun and ProviderFailed."""
-    pending = _take(request, provider)
+def finish(
+    request: HttpRequest, provider: IdentityProvider, pending: PendingAuthorization
+) -> ProviderAnswer:
+    """Reads the provider's answer to what `take` returned. Raises ProviderFailed."""
+    _check_provider(provider, pending)
     _check_issuer(request, provider)
     if error := request.GET.get("error"):
         raise ProviderFailed(_refusal(error))
@@ -102,7 +106,7 @@ def finish(request: HttpRequest, provider: IdentityProvider) -> ProviderAnswer:
 
 
 def _query(provider: IdentityProvider, pending: PendingAuthorization, state: str) -> dict[str, str]:
-    digest = hashlib.sha256(pending.verifier.encode()).digest()
+    challenge = hashlib.sha256(pending.verifier.encode()).digest()
     query = {
         "response_type": "code",
         "client_id": provider.client_id,
@@ -110,14 +114,31 @@ def _query(provider: IdentityProvider, pending: PendingAuthorization, state: str
         "scope": " ".join(dict.fromkeys(("openid", *provider.scopes))),
         "state": state,
         "nonce": pending.nonce,
-        "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+        "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    if provider.acr_values:
-        query["acr_values"] = " ".join(provider.acr_values)
+    if pending.statement:
+        strength = _strength(provider, provider.step_up_acr_values)
+        return query | {"scope": "openid", "prompt": "login", "max_age": "0"} | strength
     if provider.max_age_s is not None:
         query["max_age"] = str(provider.max_age_s)
-    return query
+    return query | _strength(provider, provider.acr_values)
+
+
+def _strength(provider: IdentityProvider, values: Collection[str]) -> dict[str, str]:
+    """Source: OpenID Connect Core 1.0, 3.1.2.1 and 5.5."""
+    if not values:
+        return {}
+    if provider.acr_claim == "acr":
+        return {"acr_values": " ".join(values)}
+    # Of several the provider may choose; Entra ID knows “value” alone.
+    wanted = {"value": next(iter(values))} if len(values) == 1 else {"values": list(values)}
+    claims = {"id_token": {provider.acr_claim: {"essential": True, **wanted}}}
+    return {"claims": json.dumps(claims)}
+
+
+def digest(statement: str) -> str:
+    return hashlib.sha256(statement.encode()).hexdigest()
 
 
 def _keep(request: HttpRequest, state: str, pending: PendingAuthorization) -> None:
@@ -126,8 +147,8 @@ def _keep(request: HttpRequest, state: str, pending: PendingAuthorization) -> No
     request.session[PENDING] = dict(list(kept.items())[-AT_ONCE:])
 
 
-def _take(request: HttpRequest, provider: IdentityProvider) -> PendingAuthorization:
-    """Taken out first: it is good for one answer."""
+def take(request: HttpRequest) -> PendingAuthorization:
+    """Takes out what the answer belongs to: it is good for one answer. Raises NotBegun."""
     kept = dict(request.session.get(PENDING, {}))
     found = kept.pop(request.GET.get("state", ""), None)
     if found is None:
@@ -136,9 +157,12 @@ def _take(request: HttpRequest, provider: IdentityProvider) -> PendingAuthorizat
     pending = PendingAuthorization(**found)
     if not 0 <= time.time() - pending.begun <= VALID_S:
         raise NotBegun(_("This sign-in expired, or was used before. Begin again."))
+    return pending
+
+
+def _check_provider(provider: IdentityProvider, pending: PendingAuthorization) -> None:
     if (pending.provider, pending.issuer) != (provider.slug, provider.issuer):
         raise ProviderFailed(_("Another provider answered than the one that was asked."))
-    return pending
 
 
 def _check_issuer(request: HttpRequest, provider: IdentityProvider) -> None:
@@ -165,6 +189,8 @@ def _redeem(provider: IdentityProvider, pending: PendingAuthorization, code: str
     id_token = tokens.get("id_token")
     if not isinstance(id_token, str):
         raise ProviderFailed(_("The provider gave no ID token."))
+    if pending.statement:
+        return ProviderAnswer(pending, _check_step_up(provider, pending, id_token), id_token)
     claims = check_id_token(
         provider,
         id_token,
@@ -173,6 +199,21 @@ def _redeem(provider: IdentityProvider, pending: PendingAuthorization, code: str
         acr_values=provider.acr_values,
     )
     return ProviderAnswer(pending, _with_userinfo(known, tokens, claims), id_token)
+
+
+def _check_step_up(
+    provider: IdentityProvider, pending: PendingAuthorization, id_token: str
+) -> dict[str, Any]:
+    """The person has to have signed in there since this began, as strongly as is wanted now."""
+    if not provider.step_up_acr_values:
+        raise ProviderFailed(_("Nothing is confirmed at this provider."))
+    return check_id_token(
+        provider,
+        id_token,
+        nonce=pending.nonce,
+        max_age_s=int(time.time()) - pending.begun,
+        acr_values=provider.step_up_acr_values,
+    )
 
 
 def _tokens(

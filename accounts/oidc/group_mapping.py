@@ -15,7 +15,8 @@ from accounts.models import Identity, User
 from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import IdentityProvider
 from accounts.roles import Role
-from audit.services import record
+from accounts.scim.roles import provisioned_roles, roles_of
+from audit.services import Actor, record
 from core.english import gettext as _
 
 log = logging.getLogger(__name__)
@@ -46,12 +47,13 @@ def follow_groups(provider: IdentityProvider, identity: Identity, claims: dict[s
         return
     told = groups_told(provider, claims)
     wanted = {ours for theirs, ours in provider.groups.items() if theirs in told}
-    had = {group.name: group for group in person.groups.all()}
-    lost = [had[name] for name in set(provider.groups.values()) - wanted if name in had]
-    gained = _groups(provider, wanted - set(had))
-    if lost or gained:
-        _follow(provider, person, gained, _losable(person, lost))
-    names = ({group.name for group in gained} | {*identity.mapped_groups}) & {*_names(person)}
+    # What the provider provisions by SCIM is decided there alone.
+    provisioned = provisioned_roles(provider)
+    wanted = wanted - provisioned | roles_of(provider, person)
+    had = set(_names(person))
+    lost, gained = set(provider.groups.values()) - wanted, wanted - had
+    set_mapped(provider, person, gained=gained, lost=lost, actor=provider.actor)
+    names = ((gained - provisioned) | {*identity.mapped_groups}) & {*_names(person)}
     Identity.objects.filter(pk=identity.pk).update(mapped_groups=sorted(names))
 
 
@@ -69,16 +71,19 @@ def take_mapped_groups(identity: Identity) -> None:
     record("person.groups_set", actor=person.actor, reason=reason, **names)
 
 
-def _follow(
-    provider: IdentityProvider, person: User, gained: list[Group], lost: list[Group]
+def set_mapped(
+    provider: IdentityProvider, person: User, *, gained: set[str], lost: set[str], actor: Actor
 ) -> None:
+    """Gives and takes groups by name. The last administrator stays one."""
     before = _names(person)
-    role_changes.follow_provider(person, gained=gained, lost=lost, provider=provider.actor)
+    given = _groups(provider, gained - {*before})
+    taken = _losable(person, list(person.groups.filter(name__in=lost)))
+    role_changes.follow_provider(person, gained=given, lost=taken, provider=actor)
     after = _names(person)
     if before != after:
         names = {"person": person.username, "before": before, "after": after}
         reason = _("As the groups of the identity provider say.")
-        record("person.groups_set", actor=provider.actor, reason=reason, **names)
+        record("person.groups_set", actor=actor, reason=reason, **names)
 
 
 def _groups(provider: IdentityProvider, names: set[str]) -> list[Group]:

@@ -22,7 +22,8 @@ from accounts.oidc.group_mapping import (
 )
 from accounts.oidc.providers import IdentityProvider, usable_providers
 from accounts.roles import ensure_roles
-from audit.services import record
+from accounts.scim.linking import find_provisioned
+from audit.services import Actor, record
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import lookalike_count
@@ -119,8 +120,11 @@ def _first(provider: IdentityProvider, answer: ProviderAnswer) -> Identity:
     """The first sign-in of this account at the provider: by an invitation, or as policy says."""
     if answer.pending.invitation:
         person = _invited(answer.pending.invitation)
+    elif provisioned := find_provisioned(provider, answer.claims):
+        person = provisioned
     elif _may_come(provider, answer.claims):
-        person = _create(provider, answer.claims)
+        reason = _("At their first sign-in by the identity provider.")
+        person = create_person(provider, answer.claims, actor=provider.actor, reason=reason)
     else:
         raise NotAdmitted(
             _(
@@ -156,19 +160,22 @@ def _mail_domain(claims: dict[str, Any]) -> str:
     return mail.partition("@")[2].casefold()
 
 
-def _create(provider: IdentityProvider, claims: dict[str, Any]) -> User:
+def create_person(
+    provider: IdentityProvider, claims: dict[str, Any], *, actor: Actor, reason: str
+) -> User:
+    """A new person whom this provider told of. Raises NotAdmitted where no name is free."""
     ensure_roles()
     person = User.objects.create_user(_free_name(claims))
     groups = list(Group.objects.filter(name__in=provider.roles))
-    role_changes.follow_provider(person, gained=groups, lost=[], provider=provider.actor)
+    role_changes.follow_provider(person, gained=groups, lost=[], provider=actor)
     record(
         "person.created",
-        actor=provider.actor,
-        reason=_("At their first sign-in by the identity provider."),
+        actor=actor,
+        reason=reason,
         person=person.username,
         roles=sorted(group.name for group in groups),
     )
-    display_names.give_way(person, actor=provider.actor)
+    display_names.give_way(person, actor=actor)
     return person
 
 
@@ -208,6 +215,10 @@ def _connect(
     person: User,
     before: Identity | None = None,
 ) -> Identity:
+    provisioned = find_provisioned(provider, claims)
+    if provisioned not in (None, person):
+        # The provider disables whom it provisioned: it would disable somebody else.
+        raise NotAdmitted(_TAKEN)
     identity = before or Identity(person=person, issuer=provider.issuer, subject=claims["sub"])
     identity.disconnected_at, identity.label = None, _label(claims)
     identity.save()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,9 +24,13 @@ from core.guarded_http import RequestFailed, check_url, fetch
 from core.outbound import AddressRefused
 
 KEPT_S = 600.0
+# Agents' tokens are checked with known keys for so long while the provider cannot be asked.
+OUTLIVE_S = 4 * 3600.0
 # A key that is not known is looked for at once, but so many times a minute: whoever may send us
 # tokens must not make us ask the provider each time.
 RENEWALS, RENEWALS_WITHIN_S = 5, 60.0
+# Who asks for a key.
+SIGN_IN, LOGOUT, AGENT = "sign_in", "logout", "agent"
 # So long it is not asked again after it failed.
 FAILED_S = 10.0
 # Asymmetric ones alone: with others, whoever knows our secret or the public key could sign.
@@ -47,6 +52,10 @@ class ProviderFailed(CountersignError):
     """The provider cannot be asked, or answered something that cannot be used; says what."""
 
 
+class ProviderAway(ProviderFailed):
+    """The provider cannot be asked: whether the token is good is not known."""
+
+
 @dataclass(slots=True)
 class ProviderMetadata:
     """One provider's document and keys, as of `at`."""
@@ -55,9 +64,9 @@ class ProviderMetadata:
     at: float
     keys: list[dict[str, Any]] = field(default_factory=list)
     keys_at: float = float("-inf")
-    renewed: list[float] = field(default_factory=list)
-    # For logout tokens, which anybody can send: they leave the others for signing in.
-    renewed_for_logout: list[float] = field(default_factory=list)
+    # By what asked: logout tokens and agents' tokens, which anybody can send, leave the others for
+    # signing in.
+    renewed: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def endpoint(self, name: str) -> str:
         """Empty where the provider has none."""
@@ -69,6 +78,8 @@ _kept: dict[tuple[str, str], ProviderMetadata] = {}
 # By URL: when it failed, and what was said of it.
 _failed: dict[str, tuple[float, str]] = {}
 _lock = threading.Lock()
+# One thread at a time asks a provider because of agents' tokens.
+_asking: dict[tuple[str, str], threading.Lock] = {}
 
 
 def metadata(provider: IdentityProvider) -> ProviderMetadata:
@@ -81,7 +92,6 @@ def metadata(provider: IdentityProvider) -> ProviderMetadata:
     read = ProviderMetadata(_document(provider), time.monotonic())
     if kept is not None and kept.endpoint("jwks_uri") == read.endpoint("jwks_uri"):
         read.keys, read.keys_at, read.renewed = kept.keys, kept.keys_at, kept.renewed
-        read.renewed_for_logout = kept.renewed_for_logout
     with _lock:
         _kept[place] = read
     return read
@@ -95,25 +105,64 @@ def forget() -> None:
 
 
 def signing_key(
-    provider: IdentityProvider, header: dict[str, Any], *, is_logout: bool = False
+    provider: IdentityProvider, header: dict[str, Any], *, asked_by: str = SIGN_IN
 ) -> PyJWK:
     """The provider's key for a token with this header. Raises ProviderFailed."""
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise ProviderFailed(_("The token is signed in a way that is not taken here."))
-    known = metadata(provider)
-    if time.monotonic() - known.keys_at >= KEPT_S:
-        _read_keys(known)
-    found = _matching(known.keys, header)
-    if found is None and _may_renew(known.renewed_for_logout if is_logout else known.renewed):
-        _read_keys(known)
-        found = _matching(known.keys, header)
+    if asked_by == AGENT:
+        found = _key_for_agent(provider, header)
+    else:
+        known = _with_keys(provider)
+        found = _matching(known.keys, header) or _new_key(known, header, asked_by)
     if found is None:
         raise ProviderFailed(_("The provider has no key with which this token can be checked."))
     try:
         return PyJWK(found, algorithm=algorithm)
     except PyJWTError as error:
         raise ProviderFailed(_("The provider's key cannot be read.")) from error
+
+
+def _with_keys(provider: IdentityProvider) -> ProviderMetadata:
+    known = metadata(provider)
+    if time.monotonic() - known.keys_at >= KEPT_S:
+        _read_keys(known)
+    return known
+
+
+def _new_key(
+    known: ProviderMetadata, header: dict[str, Any], asked_by: str
+) -> dict[str, Any] | None:
+    if not _may_renew(known.renewed[asked_by]):
+        return None
+    _read_keys(known)
+    return _matching(known.keys, header)
+
+
+def _key_for_agent(provider: IdentityProvider, header: dict[str, Any]) -> dict[str, Any] | None:
+    """Keys that are known do not wait for a provider that hangs, nor for whom it keeps waiting."""
+    place = (provider.slug, provider.issuer)
+    with _lock:
+        kept, asking = _kept.get(place), _asking.setdefault(place, threading.Lock())
+    age = time.monotonic() - kept.keys_at if kept else float("inf")
+    found = _matching(kept.keys, header) if kept and age < OUTLIVE_S else None
+    if found is not None and age < KEPT_S:
+        return found
+    # Without any keys whoever comes waits for the one who asks.
+    if not asking.acquire(blocking=age == float("inf")):
+        if found is not None:
+            return found
+        raise ProviderAway(_("The identity provider is being asked for its keys already."))
+    try:
+        known = _with_keys(provider)
+        return _matching(known.keys, header) or _new_key(known, header, AGENT)
+    except ProviderAway:
+        if found is None:
+            raise
+        return found
+    finally:
+        asking.release()
 
 
 def read_json(body: bytes) -> dict[str, Any]:
@@ -133,13 +182,13 @@ def _remembering(url: str) -> Iterator[None]:
     with _lock:
         at, said = _failed.get(url, (float("-inf"), ""))
     if time.monotonic() - at < FAILED_S:
-        raise ProviderFailed(said)
+        raise ProviderAway(said)
     try:
         yield
     except ProviderFailed as error:
         with _lock:
             _failed[url] = (time.monotonic(), str(error))
-        raise
+        raise ProviderAway(str(error)) from error
 
 
 def _document(provider: IdentityProvider) -> dict[str, Any]:

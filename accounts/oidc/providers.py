@@ -24,7 +24,10 @@ from core.errors import CountersignError
 log = logging.getLogger(__name__)
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+# Source: RFC 6749, 3.3.
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]*")
 FIRST_SIGN_IN = ("invited", "domain", "group")
+EXTERNAL_IDS = ("", "sub", "oid")
 AUTH_METHODS = ("", "client_secret_basic", "client_secret_post", "none")
 
 
@@ -62,12 +65,23 @@ class IdentityProvider:
     groups_claim: str = "groups"
     # The provider's group, and ours.
     groups: dict[str, str] = field(default_factory=dict)
+    # The claim that is the `externalId` of a user whom the provider made here by SCIM. No address
+    # and no name: those go from one person to another.
+    scim_external_id: str = ""
     # Asked for at each sign-in, and refused without one of them.
     acr_values: tuple[str, ...] = ()
     # Whether one of `acr_values` replaces the second factor at sign-in.
     replaces_second_factor: bool = False
     # So old may the sign-in at the provider be, in seconds; None: as old as the provider likes.
     max_age_s: int | None = None
+    # Approvals may be confirmed there by a new sign-in with one of these; none: they may not.
+    step_up_acr_values: tuple[str, ...] = ()
+    # The claim that says how strong a sign-in was; Entra ID has “acrs”.
+    acr_claim: str = "acr"
+    # Its access tokens are taken of agents' clients that an administrator named; the scope that
+    # each needs, if any.
+    agent_tokens: bool = False
+    agent_scope: str = ""
 
     @property
     def label(self) -> str:
@@ -99,6 +113,14 @@ def providers() -> list[IdentityProvider]:
     except OSError as error:
         raise BadConfiguration(f"{path} cannot be read.") from error
     return list(_read(path, changed))
+
+
+def provider_of(issuer: str) -> IdentityProvider:
+    """Raises UnknownProvider, as `provider`."""
+    for one in usable_providers():
+        if one.issuer == issuer:
+            return one
+    raise UnknownProvider(_("There is no such identity provider."))
 
 
 def usable_providers() -> list[IdentityProvider]:
@@ -166,6 +188,10 @@ def _check(one: IdentityProvider) -> None:
         _refuse(one.slug, "“allowed_groups” is missing")
     if one.replaces_second_factor and not one.acr_values:
         _refuse(one.slug, "“acr_values” is missing")
+    if not _SCOPE.fullmatch(one.agent_scope):
+        _refuse(one.slug, "“agent_scope” is one scope, without spaces")
+    if one.scim_external_id not in EXTERNAL_IDS:
+        _refuse(one.slug, "“scim_external_id” is sub or oid")
     if one.token_endpoint_auth_method not in AUTH_METHODS:
         _refuse(one.slug, "“token_endpoint_auth_method” is not one that is known here")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import jwt
 
-from accounts.oidc.metadata import ProviderFailed, signing_key
+from accounts.oidc.metadata import ALGORITHMS, LOGOUT, SIGN_IN, ProviderFailed, signing_key
 from accounts.oidc.providers import IdentityProvider
 from core.english import gettext as _
 
@@ -40,26 +40,44 @@ def check_id_token(
     claims = _verified(provider, token, required=["iss", "sub", "aud", "exp", "iat"])
     if not secrets.compare_digest(_text(claims, "nonce").encode(), nonce.encode()):
         raise ProviderFailed(_("The provider's answer is for another sign-in."))
-    if not _is_name(claims["sub"]):
+    if not is_name(claims["sub"]):
         raise ProviderFailed(_("The provider names nobody."))
     if max_age_s is not None:
         _check_age(claims.get("auth_time"), max_age_s)
-    if acr_values and claims.get("acr") not in acr_values:
+    if acr_values and _texts(claims.get(provider.acr_claim)).isdisjoint(acr_values):
         raise ProviderFailed(_("The sign-in at the provider was not as strong as is wanted here."))
+    return claims
+
+
+def verify_again(token: str, key: dict[str, Any]) -> dict[str, Any]:
+    """The claims of an ID token that was checked and kept with its key, however old it is. Raises
+    ProviderFailed."""
+    try:
+        algorithm = jwt.get_unverified_header(token)["alg"]
+        if algorithm not in ALGORITHMS:
+            raise ValueError(algorithm)
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            jwt.PyJWK(key, algorithm),
+            algorithms=[algorithm],
+            options={"verify_exp": False, "verify_aud": False, "verify_iat": False},
+        )
+    except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
+        raise ProviderFailed(_("The token's signature is not valid.")) from error
     return claims
 
 
 def check_logout_token(provider: IdentityProvider, token: str) -> dict[str, Any]:
     """The claims. Raises ProviderFailed."""
     required = ["iss", "aud", "iat", "exp", "jti", "events"]
-    claims = _verified(provider, token, required=required, is_logout=True)
+    claims = _verified(provider, token, required=required, asked_by=LOGOUT)
     events = claims["events"]
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
         raise ProviderFailed(_("The token is about another event."))
     if "nonce" in claims:
         raise ProviderFailed(_("The token is not one for signing out."))
     names = [claims[name] for name in ("sub", "sid") if name in claims]
-    if not names or not all(map(_is_name, names)) or not _text(claims, "jti"):
+    if not names or not all(map(is_name, names)) or not _text(claims, "jti"):
         raise ProviderFailed(_("The token names nobody and no session."))
     if time.time() - int(claims["iat"]) > LOGOUT_MAX_AGE_S + SKEW_S:
         raise ProviderFailed(_("The token is too old."))
@@ -78,13 +96,13 @@ def check_texts(said: object) -> None:
 
 
 def _verified(
-    provider: IdentityProvider, token: str, *, required: list[str], is_logout: bool = False
+    provider: IdentityProvider, token: str, *, required: list[str], asked_by: str = SIGN_IN
 ) -> dict[str, Any]:
     if len(token) > TOKEN_MAX:
         raise ProviderFailed(_("The token is too long."))
     try:
         header = jwt.get_unverified_header(token)
-        key = signing_key(provider, header, is_logout=is_logout)
+        key = signing_key(provider, header, asked_by=asked_by)
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
@@ -95,7 +113,7 @@ def _verified(
             options={"require": required},
         )
     except jwt.PyJWTError as error:
-        raise ProviderFailed(_why(error)) from error
+        raise ProviderFailed(why_refused(error)) from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         # Not looked for by PyJWT: nested too deeply, numbers without end, and the like.
         raise ProviderFailed(_("The token cannot be read.")) from error
@@ -119,16 +137,23 @@ def _check_age(auth_time: object, max_age_s: int) -> None:
         raise ProviderFailed(_("The sign-in at the provider was too long ago."))
 
 
+def _texts(value: object) -> set[str]:
+    """Reads a claim that is one text, or a list of them."""
+    several = value if isinstance(value, list) else [value]
+    return {one for one in several if isinstance(one, str)}
+
+
 def _text(claims: dict[str, Any], name: str) -> str:
     value = claims.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _is_name(value: object) -> bool:
+def is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= NAME_MAX
 
 
-def _why(error: jwt.PyJWTError) -> str:
+def why_refused(error: jwt.PyJWTError) -> str:
+    """The reason, as a sentence."""
     match error:
         case jwt.ExpiredSignatureError():
             return _("The token has expired.")

@@ -13,9 +13,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import services
-from accounts.forms import AgentForm, TokenForm
+from accounts.forms import AgentForm, ClientForm, TokenForm
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import MAX_HOLD_S, Agent, AgentToken, User
+from accounts.oidc.access_tokens import agent_providers
+from accounts.token_lists import open_first
 from core.http import page
 from core.paging import paged
 
@@ -24,7 +26,7 @@ def visible(person: User) -> QuerySet[Agent]:
     return Agent.objects.visible_to(person).select_related("owner")
 
 
-def _may_handle_tokens(person: User, agent: Agent) -> bool:
+def may_handle_tokens(person: User, agent: Agent) -> bool:
     return agent.owner_id == person.pk or person.has_perm("accounts.change_agenttoken")
 
 
@@ -68,6 +70,26 @@ def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
     return _show(request, shown, TokenForm(), issued=text)
 
 
+@page("accounts.change_agenttoken", "POST")
+def name_client(request: ConsoleRequest, name: str) -> HttpResponse:
+    """Not for owners without the permission: the client could be another agent's."""
+    shown = get_object_or_404(visible(request.user), name=name)
+    form = ClientForm(request.POST)
+    if not form.is_valid():
+        return _show(request, shown, TokenForm(), client_form=form)
+    given = form.cleaned_data
+    try:
+        services.name_client(
+            shown, issuer=given["provider"], client_id=given["client_id"], by=request.user
+        )
+    except services.AccountRefused as error:
+        form.add_error("client_id", str(error))
+        return _show(request, shown, TokenForm(), client_form=form)
+    said = _("Tokens that the identity provider gives this client are “%s”'s now.")
+    messages.success(request, said % name)
+    return redirect("accounts:agent", name)
+
+
 @page("", "POST")
 def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
     shown = agent_for_tokens(request.user, name)
@@ -83,7 +105,7 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
 def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
     """Draws the page itself, as `issue_token` does."""
     shown = agent_for_tokens(request.user, name)
-    valid = shown.tokens.valid().select_related("agent")
+    valid = shown.tokens.valid().filter(issuer="").select_related("agent")
     token = get_object_or_404(valid, public_id=public_id)
     text = services.rotate_token(token, by=request.user)
     messages.success(request, _("%s works for one more hour.") % token)
@@ -114,23 +136,30 @@ def set_hold(request: ConsoleRequest, name: str) -> HttpResponse:
 
 def agent_for_tokens(person: User, name: str) -> Agent:
     shown = get_object_or_404(visible(person), name=name)
-    if not _may_handle_tokens(person, shown):
+    if not may_handle_tokens(person, shown):
         raise PermissionDenied
     return shown
 
 
 def _show(
-    request: ConsoleRequest, shown: Agent, form: TokenForm, *, issued: str = ""
+    request: ConsoleRequest,
+    shown: Agent,
+    form: TokenForm,
+    *,
+    issued: str = "",
+    client_form: ClientForm | None = None,
 ) -> HttpResponse:
-    now = timezone.now()
+    now, listed = timezone.now(), open_first(shown.tokens.all(), ended=50)
+    names_clients = request.user.has_perm("accounts.change_agenttoken") and agent_providers()
     context = {
         "section": "agents",
         "agent": shown,
-        "tokens": [(token, _state(token, now)) for token in shown.tokens.all()[:50]],
+        "tokens": [(token, _state(token, now)) for token in listed],
         "form": form,
         "issued": issued,
+        "client_form": (client_form or ClientForm()) if names_clients else None,
         "max_hold_s": MAX_HOLD_S,
-        "may_handle_tokens": _may_handle_tokens(request.user, shown),
+        "may_handle_tokens": may_handle_tokens(request.user, shown),
     }
     return render(request, "accounts/agent.html", context)
 

@@ -10,24 +10,24 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as translate
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts import attempts, second_factor
+from accounts import attempts, refusals, second_factor
 from accounts.http import ConsoleRequest
 from accounts.models import Identity, User
-from accounts.oidc import authorization, identities
-from accounts.oidc.authorization import NotBegun, ProviderAnswer
+from accounts.oidc import authorization, identities, step_up
+from accounts.oidc.authorization import NotBegun, PendingAuthorization, ProviderAnswer
 from accounts.oidc.identities import NotAdmitted
 from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import BadConfiguration, IdentityProvider, UnknownProvider, provider
 from accounts.sessions import ProviderSession
+from accounts.stepup import NotProven
 from accounts.views.proofs import check_password
 from accounts.views.sign_in import SignIn, link_page
-from accounts.views.signed_in import signed_in
-from audit.services import SYSTEM, record
+from accounts.views.signed_in import address_of, signed_in
+from audit.services import SYSTEM, Actor, record
 from core.client_address import client_address
 from core.english import gettext as _
 from core.errors import CountersignError
@@ -35,7 +35,7 @@ from core.http import page
 
 ProviderView = Callable[[HttpRequest, IdentityProvider], HttpResponse]
 _SOMEBODY_ELSE = _("This browser was signed in as somebody else. Begin again.")
-REFUSALS = (ProviderFailed, NotAdmitted, BadConfiguration)
+REFUSALS = (ProviderFailed, NotAdmitted, NotProven, BadConfiguration)
 
 
 def _of_known(view: ProviderView) -> Callable[[HttpRequest, str], HttpResponse]:
@@ -77,14 +77,14 @@ def finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
     except attempts.TooManyAttempts as error:
         return _refused(request, str(error), status=429)
     try:
-        response = _finish(request, at)
+        pending = authorization.take(request)
+        response = _finish(request, at, pending)
     except NotBegun as error:
-        # Anybody can make a browser come here: not worth an entry.
+        refusals.answer_without_sign_in(request, at.label, error)
         response = _refused(request, str(error), status=403)
     except REFUSALS as error:
         # It counts: whoever begins and refuses again and again fills no record.
-        _write_down(request, at, error)
-        return _refused(request, str(error), status=403)
+        return _not_taken(request, at, pending, error)
     attempts.right(attempt)
     return response
 
@@ -119,21 +119,25 @@ def disconnect(request: ConsoleRequest, pk: int) -> HttpResponse:
 
 
 def _begin_invited(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
-    """A page with a link to the provider; over a session of somebody else only if the form, which
-    names them, said so."""
-    text, over = request.POST.get("invitation", "")[:100], request.user.pk
-    if request.POST.get("over", "") != str(over or ""):
+    """A page with a link to the provider; whoever is signed in here signs out first."""
+    text = request.POST.get("invitation", "")[:100]
+    if request.user.is_authenticated:
         return link_page(request, text, status=409)
-    there = authorization.begin(request, at, next_page="", invitation=text, over=over)
+    there = authorization.begin(request, at, next_page="", invitation=text)
     context = {"provider": at.label, "there": there, "invited": True}
     return render(request, "accounts/to_provider.html", context)
 
 
-def _finish(request: HttpRequest, at: IdentityProvider) -> HttpResponse:
-    answer = authorization.finish(request, at)
+def _finish(
+    request: HttpRequest, at: IdentityProvider, pending: PendingAuthorization
+) -> HttpResponse:
+    if pending.statement:
+        step_up.finish(request, at, pending)
+        return redirect(address_of(pending.next_page))
+    answer = authorization.finish(request, at, pending)
     if answer.pending.connects is not None:
         return _connected(request, at, answer)
-    if answer.pending.invitation and request.user.pk not in (None, answer.pending.over):
+    if answer.pending.invitation and request.user.is_authenticated:
         raise NotAdmitted(_SOMEBODY_ELSE)
     return _signed_in(request, at, identities.admit(at, answer), answer)
 
@@ -147,6 +151,7 @@ def _connected(request: HttpRequest, at: IdentityProvider, answer: ProviderAnswe
     try:
         identities.connect(at, answer, request.user)
     except NotAdmitted as error:
+        _write_down(request, at, error, "sign_in.failed", actor=request.user.actor)
         messages.error(request, str(error))
     else:
         messages.success(request, translate("The account is connected."))
@@ -158,9 +163,7 @@ def _to_identities() -> HttpResponse:
 
 
 def _next_page(request: HttpRequest) -> str:
-    there = request.GET.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()})
-    return there if is_ours else ""
+    return refusals.local_page(request, request.GET.get("next", ""))
 
 
 def _refused(request: HttpRequest, said: str, *, status: int) -> HttpResponse:
@@ -169,14 +172,26 @@ def _refused(request: HttpRequest, said: str, *, status: int) -> HttpResponse:
     return shown.refused(said, status=status)
 
 
-def _write_down(request: HttpRequest, at: IdentityProvider, error: CountersignError) -> None:
-    record(
-        "sign_in.failed",
-        actor=SYSTEM,
-        reason=str(error),
-        provider=at.label,
-        address=client_address(request),
-    )
+def _not_taken(
+    request: HttpRequest,
+    at: IdentityProvider,
+    pending: PendingAuthorization,
+    error: CountersignError,
+) -> HttpResponse:
+    if not pending.statement:
+        _write_down(request, at, error, "sign_in.failed", actor=SYSTEM)
+        return _refused(request, str(error), status=403)
+    actor = request.user.actor if isinstance(request.user, User) else SYSTEM
+    _write_down(request, at, error, "step_up.failed", actor=actor)
+    messages.error(request, str(error))
+    return redirect(address_of(pending.next_page))
+
+
+def _write_down(
+    request: HttpRequest, at: IdentityProvider, error: Exception, action: str, *, actor: Actor
+) -> None:
+    details = {"provider": at.label, "address": client_address(request)}
+    record(action, actor=actor, reason=str(error), **details)
 
 
 def _signed_in(

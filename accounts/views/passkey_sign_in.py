@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from accounts import passkey_sign_in
+from accounts import attempts, passkey_sign_in
 from accounts.attempts import TooManyAttempts
 from accounts.stepup import NotProven
 from accounts.views.sign_in import NOT_LOCALLY, SignIn
@@ -26,9 +26,10 @@ def options(request: HttpRequest) -> HttpResponse:
 def sign_in(request: HttpRequest) -> HttpResponse:
     page = SignIn()
     page.setup(request)
-    if not settings.LOCAL_SIGN_IN:
-        return page.refused(NOT_LOCALLY, status=403)
     try:
+        if not settings.LOCAL_SIGN_IN:
+            attempts.wrong(attempts.begin_passkey(request), "", NOT_LOCALLY)
+            return page.refused(NOT_LOCALLY, status=403)
         person = passkey_sign_in.prove(request, request.POST.get("answer", ""))
     except TooManyAttempts as error:
         return page.refused(str(error), status=429)

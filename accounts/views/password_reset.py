@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import password_reset, second_factor
+from accounts import password_reset, refusals, second_factor
 from accounts.models import User
 
 TEMPLATE = "accounts/password_reset.html"
@@ -31,6 +31,7 @@ def set_password(request: HttpRequest, text: str) -> HttpResponse:
             return render(request, TEMPLATE, {"form": form, "name": person.username})
         return _apply(request, person, make_password(form.cleaned_data["new_password1"]))
     except password_reset.ResetRefused as error:
+        refusals.link(request, error)
         return render(request, TEMPLATE, {"error": str(error)}, status=403)
 
 

@@ -12,12 +12,14 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from accounts import (
     display_names,
+    factor_resets,
     independence,
+    issued_tokens,
+    refusals,
     required_factors,
     role_changes,
     services,
@@ -33,7 +35,7 @@ from accounts.forms import (
     TimeZoneForm,
     zones,
 )
-from accounts.http import ConsoleRequest, reason_in
+from accounts.http import ConsoleRequest
 from accounts.models import CodeApp, RoleChange, User
 from accounts.oidc import identities
 from accounts.oidc.providers import usable_providers
@@ -48,14 +50,16 @@ from core.paging import paged
 def people(request: ConsoleRequest) -> HttpResponse:
     shown = User.objects.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
     known = independence.unconfirmed_inviters()
+    linked = role_changes.linked_by(request.user)
     context = {
         "section": "people",
         "page": paged(shown, "username", request.GET),
         "single_person": single_person.is_on(),
         "requests": [
-            (change, role_changes.why_not_confirm(change, request.user, known))
+            (change, role_changes.why_not_confirm(change, request.user, known, linked))
             for change in role_changes.requested()
         ],
+        "resets": factor_resets.requested(),
         "recent": role_changes.recent(),
         "factor_form": FactorForm(initial={"groups": required_factors.groups()}),
     }
@@ -79,7 +83,11 @@ def invite(request: ConsoleRequest) -> HttpResponse:
     if request.method != "POST" or not form.is_valid():
         return render(request, "accounts/invite.html", {"section": "people", "form": form})
     names = [group.name for group in form.cleaned_data["groups"]]
-    made = services.create_person(form.cleaned_data["username"], roles=names, by=request.user)
+    try:
+        made = services.create_person(form.cleaned_data["username"], roles=names, by=request.user)
+    except services.AccountRefused as error:
+        form.add_error("groups", str(error))
+        return render(request, "accounts/invite.html", {"section": "people", "form": form})
     return _with_link(request, made)
 
 
@@ -122,20 +130,6 @@ def answer_request(request: ConsoleRequest, pk: int) -> HttpResponse:
         said = _("“%(who)s” is %(role)s now.") if confirms else _("“%(who)s” is not made %(role)s.")
         messages.success(request, said % names)
     return redirect("accounts:people")
-
-
-@page("accounts.change_user", "POST")
-def set_active(request: ConsoleRequest, pk: int) -> HttpResponse:
-    shown = get_object_or_404(User, pk=pk)
-    active = request.POST.get("active") == "1"
-    try:
-        services.set_active(shown, active, by=request.user, reason=reason_in(request))
-    except services.AccountRefused as error:
-        messages.error(request, str(error))
-    else:
-        said = _("“%s” may sign in.") if active else _("“%s” is off and signed out everywhere.")
-        messages.success(request, said % shown)
-    return redirect("accounts:person", pk)
 
 
 @page("accounts.change_user", "POST")
@@ -201,8 +195,7 @@ def display_name(request: ConsoleRequest) -> HttpResponse:
 @page("", before_factor=True)
 def set_up_factor(request: ConsoleRequest) -> HttpResponse:
     """Shown in place of any page to whoever has to have a second factor."""
-    there = request.GET.get("next", "")
-    if url_has_allowed_host_and_scheme(there, allowed_hosts={request.get_host()}):
+    if there := refusals.local_page(request, request.GET.get("next", "")):
         request.session[AFTER] = address_of(there)
     if not request.user.lacks_factor:
         return redirect(request.session.pop(AFTER, "accounts:profile"))
@@ -287,6 +280,7 @@ def _show(request: ConsoleRequest, shown: User, form: GroupsForm, link: str = ""
         "agents": shown.agents.all(),
         "requests": shown.role_changes.filter(state=RoleChange.State.REQUESTED),
         "accounts": identities.connected_accounts(shown),
+        "lasting": [] if shown.is_active else issued_tokens.lasting_tokens(shown),
         "no_link": services.why_no_link(shown),
         "no_confirmation": independence.why_not_confirm(shown, request.user),
         "passkeys": shown.passkeys.usable().count(),

@@ -19,6 +19,7 @@ from accounts.models import CodeApp, Passkey, User
 from accounts.relying_party import expected_origins
 from core.errors import CountersignError
 from core.http import page
+from core.messages.localizing import localized
 
 CHALLENGE = "passkey_challenge"
 # The page that was asked for before a second factor had to be set up.
@@ -46,7 +47,7 @@ def begin_passkey(request: ConsoleRequest) -> HttpResponse:
         check_password(request)
         options, challenge = passkeys.options(request.user)
     except CountersignError as error:
-        return JsonResponse({"error": str(error)}, status=403)
+        return JsonResponse({"error": localized(str(error))}, status=403)
     request.session[CHALLENGE] = [challenge, int(time.time())]
     return JsonResponse({"publicKey": options})
 

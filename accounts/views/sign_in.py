@@ -12,12 +12,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import attempts, languages, second_factor, services
+from accounts import attempts, languages, refusals, second_factor, services
 from accounts.forms import SignInForm
 from accounts.models import Attempt, User
 from accounts.oidc.providers import usable_providers
 from accounts.relying_party import expected_origins
-from accounts.views.signed_in import address_of, signed_in
+from accounts.views.signed_in import LocalRedirects, address_of, signed_in
 from audit.services import record
 from core import english
 
@@ -26,19 +26,20 @@ THEMES = ("system", "light", "dark")
 DENSITIES = ("comfortable", "compact")
 
 
-class SignIn(LoginView):
+class SignIn(LocalRedirects, LoginView):
     form_class = SignInForm
     template_name = "accounts/sign_in.html"
     redirect_authenticated_user = True
     attempt: Attempt
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not settings.LOCAL_SIGN_IN:
-            return self.refused(NOT_LOCALLY, status=403)
         try:
             self.attempt = attempts.begin_sign_in(request, self._name())
         except attempts.TooManyAttempts as error:
             return self.refused(str(error), status=429)
+        if not settings.LOCAL_SIGN_IN:
+            attempts.wrong(self.attempt, self._name(), NOT_LOCALLY)
+            return self.refused(NOT_LOCALLY, status=403)
         return super().post(request, *args, **kwargs)
 
     def refused(self, error: str, *, status: int) -> HttpResponse:
@@ -84,12 +85,16 @@ class SignIn(LoginView):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: HttpRequest, text: str) -> HttpResponse:
-    """Signs in by POST alone: what previews links in mail and chat must not use them up."""
+    """Signs in by POST alone: what previews links in mail and chat must not use them up. Whoever is
+    signed in here signs out first, so that nobody goes on as somebody else without noticing."""
     if request.method != "POST":
         return link_page(request, text)
+    if request.user.is_authenticated:
+        return link_page(request, text, status=409)
     try:
         person = services.redeem_sign_in_link(text)
     except services.LinkRefused as error:
+        refusals.link(request, error)
         return render(request, "accounts/sign_in_link.html", {"error": str(error)}, status=403)
     if person.has_second_factor:
         first_step, home = services.BY_LINK, settings.LOGIN_REDIRECT_URL

@@ -1,13 +1,24 @@
-"""The last step of every sign-in."""
+"""The last step of every sign-in, and the page that follows."""
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth.views import RedirectURLMixin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, resolve_url
 
-from accounts import attempts, languages, sessions
+from accounts import attempts, languages, refusals, sessions
 from accounts.models import User
+
+
+class LocalRedirects(RedirectURLMixin):
+    """A page asked for by `next` is one of ours, or an entry says that it was not."""
+
+    request: HttpRequest
+
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        there = self.request.POST.get("next", self.request.GET.get("next", ""))
+        return refusals.local_page(self.request, there)
 
 
 def address_of(there: str) -> str:

@@ -13,22 +13,24 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from accounts import languages
+from accounts import languages, refusals
 from accounts.oidc import signing_out
 from accounts.oidc.metadata import ProviderFailed
 from accounts.oidc.providers import BadConfiguration, UnknownProvider, provider
 from accounts.oidc.signed_tokens import check_logout_token
+from accounts.views.signed_in import LocalRedirects
 from core.errors import CountersignError
 
 log = logging.getLogger(__name__)
 REFUSALS = (ProviderFailed, BadConfiguration, UnknownProvider)
 
 
-class SignOut(LogoutView):
+class SignOut(LocalRedirects, LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         at_provider = signing_out.provider_session(request)
         response = super().post(request, *args, **kwargs)
-        if at_provider:
+        # A sign-in link goes on at once, as somebody else.
+        if at_provider and "next" not in request.POST:
             kept = {"provider": at_provider.provider, "id_token": at_provider.id_token}
             request.session[signing_out.ENDED] = kept
             response = redirect("accounts:signed_out")
@@ -75,12 +77,13 @@ def back_channel(request: HttpRequest, slug: str) -> HttpResponse:
         claims = check_logout_token(at, request.POST.get("logout_token", ""))
         ended = signing_out.end_sessions(at, claims)
     except REFUSALS as error:
-        return _not_taken(slug, error)
+        return _not_taken(request, slug, error)
     log.info("provider %s signed somebody out: %d sessions", slug, ended)
     return HttpResponse()
 
 
-def _not_taken(slug: str, error: CountersignError) -> HttpResponse:
+def _not_taken(request: HttpRequest, slug: str, error: CountersignError) -> HttpResponse:
     log.warning("a logout token of provider %s was not taken: %s", slug, error)
+    refusals.logout_token(request, slug, error)
     said = {"error": "invalid_request", "error_description": str(error)}
     return JsonResponse(said, status=400)

@@ -87,4 +87,4 @@ class Comment(models.Model):
     def by(self) -> str:
         if self.agent:
             return self.agent.name
-        return self.person.username if self.person else ""
+        return self.person.shown_name if self.person else ""

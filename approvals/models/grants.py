@@ -9,11 +9,10 @@ import pgtrigger
 from django.db import models
 from django.utils import timezone
 
-from accounts.models import Agent, User
+from accounts.models import Agent, Proof, User
 from audit.models import ClockTime
 from calls.models import Call
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
-from policies.thresholds import StepUp
 from registry.models import Definition, Tool
 
 # So long a yes in advance holds at most.
@@ -125,7 +124,7 @@ class Grant(models.Model):
     bounds = models.JSONField(default=list)
     # Who was asked, and how strictly: another question is no longer the one that was answered.
     thresholds = models.JSONField()
-    step_up = models.CharField(max_length=7, choices=StepUp, blank=True, default="")
+    step_up = models.CharField(max_length=7, choices=Proof.Method, blank=True, default="")
     max_uses = models.PositiveIntegerField()
     uses = models.PositiveIntegerField(default=0)
     sum_path = models.JSONField(null=True)

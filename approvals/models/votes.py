@@ -6,6 +6,7 @@ from typing import Self
 
 import pgtrigger
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -13,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Proof, User
 from audit.models import ClockTime
 from calls.models import Call
+from core.english import gettext as english_gettext
 from core.triggers import Refuse, StrictTrigger
-from policies.thresholds import StepUp
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -32,6 +33,8 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             "call__definition",
             "call__amendment__person",
             "decided_by",
+            "break_glass__person",
+            "break_glass__second",
         ).order_by("asked_at", "pk")
 
 
@@ -110,7 +113,10 @@ class Approval(models.Model):
     class Meta:
         ordering = ["asked_at"]
         default_permissions = ("view",)
-        permissions = [("decide_approval", "Can approve and refuse held calls")]
+        permissions = [
+            ("decide_approval", "Can approve and refuse held calls"),
+            ("break_glass", "Can let one held call run alone"),
+        ]
         triggers = [DecidedByVotes(name="decided_by_votes")]
         indexes = [
             # The queue page and its badge look at nothing else.
@@ -163,6 +169,10 @@ class LegalVote(StrictTrigger):
         ELSIF NOT (
             SELECT bool_or(approvals_is_from(NEW.person_id, t.t ->> 'from'))
             FROM jsonb_array_elements(asked.thresholds) t (t))
+            AND NOT EXISTS (
+                SELECT FROM approvals_breakglass b
+                WHERE b.approval_id = NEW.approval_id AND b.person_id = NEW.person_id
+                  AND b.seen_digest = NEW.seen_digest AND NEW.approve)
         THEN
             RAISE EXCEPTION 'the rule asks other people';
         ELSIF NEW.seen_digest = '' OR NEW.seen_digest IS DISTINCT FROM
@@ -173,6 +183,14 @@ class LegalVote(StrictTrigger):
         -- Not excluded although they have a part in it: there is nobody else.
         NEW.single_person = NEW.person_id IN
             (SELECT p.person_id FROM approvals_parties(NEW.approval_id) p);
+        -- In whose place it is given: of those whom no other vote was given for.
+        NEW.for_people = ARRAY(
+            SELECT d.delegator_id FROM approvals_delegations(NEW.approval_id) d
+            WHERE d.delegate_id = NEW.person_id AND NOT EXISTS (
+                SELECT FROM approvals_vote v
+                WHERE v.approval_id = NEW.approval_id AND v.fallen_at IS NULL
+                  AND d.delegator_id = ANY(v.for_people))
+            ORDER BY d.delegator_id);
         NEW.at = clock_timestamp();
         RETURN NEW;
     """
@@ -182,6 +200,9 @@ class LegalVote(StrictTrigger):
 VOTE_STATEMENT = (
     "countersign vote 1\nvote: {vote}\nperson: {person}\ncall: {call}\ndigest: {digest}\n"
 )
+# Of several votes that were confirmed together: two lines for each call.
+VOTES_STATEMENT = "countersign votes 1\nvote: {vote}\nperson: {person}\n"
+VOTES_STATEMENT_CALL = "call: {call}\ndigest: {digest}\n"
 
 
 class ProvenVote(StrictTrigger):
@@ -194,10 +215,16 @@ class ProvenVote(StrictTrigger):
         IF (NEW.step_up <> '' OR NEW.proof_id IS NOT NULL) AND NOT EXISTS (
             SELECT FROM accounts_proof p
             WHERE p.id = NEW.proof_id AND p.person_id = NEW.person_id AND p.method = NEW.step_up
-              AND starts_with(p.statement, format(
+              AND (starts_with(p.statement, format(
                 E'countersign vote 1\\nvote: %s\\nperson: %s\\ncall: %s\\ndigest: %s\\n',
                 CASE WHEN NEW.approve THEN 'yes' ELSE 'no' END,
-                NEW.person_id, NEW.approval_id, NEW.seen_digest)))
+                NEW.person_id, NEW.approval_id, NEW.seen_digest))
+              -- Lines of several calls stand before the name, so that no name can be one.
+              OR starts_with(p.statement, format(
+                E'countersign votes 1\\nvote: %s\\nperson: %s\\ncall: ',
+                CASE WHEN NEW.approve THEN 'yes' ELSE 'no' END, NEW.person_id))
+              AND strpos(split_part(p.statement, 'name: ', 1), format(
+                E'\\ncall: %s\\ndigest: %s\\n', NEW.approval_id, NEW.seen_digest)) > 0))
         THEN
             RAISE EXCEPTION 'a confirmed vote without its proof';
         END IF;
@@ -241,6 +268,7 @@ class Vote(models.Model):
     class Fallen(models.TextChoices):
         TAKEN_BACK = "taken_back", _("Taken back")
         EDITED = "edited", _("The arguments were edited afterwards")
+        DISABLED = "disabled", _("The account was disabled")
 
     approval = models.ForeignKey(Approval, models.PROTECT, related_name="votes")
     person = models.ForeignKey(User, models.PROTECT, related_name="votes")
@@ -248,10 +276,15 @@ class Vote(models.Model):
     reason = models.TextField(blank=True)
     seen_digest = models.CharField(max_length=64)
     # How the person confirmed it, beyond being signed in.
-    step_up = models.CharField(max_length=7, choices=StepUp, blank=True, default="", db_default="")
-    proof = models.OneToOneField(Proof, models.PROTECT, null=True, related_name="vote")
+    step_up = models.CharField(
+        max_length=7, choices=Proof.Method, blank=True, default="", db_default=""
+    )
+    # One proof may be of votes on several calls.
+    proof = models.ForeignKey(Proof, models.PROTECT, null=True, related_name="votes")
     # Of one who has a part in the call and is alone (accounts/single_person.py); the database says.
     single_person = models.BooleanField(default=False, db_default=False, editable=False)
+    # Those in whose place it is given (approvals/delegations.py); the database says.
+    for_people = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
     at = models.DateTimeField(default=timezone.now, editable=False)
     fallen_at = models.DateTimeField(null=True)
     fallen_why = models.CharField(
@@ -268,7 +301,11 @@ class Vote(models.Model):
                 name="approvals_one_vote_each",
                 fields=["approval", "person"],
                 condition=models.Q(fallen_at=None),
-            )
+            ),
+            # What was confirmed once is good for one vote on each call.
+            models.UniqueConstraint(
+                name="approvals_one_vote_a_proof", fields=["proof", "approval"]
+            ),
         ]
         triggers = [
             LegalVote(name="legal_vote"),
@@ -280,3 +317,21 @@ class Vote(models.Model):
 
     def __str__(self) -> str:
         return f"{'yes' if self.approve else 'no'} by {self.person}"
+
+    @property
+    def for_names(self) -> str:
+        if not self.for_people:
+            return ""
+        given = User.objects.filter(pk__in=self.for_people).order_by("username")
+        return ", ".join(given.values_list("username", flat=True))
+
+    @property
+    def names(self) -> str:
+        """The voter, and those in whose place the vote is given."""
+        named = self.for_names
+        if not named:
+            return self.person.username
+        return english_gettext("%(who)s (for %(delegators)s)") % {
+            "who": self.person.username,
+            "delegators": named,
+        }

@@ -68,7 +68,8 @@ def take_back(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         except DecisionRefused as refused:
             error = str(refused)
     if is_htmx(request):
-        fresh = card(Approval.objects.for_queue().get(pk=call_id), request.user, error=error)
+        approval = Approval.objects.for_queue().get(pk=call_id)
+        fresh = card(approval, request.user, error=error, session=request.session)
         context = {"card": fresh, "answered": True}
         return render(request, "approvals/card.html", context)
     if error:

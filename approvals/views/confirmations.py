@@ -120,7 +120,7 @@ def disable_person(request: ConsoleRequest, pk: int) -> HttpResponse:
             _("Disable user %s?") % person.username,
             [*_under_settings(_("Users"), "accounts:people"), (person.username, there)],
             consequences.of_person(person),
-            reverse("accounts:set_person_active", args=[pk]),
+            reverse("approvals:set_person_active", args=[pk]),
             _("Disable the user"),
             there,
             [("active", "0")],

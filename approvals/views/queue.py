@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
-from accounts.models import User
-from approvals import denials, queue_list, services, step_up_proofs
+from accounts.models import Proof, User
+from approvals import alike_calls, card_views, denials, queue_list, services, step_up_proofs
 from approvals.cards import Card, card, cards
 from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
@@ -22,6 +22,7 @@ from approvals.models import Approval, ApprovalQuerySet
 from approvals.queue_list import QueueFilters, QueueList
 from approvals.reasons import sentence
 from approvals.services import DecisionRefused
+from approvals.step_up_proofs import ShownCall
 from calls.models import Call
 from calls.views.call_page import may_cancel
 from core.http import is_htmx, page, page_of
@@ -48,13 +49,18 @@ def detail(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
 def _panes(
     request: ConsoleRequest, found: QueueList, shown: Approval | None, *, is_chosen: bool = False
 ) -> HttpResponse:
+    drawn = None
+    if shown is not None:
+        drawn = card(shown, request.user, past=found.histories, session=request.session)
+        card_views.note(shown, request.user)
     context = {
         "section": "queue",
         "list": found,
         "page": found.page,
         "views": list(request.user.queue_views.all()),
-        "card": card(shown, request.user, past=found.histories) if shown else None,
+        "card": drawn,
         "is_chosen": is_chosen,
+        "most_alike": alike_calls.MOST,
         "kept": _query_string(request),
     }
     return render(request, "approvals/queue.html", context)
@@ -69,7 +75,9 @@ def _query_string(request: HttpRequest) -> str:
 def one_card(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """The card beside the list, once somebody went to another of its lines."""
     approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
-    return render(request, "approvals/card.html", {"card": card(approval, request.user)})
+    drawn = card(approval, request.user, session=request.session)
+    card_views.note(approval, request.user)
+    return render(request, "approvals/card.html", {"card": drawn})
 
 
 @page("approvals.view_approval")
@@ -133,7 +141,8 @@ def became(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
     if not is_htmx(request):
         return redirect("approvals:detail", call_id)
-    drawn = card(approval, request.user, error=_became(approval, request.user))
+    said = _became(approval, request.user)
+    drawn = card(approval, request.user, error=said, session=request.session)
     context = {"card": drawn, "following": _following(request, [drawn])}
     return render(request, "approvals/card.html", context)
 
@@ -165,13 +174,36 @@ def step_up(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """Returns the passkey options for the script: the statement to sign, so that the approval
     counts."""
     approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    if obstacle := _obstacle(request, approval):
+        return JsonResponse({"error": obstacle}, status=403)
+    shown = ShownCall.of(approval)
+    return JsonResponse(step_up_proofs.offer([shown], request.user))
+
+
+@page("approvals.decide_approval", "POST")
+def confirm_at_provider(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
+    """A page with a link to the provider, since a form may lead to no other site."""
+    approval = get_object_or_404(Approval.objects.for_queue(), pk=call_id)
+    back = reverse("approvals:detail", args=[call_id])
+    error = _obstacle(request, approval)
+    try:
+        there = error or step_up_proofs.begin_at_provider(request, [approval], request.user, back)
+    except DecisionRefused as refused:
+        error = str(refused)
+    if error:
+        messages.warning(request, error)
+        return redirect(back)
+    context = {"approval": approval, "call": approval.call, "there": there, "back": back}
+    return render(request, "approvals/confirm_at_provider.html", context)
+
+
+def _obstacle(request: ConsoleRequest, approval: Approval) -> str:
+    """Why an approval of theirs would not be taken, before they confirm it in vain; "" if it
+    would."""
     obstacle = why_not(approval, request.user)
     if not obstacle and request.POST.get("seen", "") != approval.call.call_digest:
         obstacle = _("What you were shown is not what would be sent. Look again.")
-    # Before a device asks for a finger in vain.
-    if obstacle := obstacle or services.why_stopped(approval):
-        return JsonResponse({"error": obstacle}, status=403)
-    return JsonResponse(step_up_proofs.offer(approval, request.user))
+    return obstacle or services.why_stopped(approval)
 
 
 @page("calls.view_call", "POST")
@@ -205,7 +237,7 @@ def _decide(request: ConsoleRequest, call_id: UUID, *, approve: bool) -> HttpRes
     if is_htmx(request):
         approval = Approval.objects.for_queue().get(pk=call_id)
         typed = request.POST.get("reason", "") if error else ""
-        decided = card(approval, request.user, error=error, typed=typed)
+        decided = card(approval, request.user, error=error, typed=typed, session=request.session)
         following = "" if error else _next_address(request)
         context = {"card": decided, "answered": True, "following": following}
         return render(request, "approvals/card.html", context)
@@ -248,7 +280,7 @@ def _unsent(typed: str) -> str:
 def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:
     """The reason why the vote was not taken; "" if it was."""
     try:
-        proof = step_up_proofs.prove(approval, request.user, request.POST) if approve else None
+        proof = _prove(request, approval) if approve else None
         services.vote(
             approval,
             by=request.user,
@@ -260,6 +292,11 @@ def _vote(request: ConsoleRequest, approval: Approval, *, approve: bool) -> str:
     except DecisionRefused as error:
         return str(error)
     return ""
+
+
+def _prove(request: ConsoleRequest, approval: Approval) -> Proof | None:
+    shown = [ShownCall.of(approval)]
+    return step_up_proofs.prove([approval], shown, request.user, request)
 
 
 def _reason(request: ConsoleRequest, *, approve: bool) -> str:

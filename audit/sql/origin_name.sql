@@ -4,6 +4,10 @@ DO $$
 DECLARE
     chosen text := 'countersign.invalid/' || encode(uuid_send(gen_random_uuid()), 'hex');
 BEGIN
+    -- A demo's record is one from its birth (audit/demo.py).
+    IF current_setting('countersign.demo', true) = 'on' THEN
+        chosen := 'demo.' || chosen;
+    END IF;
     IF EXISTS (SELECT FROM audit_signer) OR EXISTS (SELECT FROM audit_checkpoint) THEN
         chosen := 'countersign';
     END IF;

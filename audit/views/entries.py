@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from audit import finding, services
+from audit import display_names, finding, services
 from audit.bodies import StoredEntry, body, read
 from audit.by_call import of_calls
 from audit.exporting import proof
@@ -65,6 +65,7 @@ def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
     # What comes by itself comes entry by entry.
     filters = replace(filters, by_call=filters.by_call and not live)
     found = _search(request, filters, within, has)
+    people = display_names.of_entries([*found.page.rows, *found.with_steps])
     context = _form(filters) | {
         "page": found.page,
         "looked_to": found.looked_to,
@@ -74,7 +75,8 @@ def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
         "saved": _saved(request),
         "changed": changed([entry.pk for entry in found.page.rows]),
         "live": live,
-        "calls": of_calls(found.page.rows, found.with_steps) if filters.by_call else [],
+        "calls": of_calls(found.page.rows, found.with_steps, people) if filters.by_call else [],
+        "people": people,
         "after": found.page.rows[0].pk if found.page.rows else within.newest,
     }
     return render(request, "audit/list.html", context)
@@ -154,6 +156,7 @@ def news(request: HttpRequest) -> HttpResponse:
         context |= {"count": len(wanted), "many": len(wanted) == LIVE_ROWS}
         return render(request, "audit/list.html#count", context)
     context["page"] = Page(finding.entries(wanted))
+    context["people"] = display_names.of_entries(context["page"].rows)
     return render(request, "audit/list.html#fresh", context)
 
 
@@ -169,11 +172,13 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     entry = get_object_or_404(Entry, pk=pk)
     row = read(pk)
     sealed = _sealed(row)
+    siblings = list(Entry.objects.of_call(entry.call_id)) if entry.call_id else []
     context = {
         "section": "audit",
         "entry": entry,
         "changed": changed([pk]),
-        "siblings": Entry.objects.of_call(entry.call_id) if entry.call_id else [],
+        "siblings": siblings,
+        "people": display_names.of_entries([entry, *siblings]),
         "body": body(row),
         "sealed": sealed,
         "key": str(keys()[-1].key) if sealed else "",
@@ -206,6 +211,7 @@ def who_ran_what(request: HttpRequest) -> HttpResponse:
     within = finding.bounds(filters.since(), filters.until())
     told = report(filters, within)
     context = _form(filters) | {"report": told, "span": _span(filters), "saved": _saved(request)}
+    context["people"] = display_names.shown_names(told.people)
     if filters.given.get("call") and told.groups:
         context["save_as"] = f"{told.groups[0].tool} {filters.given['call'][:13]}"[:NAME_MAX]
     return render(request, "audit/report.html", context)

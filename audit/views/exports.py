@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 
 from audit import services, verify
+from audit.demo import is_demo
 from audit.exporting import ExportWriter
 from audit.exporting import begin as begin_export
 from audit.filters import Filters
@@ -61,7 +62,8 @@ def download(request: HttpRequest, pk: int, has: Containing) -> HttpResponseBase
     # A server that speaks ASGI would first collect what a plain iterator yields.
     chunks = _stream(iter(writing)) if isinstance(request, ASGIRequest) else iter(writing)
     response = StreamingHttpResponse(chunks, content_type=TYPES[export.format])
-    name = f"countersign-entries-{export.pk}.{ENDINGS[export.format]}"
+    made_by = "countersign-demo" if is_demo() else "countersign"
+    name = f"{made_by}-entries-{export.pk}.{ENDINGS[export.format]}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -56,7 +56,7 @@ class Amendments:
 
     @property
     def who(self) -> list[str]:
-        return list(dict.fromkeys(edit.person.username for edit in self.edits))
+        return list(dict.fromkeys(edit.person.shown_name for edit in self.edits))
 
 
 def edited(call: Call, edits: list[Amendment] | None = None) -> Amendments | None:
@@ -85,7 +85,7 @@ def _steps(asked: bytes, edits: list[Amendment]) -> list[_Step]:
     steps, before = [], asked
     for edit in edits:
         after = bytes(edit.arguments)
-        steps.append((edit.person.username, [change.path for change in between(before, after)]))
+        steps.append((edit.person.shown_name, [change.path for change in between(before, after)]))
         before = after
     return steps
 

@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
+from audit import display_names
 from audit.models import Entry
 from calls.content import progress_figures, results
 from calls.content.amendments import edited
@@ -60,6 +61,7 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     may_read = looking.may_read
     shown = results.of_call(call, find) if may_read else None
     entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
+    late = _late_replies(call)
     return {
         # As parts of a page ask for them.
         "user": looking,
@@ -67,6 +69,7 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         "call": call,
         # A vote is told by the move that it made.
         "entries": entries,
+        "people": display_names.of_entries(entries),
         "is_live": call.state in LIVE,
         "progress": _progress(call) if call.state == State.RUNNING else None,
         "took": _seconds(call),
@@ -76,7 +79,9 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         "find": find,
         "treated": _treated(entries) if may_read else None,
         "result_gone": results.deleted_at(call) if call.result_size and not shown else None,
-        "late": _late_replies(call),
+        "late": late,
+        # It says by itself what happened: recording that by hand comes second.
+        "late_decides": any(reply.is_decisive for reply in late),
         # Short calls are asked for none.
         "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
         # Few calls are asked anything, and then their entries say so.

@@ -20,7 +20,8 @@ from calls.content.large_results import body_of
 from calls.content.payloads import note_look
 from calls.models import Call, CallQuerySet, Result
 from calls.record.states import LIVE, Executed, State
-from calls.views import call_page, related
+from calls.views import call_page, related, sorting
+from calls.views.usage_figures import OF_A_TOOL, p95_of_tools
 from core.english import gettext
 from core.http import page
 from core.ids import first_id
@@ -39,12 +40,17 @@ FIND_MAX = 200
 
 @page("calls.view_call")
 def call_list(request: ConsoleRequest) -> HttpResponse:
-    # Ids sort by time; no index has what a call took, or names.
-    oldest = request.GET.get("order") == "oldest"
+    chosen = sorting.chosen_order(request.GET)
+    found = paged(chosen.rows(_filtered(request).for_list()), chosen.order, request.GET)
+    p95 = p95_of_tools({call.tool_id for call in found.rows if call.tool_id is not None})
     context = {
         "section": "calls",
-        "page": paged(_filtered(request).for_list(), "id" if oldest else "-id", request.GET),
-        "oldest_first": oldest,
+        "page": found,
+        "rows": [(call, p95.get(call.tool_id or 0)) for call in found.rows],
+        "of_a_tool": OF_A_TOOL,
+        "order": chosen,
+        "orders": sorting.orders_for(request.GET),
+        "sorts_by_duration": sorting.sorts_by_duration(request.GET),
         "ranges": [(name, label) for name, (label, _span) in RANGES.items()],
         "filters": request.GET,
         "filtered": any(request.GET.get(name) for name in FILTERS),

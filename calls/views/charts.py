@@ -25,9 +25,8 @@ class ChartBar:
         return HEIGHT - self.lower
 
 
-def bars(values: Sequence[tuple[int, float, str]]) -> list[ChartBar]:
-    """Bars of (count, error share, label); the largest fills the height."""
-    most = max((count for count, _share, _label in values), default=0)
+def bars(values: Sequence[tuple[int, float, str]], most: int) -> list[ChartBar]:
+    """Bars of (count, error share, label); `most` would fill the height."""
     step = WIDTH / max(len(values), 1)
     return [
         _bar(n * step + GAP / 2, step - GAP, HEIGHT * count / most if most else 0, share, label)

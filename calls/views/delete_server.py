@@ -25,7 +25,7 @@ def delete_server(request: ConsoleRequest, slug: str) -> HttpResponse:
             return redirect("calls:delete_server", slug)
         messages.success(request, _("“%s” is deleted.") % slug)
         return redirect("registry:servers")
-    context = {"section": "catalogue", "server": server, "is_open": has_open_calls(server)}
+    context = {"section": "servers", "server": server, "is_open": has_open_calls(server)}
     return render(request, "calls/delete_server.html", context)
 
 

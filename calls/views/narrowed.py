@@ -25,7 +25,7 @@ def of_agent(request: ConsoleRequest, name: str) -> HttpResponse:
     agent = get_object_or_404(Agent, name=name)
     context = {
         "section": "agents",
-        "parents": [(_("Agents"), reverse("accounts:agents"))],
+        "parents": [_settings(), (_("Agents"), reverse("accounts:agents"))],
         "address": reverse("accounts:agent", args=[name])
         if Agent.objects.visible_to(request.user).filter(pk=agent.pk).exists()
         else "",
@@ -39,8 +39,11 @@ def of_server(request: ConsoleRequest, slug: str) -> HttpResponse:
     if not request.user.has_perm("registry.view_server"):
         raise PermissionDenied
     context = {
-        "section": "catalogue",
-        "parents": [(_("Servers"), reverse("registry:servers"))],
+        "section": "servers",
+        "parents": [
+            (_("Catalogue"), reverse("registry:catalogue")),
+            (_("Servers"), reverse("registry:servers")),
+        ],
         "address": reverse("registry:server", args=[slug]),
     }
     return _show(request, "server", get_object_or_404(Server, slug=slug), context)
@@ -53,10 +56,14 @@ def of_rule(request: ConsoleRequest, pk: int) -> HttpResponse:
     rules = reverse("policies:rules")
     context = {
         "section": "rules",
-        "parents": [(_("Policies"), rules)],
+        "parents": [_settings(), (_("Policies"), rules)],
         "address": f"{rules}#rule-{pk}",
     }
     return _show(request, "rule", get_object_or_404(Rule, pk=pk), context)
+
+
+def _settings() -> tuple[str, str]:
+    return _("Settings"), reverse("accounts:settings")
 
 
 def _show(

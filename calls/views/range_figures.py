@@ -134,8 +134,12 @@ class OutcomeCounts:
     @property
     def error_percent(self) -> float | None:
         """The share of errors among calls that ended; None where none did."""
-        ended = self.by_outcome.get("succeeded", 0) + self.errors
-        return 100 * self.errors / ended if ended else None
+        return 100 * self.errors / self.ended if self.ended else None
+
+    @property
+    def ended(self) -> int:
+        """Calls that ran to an end: with a result or an error."""
+        return self.by_outcome.get("succeeded", 0) + self.errors
 
 
 class StepDurations(NamedTuple):

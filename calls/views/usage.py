@@ -25,15 +25,19 @@ def usage(request: ConsoleRequest, name: str) -> HttpResponse:
     tool: Tool = context["tool"]
     seen = used.of_tool(tool.pk, request.user.time_zone)
     slowest = max((day.p95 or 0 for day in seen.days), default=0)
+    busiest = charts.rounded_up(max(day.calls for day in seen.days))
     context |= {
         "usage": seen,
-        "bars": charts.bars([(d.calls, d.wrong_share, _sentence(d)) for d in seen.days]),
-        "busiest": max(day.calls for day in seen.days),
+        "bars": charts.bars([(d.calls, d.error_share, _sentence(d)) for d in seen.days], busiest),
+        "counts": [busiest, busiest // 2, 0],
+        "dates": [seen.days[n * (len(seen.days) - 1) // 3].day for n in range(3)],
         "slowest": slowest,
+        "half_slowest": slowest / 2,
         "p50": charts.line([day.p50 for day in seen.days], slowest),
         "p95": charts.line([day.p95 for day in seen.days], slowest),
         "width": charts.WIDTH,
         "height": charts.HEIGHT,
+        "middle": charts.HEIGHT // 2,
     }
     return render(request, "calls/usage.html", context)
 
@@ -50,15 +54,16 @@ def of_tool(request: HttpRequest, name: str) -> HttpResponse:
 @page("calls.view_call")
 def trouble(request: HttpRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(Server, slug=slug)
-    context = {"section": "catalogue", "server": server, "calls": used.trouble_of(server)}
+    context = {"section": "servers", "server": server, "calls": used.trouble_of(server)}
     part = "#trouble" if is_htmx(request) else ""
     return render(request, f"calls/trouble.html{part}", context)
 
 
 def _sentence(day: used.Day) -> str:
-    sentence = _("%(day)s: %(calls)d calls, %(wrong)d%% errors") % {
+    sentence = _("%(day)s: %(calls)d calls; errors: %(wrong)d of %(ended)d ended") % {
         "day": date_format(day.day, _("j M")),
         "calls": day.calls,
-        "wrong": round(100 * day.wrong_share),
+        "wrong": day.wrong,
+        "ended": day.ended,
     }
     return sentence + (_(", p95 %s") % duration(day.p95) if day.p95 is not None else "")

@@ -6,6 +6,7 @@ How they ended and how long they took is read from the newest of each day.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -22,6 +23,8 @@ from registry.models import Server
 DAYS = 30
 # So many of each day's newest calls, and of all, say how they went.
 OF_A_DAY, OF_ALL = 200, 2_000
+# Beside each call of a list: so many of its tool's.
+OF_A_TOOL = 200
 CALLERS_MAX = 8
 # Of each tool of a server, so many calls are looked through for errors.
 LOOKED_AT, ERRORS_MAX = 50, 8
@@ -30,14 +33,14 @@ WRONG = (State.TOOL_ERROR, State.FAILED, State.TIMED_OUT, State.UNKNOWN)
 ENDED = (State.SUCCEEDED, *WRONG)
 
 BY_DAY = """
-    SELECT c.n, s.ended, s.wrong, s.p50, s.p95
+    SELECT c.n, s.looked_at, s.ended, s.wrong, s.p50, s.p95
     FROM unnest(%(lows)s::uuid[], %(highs)s::uuid[]) WITH ORDINALITY AS d(low, high, place)
     CROSS JOIN LATERAL (
         SELECT count(*) AS n FROM calls_call
         WHERE tool_id = %(tool)s AND id >= d.low AND id < d.high
     ) AS c
     CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE state = ANY(%(ended)s)) AS ended,
+        SELECT count(*) AS looked_at, count(*) FILTER (WHERE state = ANY(%(ended)s)) AS ended,
                count(*) FILTER (WHERE state = ANY(%(wrong)s)) AS wrong,
                percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) AS p50,
                percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) AS p95
@@ -81,18 +84,34 @@ TROUBLE = """
 """
 
 
+# One walk along each tool's index.
+P95_OF_TOOLS = """
+    SELECT newest.tool_id,
+           percentile_cont(0.95) WITHIN GROUP (
+               ORDER BY extract(epoch FROM newest.finished_at - newest.sent_at)::float)
+    FROM unnest(%(tools)s::bigint[]) AS t(id) CROSS JOIN LATERAL (
+        SELECT tool_id, sent_at, finished_at FROM calls_call
+        WHERE tool_id = t.id ORDER BY id DESC LIMIT %(of_a_tool)s
+    ) AS newest
+    WHERE newest.finished_at IS NOT NULL AND newest.sent_at IS NOT NULL
+    GROUP BY newest.tool_id
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Day:
     day: date
     calls: int
+    looked_at: int
     ended: int
     wrong: int
     p50: float | None
     p95: float | None
 
     @property
-    def wrong_share(self) -> float:
-        return self.wrong / self.ended if self.ended else 0.0
+    def error_share(self) -> float:
+        """The share of all calls that ended in error: exact where every call was looked at."""
+        return self.wrong / self.looked_at if self.looked_at else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +156,15 @@ def of_tool(tool_id: int, zone: str) -> Usage:
         ended, wrong, p50, p95 = cursor.fetchone()
         cursor.execute(CALLERS, given)
         return Usage(days, ended, wrong, p50, p95, cursor.fetchall())
+
+
+def p95_of_tools(tool_ids: Collection[int]) -> dict[int, float]:
+    """Seconds that 95 of 100 calls of each of these tools took at most, of its newest ones."""
+    if not tool_ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(P95_OF_TOOLS, {"tools": list(tool_ids), "of_a_tool": OF_A_TOOL})
+        return dict(cursor.fetchall())
 
 
 def trouble_of(server: Server) -> list[Call]:

@@ -56,6 +56,8 @@ class MessagePattern:
             at = there + len(text)
         found.append(sentence[at:end])
         fits = all(found) and all(_NUMBER.fullmatch(found[n]) for n in self.numbers)
+        # What goes on after a whole sentence is another sentence, not the end of this one.
+        fits = fits and not (last == "." and _END.search(found[-1]))
         return found if fits and at < end else None
 
 

@@ -1,4 +1,4 @@
--- Tables whose rows stand in months, by the UUIDv7 that is their key. docs/en/reference/record-format-2.md says
+-- Tables whose rows stand in months, by the UUIDv7 that is their key. docs/en/contributing/record-design.md says
 -- which, and why. Everything here goes for each partitioned table of the schema.
 
 -- Below every id of that moment and later.

@@ -248,6 +248,19 @@ register.filter("words", actions.words)
 
 
 @register.filter
+def person_name(name: str, shown_names: dict[str, str] | str) -> str:
+    """A username of the record, with the display name that its person has now."""
+    return shown_names.get(name, name) if isinstance(shown_names, dict) else name
+
+
+@register.filter
+def actor_name(name: str) -> str:
+    """An actor of the record in the language of this page. Only names of systems hold a space:
+    users and agents are called the same in every language."""
+    return localized(name) if " " in name else name
+
+
+@register.filter
 def has(mapping: dict[str, Any], key: str) -> bool:
     return key in mapping
 

@@ -16,13 +16,14 @@ from accounts.tokens import Bearer
 from core import figures, outage
 from core.errors import RecordUnavailable
 from gateway.dispatch import dispatch
-from gateway.http import body, health, request_checks
+from gateway.http import body, health, request_checks, resource_metadata
 from gateway.http.body import Disconnected
+from gateway.http.signed_tokens import SignedTokens
 from gateway.http.token_usage import TokenUsage
 from gateway.process.current import close_runtime, get_runtime
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.protocol.context import RequestContext
-from gateway.protocol.errors import CLOSE, RpcError, unavailable
+from gateway.protocol.errors import CLOSE, RpcError, unauthorized, unavailable
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.reply_stream import respond
@@ -64,6 +65,7 @@ class Endpoint:
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
         self._tokens = request_checks.TokenCache()
+        self._signed = SignedTokens()
         self._used = TokenUsage()
         self._looked_at = float("-inf")
         self._in_flight = InFlightCounter()
@@ -76,6 +78,9 @@ class Endpoint:
             try:
                 if scope["path"] in health.PATHS:
                     await health.respond(scope, send, self._what_is_wrong)
+                    return
+                if scope["path"].startswith(resource_metadata.WELL_KNOWN):
+                    await self._describe(scope, send)
                     return
                 context = await self._admit(scope)
                 if scope["method"] == "GET":
@@ -106,11 +111,20 @@ class Endpoint:
 
     async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: RpcError) -> None:
         figures.refused[refusal.status] += 1
+        if refusal.status == 401:
+            refusal.headers = (resource_metadata.challenge(scope["path"]), CLOSE)
         # Whoever expects to be told before sending a body has not sent it.
         expects = any(name == b"expect" for name, _ in scope["headers"])
         if CLOSE in refusal.headers and not expects and BODY not in scope:
             await body.discard(receive)
         await respond(send, refusal.status, refusal.body(), refusal.headers)
+
+    async def _describe(self, scope: Any, send: Any) -> None:
+        request_checks.check_origin(Headers(scope["headers"]), read_only=True)
+        if scope["method"] != "GET":
+            raise RpcError(405, "Only GET here.", headers=((b"allow", b"GET"), CLOSE))
+        said = resource_metadata.document(scope["path"])
+        await respond(send, 200, said, resource_metadata.HEADERS)
 
     async def _admit(self, scope: Any) -> RequestContext:
         known: HeaderCacheEntry | None = scope.get(KNOWN)
@@ -126,8 +140,13 @@ class Endpoint:
         try:
             bearer, found = self._recognize(snapshot, headers, toolset, server)
         except RpcError:
-            snapshot = await self._look_again(runtime, headers)
-            bearer, found = self._recognize(snapshot, headers, toolset, server)
+            if request_checks.looks_signed(request_checks.token_of(headers)):
+                resource = resource_metadata.resource_of(toolset, server)
+                snapshot, bearer = await self._check_signed(scope, runtime, headers, resource)
+                found = _toolset(snapshot, toolset, server, bearer.agent_id)
+            else:
+                snapshot = await self._look_again(runtime, headers)
+                bearer, found = self._recognize(snapshot, headers, toolset, server)
         if scope["method"] == "GET":
             request_checks.check_ear(headers)
         elif known is None or known.address is None:
@@ -143,7 +162,23 @@ class Endpoint:
         self, snapshot: Snapshot, headers: Headers, toolset: str, server: str
     ) -> tuple[Bearer, PublishedToolset]:
         bearer = self._tokens.bearer(headers, snapshot.tokens)
+        signed_in = bearer.signed_in
+        if signed_in and signed_in.resource != resource_metadata.resource_of(toolset, server):
+            raise unauthorized()
         return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
+
+    async def _check_signed(
+        self, scope: Any, runtime: Runtime, headers: Headers, resource: str
+    ) -> tuple[Snapshot, Bearer]:
+        # A client, or its owner's account, may be a moment old too.
+        checked = await self._look_again(runtime, headers)
+        bearer = await self._signed.bearer(scope, headers, checked, resource)
+        # The provider may have taken its time over its keys, and the configuration have changed.
+        snapshot = await runtime.fresh()
+        if snapshot is not checked and not snapshot.tokens.holds(bearer):
+            bearer = await self._signed.bearer(scope, headers, snapshot, resource)
+        self._tokens.learn(headers, snapshot.tokens, bearer)
+        return snapshot, bearer
 
     async def _look_again(self, runtime: Runtime, headers: Headers) -> Snapshot:
         """A token or toolset may be a moment old. Strangers cannot make us look all the time."""

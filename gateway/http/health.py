@@ -21,13 +21,20 @@ NOT_LISTENING = "not listening"
 WITHIN_S = 2.0
 
 
-async def respond(scope: Any, send: Any, what_is_wrong: Callable[[], Awaitable[str]]) -> None:
-    """`what_is_wrong` says why this process cannot serve: empty if it can."""
+async def respond(
+    scope: Any,
+    send: Any,
+    what_is_wrong: Callable[[], Awaitable[str]],
+    is_demo: Callable[[], bool] = lambda: False,
+) -> None:
+    """`what_is_wrong` says why this process cannot serve: empty if it can; `is_demo`, asked only
+    then, whether it serves an invented record."""
     if scope["method"] not in ("GET", "HEAD"):
         await reply_stream.respond(send, 405, b"", ((b"allow", b"GET, HEAD"),))
         return
     wrong = "" if scope["path"] == LIVE else await _within(what_is_wrong)
-    body = f'{{"status":"{wrong or "ok"}"}}'.encode()
+    mark = ',"demo":true' if scope["path"] != LIVE and not wrong and is_demo() else ""
+    body = f'{{"status":"{wrong or "ok"}"{mark}}}'.encode()
     await reply_stream.respond(send, 503 if wrong else 200, body)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import lru_cache
 from hashlib import sha256
@@ -14,18 +15,22 @@ from accounts.tokens import Bearer, TokenBook, well_formed
 from gateway.protocol.errors import CLOSE, RpcError, unauthorized
 from gateway.protocol.headers import Headers, accepts_both, accepts_events, is_json
 
+_SIGNED = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 MAX_BODY = 1024 * 1024
+# Signed tokens are renewed all the time, without a change of configuration.
+KNOWN_MAX = 10_000
 # What somebody may make us look at who shows nothing that looks like a token.
 MAX_BODY_STRANGER = 64 * 1024
 
 
-def check_origin(headers: Headers) -> None:
-    """Against DNS rebinding: programs send no Origin, and browsers cannot forge one."""
+def check_origin(headers: Headers, *, read_only: bool = False) -> None:
+    """Against DNS rebinding: programs send no Origin, and browsers cannot forge one. What is public
+    any page may read."""
     host = headers.get(b"host")
     if b"host" in headers.repeated or not is_ours(host):
         raise RpcError(421, "This host name is not served here; see COUNTERSIGN_HOSTS.")
     origin = headers.text(b"origin")
-    if origin is not None and not _may_call(origin, host):
+    if not read_only and origin is not None and not _may_call(origin, host):
         raise RpcError(403, "Pages of this origin may not call; see COUNTERSIGN_AGENT_ORIGINS.")
 
 
@@ -60,7 +65,13 @@ def check_size(headers: Headers) -> None:
 
 def shows_token(headers: Headers) -> bool:
     """Something that looks like a token, valid or not."""
-    return well_formed(_token_of(headers))
+    token = token_of(headers)
+    return well_formed(token) or looks_signed(token)
+
+
+def looks_signed(token: str) -> bool:
+    """Whether this has the form of a signed token (RFC 7515, 7.1), as access tokens do."""
+    return _SIGNED.fullmatch(token) is not None
 
 
 def too_large(limit: int) -> RpcError:
@@ -103,15 +114,23 @@ class TokenCache:
             bearer = self._known[digest] = _looked_up(headers, tokens)
         return bearer
 
+    def learn(self, headers: Headers, tokens: TokenBook, bearer: Bearer) -> None:
+        """Keeps what a signed token was found to be worth, under the configuration that it was
+        checked by."""
+        if tokens is self._tokens:
+            if len(self._known) >= KNOWN_MAX:
+                self._known = {}
+            self._known[sha256(headers.get(b"authorization")).digest()] = bearer
+
 
 def _looked_up(headers: Headers, tokens: TokenBook) -> Bearer:
-    bearer = tokens.bearer(_token_of(headers))
+    bearer = tokens.bearer(token_of(headers))
     if bearer is None:
         raise unauthorized()
     return bearer
 
 
-def _token_of(headers: Headers) -> str:
+def token_of(headers: Headers) -> str:
     scheme, _, token = headers.get(b"authorization").partition(b" ")
     if scheme.lower() != b"bearer":
         return ""

@@ -42,6 +42,7 @@ async def explain(rpc: RpcRequest) -> bytes:
     members = _members(decision, granted=bool(granted))
     members["limits"] = limits.covering_limits(snapshot.limits, call_request, tool)
     members["results"] = result_sentences(tool.result_rules)
+    members["labels"] = list(tool.labels)
     members["violations"] = [
         {"path": v.path, "expected": v.expected}
         for v in differing or tool.violations(call_request.parsed)

@@ -181,6 +181,8 @@ def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, 
     details: dict[str, Any] = (
         {"would": decision.shadow_effect} if decision and decision.shadow_effect else {}
     )
+    if signed_in := call_request.bearer.signed_in:
+        details["signed_in"] = signed_in.details()
     if call_request.grant is not None:
         details |= {"grant": call_request.grant.id, "granted_by": call_request.grant.owner}
     if call_request.key:

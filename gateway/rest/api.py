@@ -45,6 +45,11 @@ class AgentView(APIView):
         with each_within(STATEMENT_S):
             return super().dispatch(request, *args, **kwargs)
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if any("\0" in text for text in request.query_params.values()):
+            raise ValidationError({"detail": _("No parameter may hold NUL.")})
+
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return problems.of_exception
 
@@ -53,28 +58,28 @@ class Calls(AgentView):
     def post(self, request: Request) -> Response:
         """Ask for a call; `?wait=` so many seconds for what comes of it."""
         question = _question(request)
-        submitted = sync.ask(question, seconds=_wait(request))
+        submitted = sync.ask(question, seconds=wait_of(request))
         note(request._request, Recorded.YES, submitted.call_id)
         if submitted.refusal:
-            return _refused(submitted)
-        call = _own(request, submitted.call_id)
+            return refused(submitted)
+        call = own_call(request, submitted.call_id)
         headers = {"Location": reverse("api:call", args=[call.pk])}
         return Response(described(call), 201 if call.state in TERMINAL else 202, headers=headers)
 
 
 class OneCall(AgentView):
     def get(self, request: Request, call_id: UUID) -> Response:
-        return Response(described(_own(request, call_id)))
+        return Response(described(own_call(request, call_id)))
 
 
 class Cancel(AgentView):
     def post(self, request: Request, call_id: UUID) -> Response:
         with recording(request._request):
-            call = _own(request, call_id)
+            call = own_call(request, call_id)
             cancelled = wait.cancel_now(call.pk, by=call.agent.actor)
         if not cancelled:
             return problems.problem(409, _("The call has ended."), call=str(call.pk))
-        return Response(described(_own(request, call_id)), 202)
+        return Response(described(own_call(request, call_id)), 202)
 
 
 class Explain(AgentView):
@@ -94,7 +99,11 @@ class Explain(AgentView):
             "reason": decision.reason,
         }
         answer["allowed"] = decision.instead
-        found = {"limits": explained.limits, "results": explained.results}
+        found = {
+            "limits": explained.limits,
+            "results": explained.results,
+            "labels": explained.labels,
+        }
         violations = _violations_json(explained.violations)
         return Response({**answer, **found, "violations": violations})
 
@@ -102,7 +111,7 @@ class Explain(AgentView):
 class Tools(AgentView):
     def get(self, request: Request) -> Response:
         """Lists the tools that the agent may call, by toolset."""
-        found = Toolset.objects.filter(agents=_bearer(request).agent_id)
+        found = Toolset.objects.filter(agents=bearer_of(request).agent_id)
         slugs = found.values_list("slug", flat=True)
         wanted = request.query_params.get("toolset")
         if wanted is not None:
@@ -119,7 +128,7 @@ class ToolsetTools(AgentView):
         if form not in FORMATS:
             known = ", ".join(FORMATS)
             raise ValidationError({"detail": _("format must be one of %s.") % known})
-        if not Toolset.objects.filter(agents=_bearer(request).agent_id, slug=slug).exists():
+        if not Toolset.objects.filter(agents=bearer_of(request).agent_id, slug=slug).exists():
             raise sync.NoSuchToolset("There is no such toolset for this agent.")
         toolset = sync.published(slug)
         found = tool_list(toolset, form) if toolset else ToolList(form, [], [])
@@ -129,12 +138,12 @@ class ToolsetTools(AgentView):
         return Response(found.plain(slug), headers=headers)
 
 
-def _bearer(request: Request) -> Bearer:
+def bearer_of(request: Request) -> Bearer:
     return cast("Bearer", request.auth)
 
 
-def _own(request: Request, call_id: UUID) -> Call:
-    agent_id = _bearer(request).agent_id
+def own_call(request: Request, call_id: UUID) -> Call:
+    agent_id = bearer_of(request).agent_id
     call = (
         Call.objects.filter(agent=agent_id, pk=call_id).select_related("agent", "amendment").first()
     )
@@ -147,17 +156,17 @@ def _question(request: Request) -> SyncCallRequest:
     data = cast("dict[str, Any]", request.data)
     arguments = data.get("arguments")
     return SyncCallRequest(
-        bearer=_bearer(request),
+        bearer=bearer_of(request),
         toolset=_text(data, "toolset"),
         tool=_text(data, "tool"),
         arguments=data["raw"],
         parsed={} if arguments is None else arguments,
         origin=Call.Origin.REST,
-        **_options(request, data),
+        **options_of(request, data),
     )
 
 
-def _options(request: Request, data: dict[str, Any]) -> dict[str, Any]:
+def options_of(request: Request, data: dict[str, Any]) -> dict[str, Any]:
     header = request.headers.get("Idempotency-Key")
     try:
         key = idempotency.key_of(header and header.strip(), {})
@@ -178,9 +187,9 @@ def _text(data: dict[str, Any], name: str) -> str:
     return value
 
 
-def _wait(request: Request) -> int:
-    said = request.query_params.get("wait", str(WAIT_S))
-    if not said.isdecimal() or int(said) > WAIT_MAX_S:
+def wait_of(request: Request, *, default: int = WAIT_S) -> int:
+    said = request.query_params.get("wait", str(default))
+    if not said.isdecimal() or len(said) > 9 or int(said) > WAIT_MAX_S:
         raise ValidationError({"detail": _("wait must be 0 to %d seconds.") % WAIT_MAX_S})
     return int(said)
 
@@ -188,7 +197,7 @@ def _wait(request: Request) -> int:
 STATUSES = {"unknown_tool": 404, "invalid": 422, "key": 422, "frozen": 503, "limit": 429}
 
 
-def _refused(submitted: SubmitResult) -> Response:
+def refused(submitted: SubmitResult) -> Response:
     members: dict[str, Any] = {"call": str(submitted.call_id)}
     if submitted.violations:
         members["violations"] = _violations_json(submitted.violations)

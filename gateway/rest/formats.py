@@ -22,9 +22,10 @@ class BodyTooLarge(APIException):
 
 
 class StrictParser(BaseParser):
-    """Gives the members, and under "raw" the characters of `arguments` as they were written."""
+    """Gives the members, and under "raw" the characters of one of them as they were written."""
 
     media_type = "application/json"
+    raw_member = "arguments"
 
     def parse(
         self,
@@ -38,10 +39,10 @@ class StrictParser(BaseParser):
         body = stream.read(MAX_BODY + 1)
         if len(body) > MAX_BODY:
             raise BodyTooLarge
-        return _members(body)
+        return _members(body, self.raw_member)
 
 
-def _members(body: bytes) -> dict[str, Any]:
+def _members(body: bytes, raw_member: str) -> dict[str, Any]:
     try:
         value = strict_json.loads(body)
     except Ambiguous as error:
@@ -49,9 +50,9 @@ def _members(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ParseError("The body must be one JSON object.")
     raw = b"{}"
-    if value.get("arguments") is not None:
+    if value.get(raw_member) is not None:
         text = body.decode()
-        start, end = strict_json.spans(text)["arguments"]
+        start, end = strict_json.spans(text)[raw_member]
         raw = strict_json.one_line(text[start:end])
     return {**value, "raw": raw}
 

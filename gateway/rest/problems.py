@@ -10,6 +10,7 @@ from django.urls import reverse
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from approvals.decision_keys import NoKey
 from calls.queue.queue_limits import QueueFull
 from core.errors import RecordUnavailable, RecordUnsure
 from core.outage import Recorded
@@ -31,6 +32,8 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
         response = problem(429 if error.own else 503, str(error))
         response["Retry-After"] = "5"
         return response
+    if isinstance(error, NoKey):
+        return problem(503, str(error))
     if isinstance(error, NoSuchToolset):
         return problem(404, str(error))
     handled = exception_handler(error, context)

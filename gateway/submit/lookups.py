@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ from calls.record import resource_links
 from calls.record.states import LIVE, NOT_STARTED
 from core.errors import RecordUnavailable
 from gateway.process.runtime import Runtime
-from policies.decide import Subject
-from policies.history import SQL, WITHIN_MS, History, arguments, of_row
+from policies import lookback
+from policies.decide import RuleBook, Subject
+from policies.history import WITHIN_MS
 
 _OWN = """
     SELECT asked_at, COALESCE(finished_at, sent_at, asked_at) AS touched_at,
@@ -163,14 +165,15 @@ async def linking(runtime: Runtime, uri: str, *, agent_id: int) -> list[int]:
         raise RecordUnavailable(UNREADABLE) from error
 
 
-async def history(runtime: Runtime, asked: Subject, *, but: UUID) -> History | None:
-    """The history that rules need; None if it cannot be read in time, so that they require
-    approval."""
-    try:
-        async with runtime.call_runtime.pool.connection(timeout=0.5) as link, link.transaction():
-            await link.execute(_BRIEFLY)
-            cursor = await link.execute(SQL, arguments(asked.agent_id, asked.exposed, but=but))
-            row = await cursor.fetchone()
-    except (psycopg.Error, PoolTimeout):
-        return None
-    return of_row(row) if row else None
+async def look_back(runtime: Runtime, rules: RuleBook, asked: Subject, *, but: UUID) -> None:
+    """Stores in the subject what rules need of the past. What cannot be read in time stays None,
+    so that they require approval."""
+    for query in lookback.queries(rules, asked, but=but):
+        with contextlib.suppress(psycopg.Error, PoolTimeout):
+            async with (
+                runtime.call_runtime.pool.connection(timeout=0.5) as link,
+                link.transaction(),
+            ):
+                await link.execute(_BRIEFLY)
+                cursor = await link.execute(query.sql, query.parameters)
+                query.keep(asked, await cursor.fetchall())

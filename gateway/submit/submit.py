@@ -473,8 +473,8 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
 async def decide(
     runtime: Runtime, snapshot: Snapshot, call_request: CallRequest, tool: PublishedTool
 ) -> Decision:
-    """The decision of the rules; the agent's history is read only if one of them needs it."""
+    """The decision of the rules; what was before is read only if one of them needs it."""
     asked = subject(call_request, tool)
-    if snapshot.rules.backward and snapshot.rules.needs_history(asked):
-        asked.history = await lookups.history(runtime, asked, but=call_request.call_id)
+    if snapshot.rules.backward:
+        await lookups.look_back(runtime, snapshot.rules, asked, but=call_request.call_id)
     return snapshot.rules.decide(asked)

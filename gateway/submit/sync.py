@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from accounts.tokens import Bearer
 from calls.record.call_options import CallOptions
@@ -51,6 +52,8 @@ class SyncCallRequest:
     key: str = ""
     allow_duplicate: bool = False
     tool_id: int = 0
+    # Chosen by whoever asks, so as to find the call again; None: here.
+    call_id: UUID | None = None
 
 
 def ask(question: SyncCallRequest, *, seconds: float) -> SubmitResult:
@@ -59,6 +62,15 @@ def ask(question: SyncCallRequest, *, seconds: float) -> SubmitResult:
     Raises NoSuchToolset, RecordUnavailable and QueueFull.
     """
     return loop.run(_ask(question, seconds))
+
+
+def await_end(call_id: UUID, *, seconds: float) -> None:
+    """Returns when the call has ended, or after `seconds`."""
+    loop.run(_await_end(call_id, seconds))
+
+
+async def _await_end(call_id: UUID, seconds: float) -> None:
+    await wait.wait(await get_runtime(), call_id, seconds=seconds)
 
 
 def published(slug: str) -> PublishedToolset | None:
@@ -78,6 +90,8 @@ class ExplainedCall(NamedTuple):
     limits: list[dict[str, str]]
     # What is done to the tool's results.
     results: list[str]
+    # Of the tool, for information flow.
+    labels: list[str]
 
 
 def explained(question: SyncCallRequest) -> ExplainedCall:
@@ -91,12 +105,13 @@ async def _explained(question: SyncCallRequest) -> ExplainedCall:
         _call_request(question, await _toolset(runtime, question))
     )
     if asked.tool is None:
-        return ExplainedCall(None, [], [], [])
+        return ExplainedCall(None, [], [], [], [])
     snapshot = await runtime.newest()
     decision = await decide(runtime, snapshot, asked, asked.tool)
     violations = differing or asked.tool.violations(asked.parsed)
     covering = limits.covering_limits(snapshot.limits, asked, asked.tool)
-    return ExplainedCall(decision, violations, covering, result_sentences(asked.tool.result_rules))
+    results = result_sentences(asked.tool.result_rules)
+    return ExplainedCall(decision, violations, covering, results, list(asked.tool.labels))
 
 
 async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
@@ -144,7 +159,7 @@ async def _toolset(runtime: Runtime, question: SyncCallRequest) -> PublishedTool
 def _call_request(question: SyncCallRequest, toolset: PublishedToolset) -> CallRequest:
     by_id = toolset.by_id(question.tool_id) if question.tool_id else None
     return CallRequest(
-        call_id=uuid7(),
+        call_id=question.call_id or uuid7(),
         bearer=question.bearer,
         toolset=toolset,
         tool=by_id or toolset.by_exposed.find(question.tool),

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import password_reset
@@ -14,10 +15,10 @@ from accounts.models import User
 from accounts.views.proofs import check_password
 from core.errors import CountersignError
 from core.http import page
-from notifications import push_keys, services
-from notifications.forms import DevicesForm, MailForm
+from notifications import chat_accounts, push_keys, services
+from notifications.forms import DevicesForm, MailForm, MuteForm, QuietHoursForm
 from notifications.mails import mail_folder
-from notifications.models import MailRecipient, PushDevice, usual_events
+from notifications.models import ChatAccount, DoNotDisturb, MailRecipient, PushDevice, usual_events
 from notifications.outcomes import Impossible
 
 
@@ -27,14 +28,36 @@ def notifications(request: ConsoleRequest) -> HttpResponse:
     form = MailForm(request.POST or None, initial=_initial(recipient))
     if request.method == "POST" and form.is_valid():
         return _save(request, form)
+    return show(request, form=form)
+
+
+def show(request: ConsoleRequest, **given: object) -> HttpResponse:
+    """The page; a form that was sent and is wrong stands in it as it was sent."""
+    recipient = MailRecipient.objects.filter(person=request.user).exclude(address="").first()
     context = {
         "section": "profile",
-        "form": form,
+        "form": MailForm(initial=_initial(recipient)),
         "recipient": recipient,
         "folder": mail_folder(),
         **_devices(request.user),
+        **_do_not_disturb(request.user),
+        "chat_accounts": ChatAccount.objects.linked().filter(person=request.user),
+        "is_chat_offered": chat_accounts.is_offered(),
+        **given,
     }
     return render(request, "notifications/profile.html", context)
+
+
+def _do_not_disturb(person: User) -> dict[str, object]:
+    chosen = DoNotDisturb.objects.filter(person=person).first() or DoNotDisturb()
+    until = chosen.muted_until
+    return {
+        "quiet_form": QuietHoursForm(
+            initial={"begins": chosen.quiet_from, "ends": chosen.quiet_until}
+        ),
+        "mute_form": MuteForm(),
+        "muted_until": until if until and until > timezone.now() else None,
+    }
 
 
 def _devices(person: User) -> dict[str, object]:

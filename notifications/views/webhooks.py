@@ -15,7 +15,7 @@ from core.paging import paged
 from notifications import services
 from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
-from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
+from notifications.models import Delivery, EscalationPolicy, MailRecipient, PushDevice, Webhook
 
 LAST = 50
 
@@ -29,13 +29,16 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         "readers": MailRecipient.objects.reachable().count(),
         "devices": PushDevice.objects.reachable().count(),
         "folder": mail_folder(),
+        "policies": EscalationPolicy.objects.prefetch_related(
+            "group", "steps__group", "steps__schedule"
+        ),
     }
     return render(request, "notifications/webhooks.html", context)
 
 
 @page("notifications.view_webhook")
 def webhook(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _show(request, get_object_or_404(Webhook, pk=pk))
+    return _show(request, get_object_or_404(Webhook.objects.select_related("slack_app"), pk=pk))
 
 
 @page("notifications.add_webhook", "GET", "HEAD", "POST")
@@ -53,7 +56,7 @@ def add_webhook(request: ConsoleRequest) -> HttpResponse:
 
 @page("notifications.change_webhook", "GET", "HEAD", "POST")
 def edit_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
-    edited = get_object_or_404(Webhook, pk=pk)
+    edited = get_object_or_404(Webhook.objects.exclude(format=Webhook.Format.SLACK_APP), pk=pk)
     form = WebhookForm(request.POST or None, instance=edited)
     if request.method == "POST" and form.is_valid():
         changed = form.save(commit=False)

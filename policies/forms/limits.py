@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from django import forms
 from django.contrib.auth.models import Group
@@ -10,6 +11,17 @@ from django.utils.translation import gettext_lazy as _
 
 from core.messages.localizing import localized
 from policies.models import Limit
+
+
+class LimitField(NamedTuple):
+    bound: forms.BoundField
+    widget: str
+    kinds: str
+
+
+class LimitSection(NamedTuple):
+    title: str
+    fields: list[LimitField]
 
 
 class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -22,13 +34,13 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
     effect = forms.ChoiceField(
         label=_("Effect"),
         choices=[("", _("Choose …")), *Limit._meta.get_field("effect").flatchoices],
-        help_text=_("Of a call that is too much."),
+        help_text=_("What happens to a call that is too much."),
     )
     period = forms.ChoiceField(
         label=_("Per"),
         required=False,
         choices=[("", _("no period")), *Limit.Period.choices],
-        help_text=_("Of calls, bytes and cost. Cost is counted by the calendar, in UTC."),
+        help_text=_("Cost is counted by the calendar, in UTC."),
     )
     per = forms.MultipleChoiceField(
         label=_("Counted for each"),
@@ -52,13 +64,11 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": _("Groups of their owners"),
         }
         help_texts = {
-            "burst": _("Of calls and bytes: so many after a pause. Empty: as many as above."),
-            "cost": _("Of cost: the same for each call."),
-            "cost_argument": _("Of cost: an argument that says it, for example: order.total"),
-            "unit": _("Of cost, for example: EUR"),
-            "minutes": _(
-                "Of failures and identical calls: for so long its next calls are too much."
-            ),
+            "burst": _("So many after a pause. Empty: as many as above."),
+            "cost": _("The same for each call."),
+            "cost_argument": _("An argument that says it, for example: order.total"),
+            "unit": _("For example: EUR"),
+            "minutes": _("For so long its next calls are too much."),
             "server": _("A name or a pattern: * stands for anything, ? for one letter."),
             "tool": _("As its server calls it; patterns as above."),
             "hint": _("What the server claims can make a limit apply, never keep it off."),
@@ -68,9 +78,25 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     field_order = [
-        *("name", "kind", "amount", "period", "burst", "cost", "cost_argument", "unit", "minutes"),
+        *("name", "kind", "amount", "period", "burst", "unit", "cost", "cost_argument", "minutes"),
         *("effect", "per", "server", "tool", "hint", "agents", "owner_groups", "reason", "mode"),
     ]
+    # By the first field of each part of the form.
+    parts = {
+        "name": _("The limit"),
+        "effect": _("When it is reached"),
+        "server": _("What it covers"),
+        "reason": _("About the limit"),
+    }
+    # The kinds of limits that a field is for; the others do not show it.
+    kinds = {
+        "period": "calls bytes cost",
+        "burst": "calls bytes",
+        "unit": "cost",
+        "cost": "cost",
+        "cost_argument": "cost",
+        "minutes": "repeats failures",
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -78,9 +104,21 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         assert isinstance(groups, forms.ModelMultipleChoiceField)
         groups.queryset = Group.objects.order_by("name")
         groups.label_from_instance = lambda obj: localized(obj.name)  # type: ignore[method-assign]
+        for name in ("amount", "cost"):
+            # As it was typed, without the zeros of its column.
+            if isinstance(kept := self.initial.get(name), Decimal):
+                self.initial[name] = f"{kept.normalize():f}"
 
-    def pieces(self) -> list[tuple[str, forms.BoundField]]:
-        return [(_kind(bound.field.widget), bound) for bound in self]
+    def sections(self) -> list[LimitSection]:
+        """Fields by their part of the form, a field that has no part to begin in the last."""
+        found: list[LimitSection] = []
+        for bound in self:
+            if bound.name in self.parts:
+                found.append(LimitSection(str(self.parts[bound.name]), []))
+            found[-1].fields.append(
+                LimitField(bound, _kind(bound.field.widget), self.kinds.get(bound.name, ""))
+            )
+        return found
 
 
 def _kind(widget: forms.Widget) -> str:

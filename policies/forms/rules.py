@@ -11,6 +11,7 @@ from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from accounts.models import Agent
 from core.messages.localizing import localized
 from policies.forms.thresholds import (
     HELP,
@@ -88,6 +89,10 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         offered.choices = offers
         if not offers:
             del self.fields["offered"]
+        agents = self.fields["agents"]
+        assert isinstance(agents, forms.ModelMultipleChoiceField)
+        agents.queryset = Agent.objects.select_related("owner")
+        agents.label_from_instance = lambda obj: _with_owner(obj)  # type: ignore[method-assign]  # noqa: PLW0108 typed
         groups = self.fields["owner_groups"]
         assert isinstance(groups, forms.ModelMultipleChoiceField)
         groups.queryset = Group.objects.annotate(agents=Count("user__agents")).order_by("name")
@@ -133,6 +138,10 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def _says(self, *names: str) -> bool:
         return any(self[name].errors or self[name].value() for name in names)
+
+
+def _with_owner(agent: Any) -> str:
+    return _("%(agent)s, for %(owner)s") % {"agent": agent.name, "owner": agent.owner.shown_name}
 
 
 def _with_agents(group: Any) -> str:

@@ -29,7 +29,7 @@ def pick_exposed(request: ConsoleRequest) -> HttpResponse:
 
 
 def _typed(request: ConsoleRequest, name: str) -> str:
-    return request.GET.get(name, "")[:TYPED_MAX].replace("\0", "")
+    return request.GET.get(name, "")[:TYPED_MAX]
 
 
 def _options(request: ConsoleRequest, found: list[picks.Pick]) -> HttpResponse:

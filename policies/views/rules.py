@@ -23,6 +23,7 @@ from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
 
 COVERING = ("server", "tool", "hint")
+BEGINNINGS = ("copy", "relax", "template", "of", *COVERING)
 CALLING = ("agents", "owner_groups")
 # An address has no room for more.
 CHOSEN_MAX = 1_000
@@ -62,9 +63,11 @@ def add_rule(request: ConsoleRequest, count_calls: CountCalls) -> HttpResponse:
 
 def _draft(request: ConsoleRequest) -> RuleDraft:
     """The values that a new rule begins with, by the address."""
-    given = {
-        name: request.GET.get(name, "")[:200] for name in ("copy", "template", "of", *COVERING)
-    }
+    given = {name: request.GET.get(name, "")[:200] for name in BEGINNINGS}
+    if given["relax"]:
+        asking = get_object_or_404(Rule, pk=_number(given["relax"]))
+        agents = [_number(one) for one in request.GET.getlist("agent")[:CHOSEN_MAX]]
+        return drafts.relaxed(asking, given["server"], given["tool"], agents)
     if given["copy"]:
         return drafts.copy_of(get_object_or_404(Rule, pk=_number(given["copy"])))
     if given["template"]:

@@ -23,6 +23,7 @@ from core.english import ngettext
 from core.text import revealed
 from registry import extensions, methods, names, services
 from registry.connections import Commands, ServerConnection, Unreachable, connection
+from registry.icons import declared
 from registry.models import Discovery, Item, Server, Tool, usual_relays
 from registry.models.versioned import Sighting, Version
 from registry.schemas import definitions
@@ -373,11 +374,13 @@ def _moved(action: str, count: int) -> str:
 
 
 def _take_down(server: Server, found: Found) -> None:
-    info = {
+    info: dict[str, Any] = {
         key: revealed(value)[:200]
         for key in ("name", "title", "version")
         if isinstance(value := found.server_info.get(key), str)
     }
+    if icons := declared.chosen_icons(found.server_info.get("icons")):
+        info["icons"] = icons
     fields: dict[str, Any] = {"discovered_at": timezone.now(), "server_info": info}
     if found.named:
         # Asked in another way it names none: what it said before still holds.

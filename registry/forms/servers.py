@@ -51,7 +51,7 @@ class _RegistrationForm(forms.Form):
     )
     title = forms.CharField(label=gettext_lazy("Title"), max_length=200, required=False)
     publish = forms.BooleanField(
-        label=gettext_lazy("Publish what the first look finds"),
+        label=gettext_lazy("Publish what the first discovery finds"),
         required=False,
         help_text=gettext_lazy("Without it, each tool waits until somebody has read it."),
     )
@@ -154,7 +154,7 @@ class PasteForm(forms.Form):
 
 class MethodsForm(forms.Form):
     methods = forms.CharField(
-        label=gettext_lazy("Methods of extensions"),
+        label=gettext_lazy("Methods"),
         required=False,
         widget=forms.Textarea(
             attrs={"rows": 3, "class": "mono", "spellcheck": "false", "placeholder": "acme/search"}

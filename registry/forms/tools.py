@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from inspection.results import ResultRules
+from registry.labels import LABEL_FIELDS, Label
 from registry.models import Tool
 from registry.models.tools import RESULT_FIELDS
 
@@ -41,6 +42,28 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
     @property
     def rules(self) -> ResultRules:
         return ResultRules(*(self.cleaned_data[name] for name in RESULT_FIELDS))
+
+
+class LabelsForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The form of a tool's labels for information flow."""
+
+    class Meta:
+        model = Tool
+        fields = [*LABEL_FIELDS]
+        labels = {
+            "label_untrusted": _("Untrusted source"),
+            "label_sensitive": _("Sensitive source"),
+            "label_sink": _("Sends outside"),
+        }
+        help_texts = {
+            "label_untrusted": _("What it brings may be written by strangers: mail, web pages."),
+            "label_sensitive": _("What it brings is not for strangers: files, customers, code."),
+            "label_sink": _("What it is given may reach strangers: messages, queries, addresses."),
+        }
+
+    @property
+    def choices(self) -> dict[Label, str]:
+        return {label: self.cleaned_data[f"label_{label}"] for label in Label}
 
 
 class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]

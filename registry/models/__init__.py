@@ -1,5 +1,6 @@
 """Servers, what they offer, every version of it, and what agents are shown."""
 
+from registry.models.icons import Icon
 from registry.models.items import Item, ItemVersion, Subscription
 from registry.models.servers import Discovery, Server, usual_relays
 from registry.models.tools import (
@@ -17,6 +18,7 @@ __all__ = [
     "NAME",
     "Definition",
     "Discovery",
+    "Icon",
     "Item",
     "ItemVersion",
     "Listing",

@@ -10,6 +10,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.custom_role_models import tags
 from core import abilities
 from core.triggers import configuration
 
@@ -29,9 +30,9 @@ class Server(models.Model):
     """An upstream MCP server: where it is, how we speak to it, and how it does."""
 
     class Relay(models.TextChoices):
-        ELICITATION = abilities.ELICITATION, _("Questions to the agent's user")
-        ROOTS = abilities.ROOTS, _("The folders that the agent works in")
-        SAMPLING = abilities.SAMPLING, _("Answers of the agent's model")
+        ELICITATION = abilities.ELICITATION, _("Elicitation: questions to the agent's user")
+        ROOTS = abilities.ROOTS, _("Roots: the folders that the agent works in")
+        SAMPLING = abilities.SAMPLING, _("Sampling: answers of the agent's model")
 
     class Transport(models.TextChoices):
         HTTP = "http", _("HTTP")
@@ -63,6 +64,7 @@ class Server(models.Model):
     # Grows with every change of address, headers or credential: pools are keyed by it.
     connection_version = models.PositiveIntegerField(default=1, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="servers")
+    tags = tags()
     enabled = models.BooleanField(_("enabled"), default=True)
     publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
     # What the server may ask of agents in the middle of a call, if their clients can answer.
@@ -99,6 +101,8 @@ class Server(models.Model):
     # By HTTP with SSE, the transport of 2024-11-05, whatever revision it speaks there.
     by_events = models.BooleanField(default=False, db_default=False, editable=False)
     server_info = models.JSONField(default=dict, editable=False)
+    # The one that it declares, once fetched and drawn anew.
+    icon = models.ForeignKey("Icon", models.SET_NULL, null=True, editable=False, related_name="+")
     # It says that it tells of changed resources to who subscribes.
     tells_of_updates = models.BooleanField(default=False, db_default=False, editable=False)
     # And that it tells when it lists something else:

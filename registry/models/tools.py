@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Self
 
 import pgtrigger
@@ -17,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.triggers import Refuse, append_only, configuration
 from inspection.results import ResultRules
+from registry.labels import Label, LabelChoice
 from registry.models.servers import Server
 from registry.models.versioned import Version
 from registry.schemas import definitions
@@ -28,6 +30,21 @@ EXPOSED = RegexValidator(r"^[A-Za-z0-9_./-]{1,200}\Z", _("Use letters, digits, _
 
 # In the order of inspection.results.ResultRules.
 RESULT_FIELDS = tuple(f"result_{name}" for name in ResultRules._fields)
+
+
+def all_labels() -> list[str]:
+    return [label.value for label in Label]
+
+
+# The field of an operator's word on one label.
+_LabelField = partial(
+    models.CharField,
+    max_length=3,
+    choices=LabelChoice,
+    default=LabelChoice.HINTED,
+    db_default="",
+    blank=True,
+)
 
 
 class Tag(models.Model):
@@ -158,6 +175,15 @@ class Tool(models.Model):
     result_max_bytes = models.PositiveIntegerField(
         _("most bytes of a result"), null=True, blank=True
     )
+    # What counts for information flow (registry/labels.py), and where an operator says otherwise
+    # than its definitions' hints. Of a tool that nobody saw yet, the worst.
+    labels = ArrayField(
+        models.CharField(max_length=9), default=all_labels, db_default=[*Label], editable=False
+    )
+    label_untrusted = _LabelField(_("untrusted source"))
+    label_sensitive = _LabelField(_("sensitive source"))
+    label_sink = _LabelField(_("sends outside"))
+    icon = models.ForeignKey("Icon", models.SET_NULL, null=True, editable=False, related_name="+")
     tags = models.ManyToManyField(Tag, blank=True, related_name="tools")
     # What its latest definition claims, and the day of its last answered call, measured now and
     # then: for the catalogue's filters.
@@ -202,6 +228,7 @@ class Tool(models.Model):
                 "repeats",
                 "timeout_s",
                 *RESULT_FIELDS,
+                "labels",
             ),
             # Retired, never removed: old calls and entries speak of it.
             Refuse(name="no_delete", operation=pgtrigger.Delete),
@@ -213,6 +240,14 @@ class Tool(models.Model):
     @property
     def result_rules(self) -> ResultRules:
         return ResultRules(*(getattr(self, name) for name in RESULT_FIELDS))
+
+    @property
+    def label_choices(self) -> dict[Label, str]:
+        return {label: getattr(self, f"label_{label}") for label in Label}
+
+    @property
+    def shown_labels(self) -> list[str]:
+        return [str(Label(label).label) for label in self.labels]
 
     @property
     def p95_s(self) -> float | None:

@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.custom_role_models import tags
 from accounts.models import MAX_HOLD_S, Agent
 from core.triggers import configuration
 from registry.models.servers import Server
@@ -65,6 +66,7 @@ class Toolset(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
     )
+    tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

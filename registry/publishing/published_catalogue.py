@@ -58,6 +58,7 @@ class ToolRow(NamedTuple):
     result_personal: bool
     result_tracebacks: bool
     result_max_bytes: int | None
+    labels: list[str]
     published__digest: str
 
 
@@ -248,6 +249,7 @@ def _published(
         confirmed_read_only=line.confirmed_read_only,
         cancel_is_final=line.cancel_is_final,
         result_rules=_result_rules(line),
+        labels=tuple(line.labels),
     )
 
 

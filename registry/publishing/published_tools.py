@@ -141,6 +141,8 @@ class PublishedTool:
     cancel_is_final: bool = False
     # What is done to its results; None: they pass byte for byte.
     result_rules: ResultRules | None = None
+    # For information flow (registry/labels.py).
+    labels: tuple[str, ...] = ()
     # The definition as its server wrote it. Shared: never change it.
     content: dict[str, Any] = field(init=False)
     hints: dict[str, bool] = field(init=False)

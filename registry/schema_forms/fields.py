@@ -88,14 +88,19 @@ class Field:
 
     @property
     def ways(self) -> list[tuple[str, str]]:
-        """The possible meanings of an empty field."""
+        """The possible meanings of an empty field. A required one cannot be left out: it keeps the
+        meaning that it has."""
         if self.kind in (CHOICE, JSON, VARIANT):
             return []
         nothing = {TEXT: _("an empty text"), LIST: _("an empty list"), GROUP: _("an empty object")}
         ways = [] if self.is_item else [(OUT, _("unset"))]
         if self.kind in nothing:
             ways.append((EMPTY, nothing[self.kind]))
-        return [*ways, (NULL, "null")] if self.shape.nullable else ways
+        if self.shape.nullable:
+            ways.append((NULL, "null"))
+        if self.row.required and not self.is_item:
+            return [way for way in ways if way[0] == self.empty or way[0] == NULL]
+        return ways
 
     @property
     def is_list(self) -> bool:

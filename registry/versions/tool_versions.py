@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
-from django.db.models import F
+from django.db.models import F, Q
 
 from accounts.models import User
 from audit.models import Entry
 from audit.services import Actor, entry, record_all
 from inspection.definitions import Scan, scan
 from registry import names
+from registry.labels import Label, labels
 from registry.models import Definition, Publication, Tool
 from registry.models.versioned import AT_ONCE, Sighting, change, retire, state, store_versions
 from registry.versions import search_index
@@ -53,9 +55,39 @@ def note_published(
 ) -> list[Publication]:
     """Records that agents now have the latest definition of each tool."""
     record_all([_published(tool, by, reason) for tool in tools])
-    return Publication.objects.bulk_create(
-        [Publication(definition=tool.latest, person=person) for tool in tools], AT_ONCE
-    )
+    made = [Publication(definition=tool.latest, person=person) for tool in tools]
+    Publication.objects.bulk_create(made, AT_ONCE)
+    relabel(tools)
+    return made
+
+
+def relabel(tools: Sequence[Tool]) -> None:
+    """Stores the labels of tools of which agents have another definition now."""
+    said = _labels_of(tools)
+    moved = []
+    for tool in tools:
+        before, tool.labels = tool.labels, labels(said[tool.pk], tool.label_choices)
+        if tool.labels != before:
+            moved.append(tool)
+    Tool.objects.bulk_update(moved, ["labels"], AT_ONCE)
+
+
+def labels_of(tool: Tool, choices: dict[Label, str]) -> list[str]:
+    """The tool's labels with these words of an operator."""
+    return labels(_labels_of([tool])[tool.pk], choices)
+
+
+def _labels_of(tools: Sequence[Tool]) -> dict[int, list[dict[str, bool]]]:
+    """The hints that count for each tool's labels: of its latest definition, of the one that agents
+    have, and of the one published last, which they had if it was withdrawn or rolled back."""
+    last = Publication.objects.filter(definition__tool__in=tools)
+    last = last.order_by("definition__tool_id", "-at", "-pk").distinct("definition__tool_id")
+    ends = {pk for tool in tools for pk in (tool.latest_id, tool.published_id) if pk}
+    counting = Definition.objects.filter(Q(pk__in=ends) | Q(pk__in=last.values("definition")))
+    said = defaultdict(list)
+    for definition in counting.order_by():
+        said[definition.tool_id].append(definition.hints)
+    return said
 
 
 def _keep(seen: Sequence[Sighting[Tool]]) -> None:
@@ -69,7 +101,11 @@ def _keep(seen: Sequence[Sighting[Tool]]) -> None:
         tool.latest, tool.state = definition, state(tool, one.digest)
         for name, claim in search_index.claims(contents[tool]).items():
             setattr(tool, name, claim)
-    Tool.objects.bulk_update(contents, ["latest", "state", "hints", "risk"], AT_ONCE)
+    said = _labels_of(list(contents))
+    for tool in contents:
+        tool.labels = labels(said[tool.pk], tool.label_choices)
+    columns = ["latest", "state", "hints", "risk", "labels"]
+    Tool.objects.bulk_update(contents, columns, AT_ONCE)
     search_index.note(contents)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -9,13 +11,16 @@ from kombu.exceptions import OperationalError
 from accounts.http import ConsoleRequest
 from core.http import is_htmx, page
 from core.paging import paged
-from registry.models import Item, Server, Toolset
+from registry import methods
+from registry.models import Item, Server, Tool, Toolset
 from registry.tasks import discover_server
 from registry.views import catalogue_search as found
-from registry.views import facets
+from registry.views import facet_counts, facets
 
 LOOKS = 8
 SERVERS_MAX = 500
+# What the search within a facet goes on to ask for.
+KEPT = ("q", "group", "all", *facets.NAMES)
 
 
 @page("registry.view_tool")
@@ -27,15 +32,23 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     filtered = any(filters.get(name) for name in ("q", *facets.NAMES))
     shown = paged(found.tools(filters), "place", request.GET)
     close = [] if shown.rows or not filtered else found.close(filters)
+    by_server = filters.get("group") == "server"
     toolsets = list(Toolset.objects.values_list("slug", flat=True)) if may_toolsets else []
-    counts = facets.count(filters, toolsets)
+    servers = list(Server.objects.kept().values_list("pk", "slug", "owner__username"))
+    counts = facet_counts.count(filters, servers, toolsets)
+    # Before the first measuring run every tool would look unused.
+    is_measured = Tool.objects.filter(used_on__isnull=False).exists()
     context = {
         "section": "catalogue",
         "page": shown,
         "close": close,
         "toolsets_of": found.toolsets_of(shown.rows or close) if may_toolsets else {},
-        "facets": facets.facets(filters, counts, toolsets),
+        "is_use_measured": is_measured,
+        "facets": facets.facets(filters, counts, servers, toolsets, is_use_measured=is_measured),
         "filters": filters,
+        "by_server": by_server,
+        "groups": _group_tools(shown.rows or close, by_server=by_server),
+        "kept": {name: filters[name] for name in KEPT if filters.get(name)},
         "filtered": filtered,
         "narrowed": sum(bool(filters.get(name)) for name in facets.NAMES),
         # Said where everything is shown.
@@ -45,11 +58,34 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     return render(request, f"registry/catalogue.html{part}", context)
 
 
+@dataclass(frozen=True, slots=True)
+class ToolGroup:
+    """Tools under one heading; those that stand for methods are listed apart."""
+
+    server: Server | None
+    tools: list[Tool]
+    methods: list[Tool]
+
+    @property
+    def n(self) -> int:
+        return len(self.tools) + len(self.methods)
+
+
+def _group_tools(tools: list[Tool], *, by_server: bool) -> list[ToolGroup]:
+    """Servers in the order of their first tool, or one group of all."""
+    found: dict[Server | None, ToolGroup] = {}
+    for tool in tools:
+        server = tool.server if by_server else None
+        group = found.setdefault(server, ToolGroup(server, [], []))
+        (group.methods if methods.is_one(tool.name) else group.tools).append(tool)
+    return list(found.values())
+
+
 @page("registry.view_server")
 def servers(request: HttpRequest) -> HttpResponse:
     """Lists servers, those that need attention first."""
     context = {
-        "section": "catalogue",
+        "section": "servers",
         "servers": found.servers().select_related("owner")[:SERVERS_MAX],
     }
     return render(request, "registry/servers.html", context)
@@ -60,11 +96,12 @@ def server(request: HttpRequest, slug: str) -> HttpResponse:
     shown = get_object_or_404(Server.objects.select_related("owner"), slug=slug)
     looks = list(shown.discoveries.all()[:LOOKS])
     context = {
-        "section": "catalogue",
+        "section": "servers",
         "server": shown,
         "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
         "discoveries": looks,
         "toolsets": shown.toolsets.all(),
+        "icon_problems": shown.icons.exclude(problem="").values_list("problem", flat=True),
         "waits": shown.tools.waiting().exists() or shown.items.waiting().exists(),
         "kinds": [(Item.Kind(kind).label, n) for kind, n in found.kinds(shown)],
     }
@@ -76,7 +113,7 @@ def items(request: HttpRequest, slug: str) -> HttpResponse:
     """The server's items, as listed now and as published."""
     shown = get_object_or_404(Server, slug=slug)
     context = {
-        "section": "catalogue",
+        "section": "servers",
         "server": shown,
         "page": paged(found.items(shown), "place", request.GET),
         "waits": shown.items.waiting().exists(),

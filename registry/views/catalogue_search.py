@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from django.contrib.postgres.lookups import TrigramWordSimilar
@@ -22,8 +22,6 @@ from registry.models import Item, Server, Tool, Toolset
 from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
 
 USED_DAYS = 30
-# Instead of a state: those that are gone too.
-EVERY = "*"
 # How much of a mistyped word a name must share with it; a transposed letter costs three trigrams.
 ALIKE = 0.3
 CLOSE_MAX = 20
@@ -144,45 +142,71 @@ def _likeness(word: str) -> Func:
 
 
 def faceted(found: QuerySet[Tool], filters: Mapping[str, str]) -> QuerySet[Tool]:
-    found = _in_state(found, filters.get("state", ""))
-    if server := filters.get("server"):
-        found = found.filter(server__slug=server)
-    if owner := filters.get("owner"):
-        found = found.filter(server__owner__username=owner)
-    if tag := filters.get("tag"):
-        found = found.filter(tags__name=tag)
-    if toolset := filters.get("toolset"):
-        single = Toolset.tools.through.objects.filter(toolset__slug=toolset)
-        whole = Toolset.servers.through.objects.filter(toolset__slug=toolset)
-        in_it = Q(pk__in=single.values("tool")) | Q(server__in=whole.values("server"))
-        found = found.filter(in_it)
-    if filters.get("risk") in Tool.Risk.values:
-        found = found.filter(risk=filters["risk"])
-    if hint := HINTS.get(filters.get("hint", "")):
-        found = found.filter(hints__contains=[hint])
-    return _filter_by_use(found, filters.get("used", ""))
+    return found.filter(*conditions(filters).values())
 
 
-def _filter_by_use(found: QuerySet[Tool], used: str) -> QuerySet[Tool]:
+def conditions(filters: Mapping[str, str]) -> dict[str, Q]:
+    """By facet, what it asks of a tool; facets that nothing was chosen of ask nothing. The state
+    always does."""
+    asked = {"state": _in_state(filters.get("state", "")), **_of_choices(filters)}
+    if used := _by_use(filters.get("used", "")):
+        asked["used"] = used
+    return asked
+
+
+def _of_choices(filters: Mapping[str, str]) -> dict[str, Q]:
+    given = {name: filters[name] for name in CHOICES if filters.get(name)}
+    made = {name: CHOICES[name](value) for name, value in given.items()}
+    return {name: asks for name, asks in made.items() if asks}
+
+
+def _in_toolset(slug: str) -> Q:
+    single = Toolset.tools.through.objects.filter(toolset__slug=slug)
+    whole = Toolset.servers.through.objects.filter(toolset__slug=slug)
+    return Q(pk__in=single.values("tool")) | Q(server__in=whole.values("server"))
+
+
+def _has_tag(name: str) -> Q:
+    return Q(pk__in=Tool.tags.through.objects.filter(tag__name=name).values("tool"))
+
+
+def _has_risk(risk: str) -> Q:
+    return Q(risk=risk) if risk in Tool.Risk.values else Q()
+
+
+def _has_hint(name: str) -> Q:
+    return Q(hints__contains=[HINTS[name]]) if name in HINTS else Q()
+
+
+def _is_kind(kind: str) -> Q:
+    """No tool's name has a slash, and every method's has one (registry/methods.py)."""
+    is_method = Q(name__contains="/")
+    return {"tool": ~is_method, "method": is_method}.get(kind, Q())
+
+
+# An empty condition stands for a choice that there is not.
+CHOICES: dict[str, Callable[[str], Q]] = {
+    "server": lambda slug: Q(server__slug=slug),
+    "owner": lambda name: Q(server__owner__username=name),
+    "tag": _has_tag,
+    "toolset": _in_toolset,
+    "risk": _has_risk,
+    "hint": _has_hint,
+    "kind": _is_kind,
+}
+
+
+def _by_use(used: str) -> Q:
     since = timezone.now().date() - timedelta(days=USED_DAYS)
-    match used:
-        case "yes":
-            return found.filter(used_on__gte=since)
-        case "no":
-            return found.filter(Q(used_on=None) | Q(used_on__lt=since))
-        case _:
-            return found
+    lately = Q(used_on__gte=since)
+    return {"yes": lately, "no": Q(used_on=None) | Q(used_on__lt=since)}.get(used, Q())
 
 
-def _in_state(found: QuerySet[Tool], state: str) -> QuerySet[Tool]:
+def _in_state(state: str) -> Q:
     if state == "unpublished":
-        return found.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
-    if state == EVERY:
-        return found
-    if state in Tool.State.values:
-        return found.filter(state=state)
+        return Q(state__in=[Tool.State.NEW, Tool.State.CHANGED])
     # What is gone from its server is found only by asking for it.
-    return found.exclude(state=Tool.State.RETIRED)
+    return Q(state=state) if state in Tool.State.values else ~Q(state=Tool.State.RETIRED)
 
 
 def servers() -> QuerySet[Server]:

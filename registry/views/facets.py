@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Count, F, QuerySet, TextField, Value
-from django.db.models.expressions import Combinable
-from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from registry.models import Server, Tag, Tool
-from registry.views import catalogue_search as search
+from registry.models import Tool
+from registry.views.facet_counts import TOOLSETS_COUNTED, Counts, Servers
 
 # The other hints are what the risk is made of, and found by it.
 HINTS = [
@@ -28,18 +25,12 @@ STATES = [
     (Tool.State.RETIRED, Tool.State.RETIRED.label),
 ]
 USED = [("yes", gettext_lazy("Used")), ("no", gettext_lazy("Not used"))]
+KINDS = [("tool", gettext_lazy("Tools")), ("method", gettext_lazy("Resources and prompts"))]
 # The names of all facets, as they stand in the address.
-NAMES = ("server", "risk", "hint", "state", "owner", "tag", "toolset", "used")
-# What is counted, by its column.
-COLUMNS = {
-    "state": "state",
-    "risk": "risk",
-    "server": "server__slug",
-    "owner": "server__owner__username",
-    "tag": "tags__name",
-}
-# So many toolsets have counts: each is a count of its own.
-TOOLSETS_COUNTED = 20
+NAMES = ("kind", "server", "risk", "hint", "state", "owner", "tag", "toolset", "used")
+# So many choices of a facet stand on the page, and so many where all of it was asked for.
+SHOWN = 8
+WHOLE_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,85 +47,84 @@ class Facet:
     name: str
     title: str
     choices: list[Choice]
+    chosen: Choice | None
+    # How many choices there are, and how many of them have the text that they are searched for.
+    total: int
+    found: int
+    is_whole: bool
 
     @property
-    def chosen(self) -> Choice | None:
-        return next((choice for choice in self.choices if choice.chosen), None)
+    def is_cut(self) -> bool:
+        return len(self.choices) < self.total
 
 
-Counts = Mapping[tuple[str, str], int]
-
-
-def facets(filters: Mapping[str, str], counts: Counts, toolsets: list[str]) -> list[Facet]:
+def facets(
+    filters: Mapping[str, str],
+    counts: Counts,
+    servers: Servers,
+    toolsets: list[str],
+    *,
+    is_use_measured: bool,
+) -> list[Facet]:
     """The facets that have something to choose."""
-    servers = list(Server.objects.kept().values_list("slug", "owner__username"))
-    owners = sorted({owner for _slug, owner in servers})
+    tags = [value for name, value in counts if name == "tag"]
     offered: list[tuple[str, Any, Iterable[tuple[str, Any]]]] = [
+        ("kind", _("Kind"), KINDS if filters.get("kind") or counts.get(("kind", "method")) else []),
         ("risk", _("Claimed risk"), Tool.Risk.choices),
         ("hint", _("Other claims"), HINTS),
         ("state", _("State"), STATES),
-        ("used", _("In the last 30 days"), USED),
-        ("tag", _("Tag"), _choices(Tag.objects.values_list("name", flat=True))),
-        ("toolset", _("Toolset"), _choices(toolsets)),
-        ("server", _("Server"), _choices(slug for slug, _owner in servers)),
-        ("owner", _("Owner of the server"), _choices(owners)),
+        ("used", _("In the last 30 days"), USED if is_use_measured or filters.get("used") else []),
+        ("server", _("Server"), _named(slug for _pk, slug, _owner in servers)),
+        ("owner", _("Owner of the server"), _named(owner for _pk, _slug, owner in servers)),
+        ("tag", _("Tag"), _named(tags)),
+        ("toolset", _("Toolset"), _named(toolsets)),
     ]
-    counted = {*COLUMNS, *(["toolset"] if len(toolsets) <= TOOLSETS_COUNTED else [])}
+    uncounted = {"toolset"} if len(toolsets) > TOOLSETS_COUNTED else set()
     made = [
-        _facet(name, title, choices, filters, counts if name in counted else None)
+        _facet(name, title, _choices(name, choices, filters, None if name in uncounted else counts))
         for name, title, choices in offered
     ]
-    return [facet for facet in made if facet.choices]
+    return [_cut_choices(facet, filters) for facet in made if facet.choices]
 
 
-def count(filters: Mapping[str, str], toolsets: list[str]) -> dict[tuple[str, str], int]:
-    """By facet and choice, how many tools it leaves of those that all other filters leave."""
-    fitting = search.fitting(filters)
-    parts = [_counted(fitting, filters, name, F(column)) for name, column in COLUMNS.items()]
-    if len(toolsets) <= TOOLSETS_COUNTED:
-        parts += [
-            _counted(fitting, {**filters, "toolset": slug}, "", Value(slug)) for slug in toolsets
-        ]
-    rows = list(parts[0].union(*parts[1:], all=True))
-    counts = {(facet or "toolset", choice): n for facet, choice, n in rows if choice}
-    waiting = (counts.get(("state", state), 0) for state in (Tool.State.NEW, Tool.State.CHANGED))
-    return {**counts, ("state", "unpublished"): sum(waiting)}
+def _facet(name: str, title: str, choices: list[Choice]) -> Facet:
+    chosen = next((choice for choice in choices if choice.chosen), None)
+    return Facet(name, title, choices, chosen, len(choices), len(choices), is_whole=False)
 
 
-def _counted(
-    fitting: QuerySet[Tool], filters: Mapping[str, str], name: str, choice: Combinable
-) -> QuerySet[Tool, Any]:
-    """The counts of a facet's choices; one count where no facet is named."""
-    others = {**filters, name: search.EVERY if name == "state" else ""}
-    found = search.faceted(fitting, {key: str(value) for key, value in others.items()})
-    named = found.annotate(facet=Value(name, TextField()), choice=Cast(choice, TextField())).values(
-        "facet", "choice"
-    )
-    return named.annotate(n=Count("pk")).values_list("facet", "choice", "n")
-
-
-def _facet(
+def _choices(
     name: str,
-    title: str,
     choices: Iterable[tuple[str, Any]],
     filters: Mapping[str, str],
     counts: Counts | None,
-) -> Facet:
+) -> list[Choice]:
     given = filters.get(name, "")
-    return Facet(
-        name,
-        title,
-        [
-            Choice(
-                value,
-                label,
-                value == given,
-                None if counts is None else counts.get((name, value), 0),
-            )
-            for value, label in choices
-        ],
-    )
+    return [
+        Choice(
+            value,
+            label,
+            value == given,
+            None if counts is None else counts.get((name, value), 0),
+        )
+        for value, label in choices
+    ]
 
 
-def _choices(values: Iterable[str]) -> list[tuple[str, str]]:
-    return [(value, value) for value in values]
+def _cut_choices(facet: Facet, filters: Mapping[str, str]) -> Facet:
+    """The most frequent choices and the chosen one, or all of them by name."""
+    if facet.total <= SHOWN:
+        return facet
+    if filters.get("all") != facet.name:
+        return replace(facet, choices=_most_frequent(facet.choices))
+    text = filters.get("within", "").strip().lower()
+    found = [choice for choice in facet.choices if text in choice.value.lower()]
+    return replace(facet, choices=found[:WHOLE_MAX], found=len(found), is_whole=True)
+
+
+def _most_frequent(choices: list[Choice]) -> list[Choice]:
+    first = sorted(choices, key=lambda choice: (not choice.chosen, -(choice.count or 0)))[:SHOWN]
+    return sorted(first, key=lambda choice: -(choice.count or 0))
+
+
+def _named(values: Iterable[str]) -> list[tuple[str, str]]:
+    return [(value, value) for value in sorted(set(values))]

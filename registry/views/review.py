@@ -53,7 +53,7 @@ def _answer(
     waiting = tools.waiting().count() + items.waiting().count()  # type: ignore[attr-defined]
     start = _start(request.GET.get("from", ""), waiting)
     context: dict[str, Any] = {
-        "section": "catalogue",
+        "section": "catalogue" if tool else "servers",
         "server": server,
         "tool": tool,
         "reviews": reviews(server, tools, items, start=start),

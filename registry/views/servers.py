@@ -44,7 +44,7 @@ def register(request: ConsoleRequest) -> HttpResponse:
     way = request.GET.get("by", "")
     way = way if way in WAYS else "url"
     form = WAYS[way](request.POST or None)
-    context: dict[str, Any] = {"section": "catalogue", "form": form, "way": way}
+    context: dict[str, Any] = {"section": "servers", "form": form, "way": way}
     if way == "command" and not command_choices():
         context["no_commands"] = True
     if request.method == "POST" and form.is_valid():
@@ -63,7 +63,7 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     form = _reach_form(server, None if lists else posted)
     listed = {"methods": "\n".join(server.methods)}
     methods = MethodsForm(posted if lists else None, initial=listed)
-    context: dict[str, Any] = {"section": "catalogue", "server": server, "form": form}
+    context: dict[str, Any] = {"section": "servers", "server": server, "form": form}
     context |= {"relays": Server.Relay.choices, "methods": methods}
     context["revisions"] = Server.Revision.choices
     if methods.is_valid():
@@ -158,7 +158,7 @@ def _list_methods(request: ConsoleRequest, server: Server, form: MethodsForm) ->
     if services.set_methods(server, form.cleaned_data["methods"], by=request.user):
         # What is new appears at a look, and whoever listed it wants to publish it now.
         loop.discovery.run(discovery.look_at([server.pk]), timeout=90)
-    messages.success(request, _("What “%s” may be asked beyond MCP is set.") % server.slug)
+    messages.success(request, _("The extension methods of “%s” are set.") % server.slug)
 
 
 def _complain(form: forms.Form, error: CountersignError) -> None:

@@ -16,7 +16,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from inspection.results import PASS_ALL
 from registry import services
-from registry.forms.tools import HandlingForm, ResultRulesForm
+from registry.forms.tools import HandlingForm, LabelsForm, ResultRulesForm
 from registry.models import Definition, Publication, Tag, Tool
 from registry.schemas import differences
 from registry.schemas.arguments import rows
@@ -35,6 +35,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "all_tags": Tag.objects.all(),
         "handling": HandlingForm(instance=shown),
         "result_rules": ResultRulesForm(instance=shown),
+        "labels": LabelsForm(instance=shown),
         "changes_results": shown.result_rules != PASS_ALL,
         "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),
     }
@@ -126,6 +127,18 @@ def set_results(request: ConsoleRequest, name: str) -> HttpResponse:
     def save() -> str:
         services.set_result_rules(shown, form.rules, by=request.user)
         return _("Results of “%s” are treated as chosen.") % name
+
+    return _saved(request, name, form, save)
+
+
+@page("registry.operate_server", "POST")
+def set_labels(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Tool, exposed_name=name)
+    form = LabelsForm(request.POST, instance=get_object_or_404(Tool, exposed_name=name))
+
+    def save() -> str:
+        services.set_labels(shown, form.choices, by=request.user)
+        return _("“%s” is labelled as chosen.") % name
 
     return _saved(request, name, form, save)
 

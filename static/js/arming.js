@@ -41,7 +41,7 @@
 
   // A tall argument is seen when its end was: a line without height stands there.
   function marks(card) {
-    return [...card.querySelectorAll(".arguments > div")].flatMap((row) => {
+    return [...card.querySelectorAll(".arguments > div, .differing tbody > tr")].flatMap((row) => {
       const end = document.createElement("span");
       end.className = "end";
       row.lastElementChild.append(end);

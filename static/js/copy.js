@@ -18,7 +18,11 @@
     const said = button.querySelector("[data-said]");
     said.dataset.was ??= said.textContent;
     said.textContent = button.dataset.done;
-    setTimeout(() => { said.textContent = said.dataset.was; }, 2000);
+    button.dataset.copied = "";
+    setTimeout(() => {
+      said.textContent = said.dataset.was;
+      delete button.dataset.copied;
+    }, 2000);
   });
 
   reveal(document);

@@ -104,7 +104,7 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     const step = button?.form?.querySelector("[data-step-up]");
-    if (!step || !button.getAttribute("hx-post")?.endsWith("/approve/")) return;
+    if (!step || !button.matches("[data-approve]")) return;
     if (box(button.form, "answer").value || box(button.form, "code")?.value.trim()) return;
     event.preventDefault();
     event.stopImmediatePropagation();

@@ -126,7 +126,7 @@
   document.addEventListener("keydown", (event) => {
     const from = event.key === "Escape" && !document.querySelector("dialog[open]") && document.activeElement.closest("[data-card]");
     if (!from) return;
-    const panel = document.activeElement.closest(".refusal");
+    const panel = document.activeElement.closest("[data-bar]")?.querySelector(".refusal");
     if (panel) panel.open = false;
     if (document.activeElement === from) rowOf(from)?.focus();
     else from.focus();

@@ -135,8 +135,17 @@ class FakeProvider:
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if asked is None or asked["code_challenge"] != challenge:
             return 400, {"error": "invalid_grant"}
+        if "resource" in asked:
+            return 200, {"access_token": self.access_token(asked), "token_type": "Bearer"}
         said = {"access_token": "any", "token_type": "Bearer"}
         return 200, {**said, "id_token": self.id_token(asked["nonce"])}
+
+    def access_token(self, asked: dict[str, str]) -> str:
+        """For the resource that the client asked for (RFC 8707, RFC 9068)."""
+        now = int(time.time())
+        claims = {"iss": self.issuer, "sub": self.subject, "aud": asked["resource"]}
+        claims |= {"client_id": asked["client_id"], "scope": asked.get("scope", "")}
+        return self.signed({**claims, "iat": now, "exp": now + 300, "jti": secrets.token_hex(4)})
 
 
 def _hmac_signed(claims: dict[str, Any], headers: dict[str, Any], key: bytes) -> str:

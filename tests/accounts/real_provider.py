@@ -13,26 +13,39 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from jwt.algorithms import RSAAlgorithm
+
+from tests.accounts.fake_provider import SigningKey
 from tests.conformance.suite import node
 
 HERE = Path(__file__).parent / "npm"
 SECRET = "a secret of the client, for tests alone"
 CLIENT = "countersign"
+# Says provider.mjs of each sign-in.
+STRENGTH = "urn:example:mfa"
 
 
 @contextmanager
-def running(public_url: str, people: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Its issuer."""
+def running(
+    public_url: str,
+    people: dict[str, dict[str, Any]],
+    *,
+    slug: str = "company",
+    port: int = 0,
+    ahead_s: int = 0,
+) -> Iterator[str]:
+    """Its issuer; each time it signs with a new key."""
     here = f"{public_url}/sign-in"
     client = {
         "client_id": CLIENT,
         "client_secret": SECRET,
-        "redirect_uris": [f"{here}/with/company/callback/"],
+        "redirect_uris": [f"{here}/with/{slug}/callback/"],
         "post_logout_redirect_uris": [f"{here}/"],
-        "backchannel_logout_uri": f"{here}/with/company/logout/",
+        "backchannel_logout_uri": f"{here}/with/{slug}/logout/",
         "backchannel_logout_session_required": True,
     }
     env = {"CLIENT": json.dumps(client), "PEOPLE": json.dumps(people), "NO_COLOR": "1"}
+    env |= {"KEYS": json.dumps([_new_key()]), "PORT": str(port), "AHEAD_S": str(ahead_s)}
     process = subprocess.Popen(
         [node(), "provider.mjs"], cwd=HERE, env=env, stdout=subprocess.PIPE, text=True
     )
@@ -44,6 +57,14 @@ def running(public_url: str, people: dict[str, dict[str, Any]]) -> Iterator[str]
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _new_key() -> dict[str, Any]:
+    key = SigningKey()
+    private: dict[str, Any] = json.loads(RSAAlgorithm.to_jwk(key.private))
+    # Those are what it may be used for, which the provider finds out itself.
+    private.pop("key_ops")
+    return private | {"kid": key.name, "use": "sig", "alg": "RS256"}
 
 
 @dataclass

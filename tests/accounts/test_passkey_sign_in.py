@@ -122,7 +122,7 @@ def test_all_else_is_refused_in_the_same_words(
     elif case == "removed":
         passkeys.remove(Passkey.objects.get())
     elif case == "disabled":
-        services.set_active(anna, False, by=scenery.person("ada"))
+        services.set_active(anna, False, by=scenery.person("ada", Role.ADMINISTRATOR))
     elif case == "other user":
         other = scenery.person("mallory", password=scenery.PASSWORD)
         theirs = Device(HERE)
@@ -152,7 +152,7 @@ def test_all_else_is_refused_in_the_same_words(
 def test_after_disabling_and_enabling_it_is_a_new_sign_in(
     client: Client, anna: User, device: Device
 ) -> None:
-    ada = scenery.person("ada")
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
     sign_in(client, device)
     for active in (False, True):
         services.set_active(anna, active, by=ada)

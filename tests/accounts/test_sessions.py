@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts import passkeys, services, sessions
 from accounts.models import BrowserSession, User
+from accounts.roles import Role
 from accounts.session_store import SINCE, SessionStore
 from accounts.tasks import remove_ended_sessions
 from accounts.user_agents import device as device_of
@@ -153,7 +154,7 @@ def test_an_ended_one_is_not_saved_again_by_a_request_under_way(
 
 
 def test_disabling_ends_them_for_good(anna: User, desk: Client, laptop: Client) -> None:
-    by = scenery.person("ada")
+    by = scenery.person("ada", Role.ADMINISTRATOR)
     services.set_active(anna, False, by=by)
     services.set_active(anna, True, by=by)
 

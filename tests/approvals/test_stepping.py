@@ -15,6 +15,7 @@ from accounts.roles import Role
 from accounts.stepup import Ticket
 from approvals import services, step_up_proofs
 from approvals.models import Approval, Vote
+from approvals.step_up_proofs import ShownCall
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
@@ -252,7 +253,7 @@ def test_the_database_takes_no_confirmed_vote_without_its_proof(
     call = hold(scout, send)
     approval = Approval.objects.get(pk=call.pk)
     ticket = Ticket.new()
-    said = step_up_proofs.statement(approval, alice, ticket)
+    said = step_up_proofs.statement([ShownCall.of(approval)], alice, ticket)
     offered = stepup.offer(alice, ticket, said)
     proof = stepup.prove(
         alice, said, ticket=offered["ticket"], answer=device.get(offered["publicKey"])
@@ -288,7 +289,9 @@ def test_all_proofs_are_checked_again_from_their_rows(
         call = hold(scout, send, n=n)
         approve(as_alice, call, **signed(as_alice, call, device))
 
-    assert verified() == "2 proofs checked: 2 by passkey, 0 by one-time code. All hold.\n"
+    assert verified() == (
+        "2 proofs checked: 2 by passkey, 0 by one-time code, 0 at an identity provider. All hold.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -311,7 +314,7 @@ def test_what_was_changed_behind_our_back_is_found(
     for name, value in change.items():
         setattr(proof, name, value)
 
-    assert said in step_up_proofs.problem(proof, vote)
+    assert said in step_up_proofs.problem(proof, [vote])
 
 
 def test_the_command_fails_on_a_bad_proof(

@@ -21,12 +21,19 @@ from tests.browser.whole import Control, directory
 
 SCRIPT = Path(__file__).with_suffix(".js")
 MARK = "@controls "
-# A secret is shown once, by the answer to its form: on the page that has the form.
+# A secret is shown once, and what is wrong beside its field, by the answer to a form: on the page
+# that has the form. What rolls back stands under the tabs of the page that it is opened from.
 DRAWS = {
+    "accounts:display_name": "accounts:profile",
     "accounts:issue_token": "accounts:agent",
     "accounts:rotate_token": "accounts:agent",
+    "accounts:issue_service_token": "accounts:service_account",
+    "accounts:rotate_service_token": "accounts:service_account",
+    "accounts:issue_scim_token": "accounts:provisioning",
+    "accounts:rotate_scim_token": "accounts:provisioning",
     "accounts:new_link": "accounts:person",
     "notifications:rotate_secret": "notifications:webhook",
+    "registry:roll_back": "registry:tool_versions",
 }
 # Who is invited is shown by the answer to the invitation, at its address; so is a new webhook.
 DRAWN_AT = {

@@ -1,18 +1,25 @@
 """Every page that there is, by the URL conf itself: nobody has to remember to add a new one."""
 
+from base64 import b64encode
 from collections.abc import Iterator
+from datetime import time, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
-from accounts import one_time_codes, password_reset
-from accounts.models import AgentToken, User
+from accounts import access_review, custom_roles, one_time_codes, password_reset, service_accounts
+from accounts.custom_roles import RoleTerms
+from accounts.models import AgentToken, ScimUser, User
 from accounts.roles import Role
+from accounts.service_accounts import SCOPES
 from accounts.services import sign_in_link
-from approvals import comments, freezes, services, standing_approvals
-from approvals.models import Approval
+from approvals import comments, delegations, freezes, services, standing_approvals
+from approvals.models import Approval, Delegation
 from approvals.standing_approvals import Terms
 from audit.exporting import begin
 from audit.filters import Filters
@@ -20,26 +27,49 @@ from audit.models import Entry, Export
 from audit.services import save_filter
 from calls.models import Call
 from calls.record.states import State
-from notifications import devices, subscriptions
-from notifications.models import Delivery, Webhook
+from gateway.models import SavedCase
+from notifications import (
+    chat_accounts,
+    devices,
+    escalation_policies,
+    schedules,
+    slack_apps,
+    subscriptions,
+)
+from notifications.chat_accounts import SlackUser
+from notifications.models import (
+    ChatAccount,
+    Delivery,
+    EscalationPolicy,
+    EscalationStep,
+    OnCallOverride,
+    OnCallSchedule,
+    SlackApp,
+    Webhook,
+)
 from notifications.services import add_webhook, set_mail
 from policies.limits.services import save_limit
 from policies.models import Limit, Rule
 from policies.thresholds import Distinct, StepUp, Threshold
-from registry.models import Item, Server, Toolset
+from registry.icons import fetching
+from registry.models import Icon, Item, Server, Toolset
 from registry.services import set_tags
 from tests.browser import moments
+from tests.browser.kept_cases import keep_cases
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
 from tests.notifications.push_service import PushService
 
 # Django's own pages, and what programs ask.
-NOT_OURS = ("admin/", "api/")
+NOT_OURS = ("admin/", "api/", "scim/")
 
 
 def everybody(name: str) -> User:
     """Somebody who may do everything: no control of any page is hidden from them."""
-    return scenery.person(name, *Role, password=scenery.PASSWORD)
+    person = scenery.person(name, *Role, password=scenery.PASSWORD)
+    # No role contains it.
+    person.user_permissions.add(Permission.objects.get(codename="break_glass"))
+    return person
 
 
 ISSUER = "https://id.example.org"
@@ -70,7 +100,36 @@ def furnish(office: Office, person: User) -> None:
     standing_approvals.make(Call.objects.get(pk=approved(office, person)), Terms(), by=person)
     person.identities.create(issuer=ISSUER, subject="248289", label="ada@example.org")
     notify(person)
+    delegate(person)
+    keep_cases(person)
     moments.happen(office, person)
+
+
+def escalation_policy(person: User) -> UUID:
+    made = EscalationPolicy()
+    step = EscalationStep(after_min=0, target=EscalationStep.Target.EVERYBODY)
+    escalation_policies.save(made, [step], by=person)
+    return made.pk
+
+
+def schedule(person: User) -> UUID:
+    made = OnCallSchedule(
+        name="primary", handover_at=time(9), starts_on=timezone.now().date() - timedelta(days=9)
+    )
+    schedules.save(made, [person, User.objects.get(username="carol")], by=person)
+    now = timezone.now()
+    override = OnCallOverride(
+        schedule=made, person=person, begins_at=now, ends_at=now + timedelta(days=1)
+    )
+    schedules.add_override(override, by=person)
+    return made.pk
+
+
+def delegate(person: User) -> None:
+    now, carol = timezone.now(), User.objects.get(username="carol")
+    delegations.make(
+        Delegation(delegator=person, delegate=carol, begins_at=now, ends_at=now + timedelta(days=7))
+    )
 
 
 def notify(person: User) -> None:
@@ -90,15 +149,39 @@ def notify(person: User) -> None:
         )
     chat = Webhook(name="team", format=Webhook.Format.SLACK)
     add_webhook(chat, by=person, address="https://hooks.slack.com/services/T0/B0/secretwxyz")
+    app = SlackApp(team_id="T0000TEAM", team_name="Acme", channel="C0000CHAN", takes_denials=True)
+    made = Webhook(name="approvals")
+    slack_apps.save(made, app, by=person, token="xoxb-1", signing_secret="8f742231")
+    chat_accounts.begin(person)
+    ChatAccount.objects.update(
+        team_id="T0000TEAM", team_name="Acme", user_id="U0000USER", user_name="everybody",
+        linked_at=timezone.now(),
+    )  # fmt: skip
     set_mail(person, "everybody@example.org", ["approval.needed"])
     browser = PushService()
     browser.url = "https://fcm.googleapis.com/fcm/send/everybody"
     devices.add(person, subscriptions.read(browser.subscription()), user_agent="Firefox/145 Linux")
 
 
+def named_account(person: User) -> str:
+    """What a link in Slack says, for the account that is linked next."""
+    code = chat_accounts.begin(person)
+    user = SlackUser("T0000TEAM", "U0000NEXT", "everybody.else")
+    return chat_accounts.name_user(user, {"T0000TEAM": "Acme"}, code, "")
+
+
 def see_again(office: Office) -> None:
     """A second version, to compare with the first."""
     scenery.see(office.search.server, {**SEARCH, "description": "Finds lines, and says where."})
+
+
+def drawn_icon(server: Server) -> int:
+    """One of two that the server declares; the other is none that browsers are given."""
+    picture = (settings.BASE_DIR / "static" / "img" / "app-192.png").read_bytes()
+    source = f"data:image/png;base64,{b64encode(picture).decode()}"
+    Server.objects.filter(pk=server.pk).update(server_info={"icons": [{"src": source}]})
+    fetching.fetch_missing(server.pk)
+    return Icon.objects.get(server=server).pk
 
 
 def shelve(server: Server) -> None:
@@ -139,19 +222,33 @@ def further(office: Office) -> list[str]:
     addresses = [
         "/catalogue/?q=nothing+like+it",
         "/queue/deny-all/?agent=scout",
+        f"/queue/approve-alike/?call={office.held}",
         "/servers/words/items/",
         "/servers/words/review/",
         "/catalogue/?q=mail&server=mailer",
+        "/catalogue/?all=server",
         "/servers/mailer/edit/",
         f"/tools/{office.sly.exposed_name}/",
         f"/tools/{office.send.exposed_name}/try/",
         "/new/server/?by=paste",
+        "/cases/?state=troubled",
+        "/servers/weather/",
+        "/servers/weather/cases/",
+        "/tools/weather.forecast/try/",
         "/toolsets/office/?q=write",
         f"/calls/{office.held}/",
         f"/calls/{office.running}/",
         f"/calls/{office.lost}/",
         "/calls/?state=live",
         "/audit/?state=held&range=24h",
+        "/access/?person=alice",
+        "/access/?kind=server&name=mailer",
+        "/access/?kind=server&name=mailer&person=bob",
+        "/access/?kind=tool&name=mailer.send_mail",
+        f"/access/?kind=call&name={office.held}",
+        "/access/?kind=server&name=mail",
+        "/access-review/?kind=service_account",
+        "/access-review/?kind=agent",
         "/audit/?live=1",
         "/audit/?group=call",
         "/audit/who-ran-what/?agent=scout&range=24h",
@@ -207,18 +304,43 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     dave = scenery.person("dave", Role.VIEWER)
     link = sign_in_link(dave).rstrip("/").rpartition("/")[2]
     password_reset.set_allowed(dave, True)
+    for issuer, double in (
+        ("https://id.example.org", dave),
+        ("https://old.example.org", office.bob),
+    ):
+        ScimUser.objects.create(issuer=issuer, person=double, user_name="dave@example.org")
     searched = office.search.exposed_name
+    case = SavedCase.objects.earliest("id")
+    robot = service_accounts.create("robot", purpose="Nightly reports", scopes=SCOPES, by=person)
+    service_accounts.issue_token(robot, by=person)
+    role = custom_roles.create(
+        "Payments operator",
+        description="Operates the payment servers",
+        terms=RoleTerms(
+            frozenset({"registry.operate_server", "registry.view_server"}),
+            server_tags=("payments",),
+        ),
+        by=person,
+    )
+    auditor = scenery.person("ines", Role.AUDITOR)
+    access_review.sign_off(access_review.report().digest, reason="Quarterly review.", by=auditor)
     return {
+        "tools/<tool:name>/cases/<int:pk>": f"tools/weather.forecast/cases/{case.pk}",
         "queue/views/<int:pk>": "queue/views/1",
         "queue/<uuid:call_id>/grant/": f"queue/{approved(office, person)}/grant/",
         "queue/<uuid:call_id>": f"queue/{office.held}",
+        "break-glass/<int:pk>": "break-glass/1",
         "calls/<uuid:call_id>/content/<int:number>": f"calls/{office.pictured}/content/1",
         "calls/<uuid:call_id>": f"calls/{office.pictured}",
         "tokens/<str:public_id>": f"tokens/{token.public_id}",
+        "people/roles/<int:pk>": "people/roles/1",
+        "roles/<int:pk>": f"roles/{role.pk}",
+        "service-accounts/<slug:name>": "service-accounts/robot",
         "agents/<slug:name>": "agents/scout",
         "limits/<int:pk>": f"limits/{limit.pk}",
         "toolsets/<slug:slug>": "toolsets/office",
         "servers/<slug:slug>": "servers/words",
+        "icons/<int:pk>": f"icons/{drawn_icon(office.search.server)}",
         "tools/<tool:name>": f"tools/{searched}",
         "roll-back/<int:version>": "roll-back/1",
         "would/<tool:tool>": f"would/{searched}",
@@ -227,7 +349,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "identities/<slug:slug>": "identities/nobody",
         "sign-in/<str:text>": f"sign-in/{link}",
         "policies/<int:pk>": f"policies/{rule.pk}",
-        "people/roles/<int:pk>": "people/roles/1",
+        "provisioning/<slug:slug>": "provisioning/nobody",
         "people/<int:pk>/decisions": f"people/{person.pk}/decisions",
         "people/<int:pk>": f"people/{office.bob.pk}",
         "passkeys/<int:pk>": "passkeys/1",
@@ -241,6 +363,14 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "audit/suggestions/<str:field>": "audit/suggestions/agent",
         "audit/<int:pk>": f"audit/{entry.pk}",
         "webhooks/<uuid:pk>": f"webhooks/{Webhook.objects.earliest('id').pk}",
+        "notifications/slack/<uuid:pk>": f"notifications/slack/{SlackApp.objects.get().pk}",
+        "slack/<uuid:pk>": f"slack/{ChatAccount.objects.get().pk}",
+        "slack/<str:nonce>": f"slack/{named_account(person)}",
+        # Nobody looks what these are about: they take no GET.
+        "overrides/<uuid:pk>": f"overrides/{UUID(int=0)}",
+        "delegations/<int:pk>": "delegations/0",
+        "on-call/<uuid:pk>": f"on-call/{schedule(person)}",
+        "escalation/<uuid:pk>": f"escalation/{escalation_policy(person)}",
         "notifications/devices/<uuid:pk>": f"notifications/devices/{person.push_devices.get().pk}",
         "open/<uuid:pk>": f"open/{Delivery.objects.earliest('id').pk}",
         "deliveries/<uuid:pk>": f"deliveries/{Delivery.objects.earliest('id').pk}",

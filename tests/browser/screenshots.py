@@ -90,11 +90,13 @@ def paste(page: "Page") -> None:
     page.get_by_role("textbox").first.fill(
         '{"mcpServers": {"gone": {"url": "http://127.0.0.1:9"}}}'
     )
-    press("Test the connection", then="main .note")(page)
+    press("Test the connection", then="#probe .note")(page)
 
 
 def refuse(page: "Page") -> None:
     card = page.locator("[data-card]").first
+    if not card.is_visible():
+        page.locator("[data-row]").first.click()
     card.locator(".refusal > summary").click()
     card.get_by_text("Not now").first.click()
     card.get_by_label("Comment to the agent").fill("Ana is away until Thursday.")
@@ -145,7 +147,10 @@ PRESSED = [
     Shot("after unfolding audit", "/audit/", unfold),
     Shot("after unfolding catalogue", "/catalogue/", unfold),
     *(Shot(f"after mistakes in {form}", f"/{form}/", mistaken) for form in FORMS),
-    Shot("after issuing a token", "/agents/scout/", press("Issue a token", then="#token")),
+]
+# What is pressed for these is named in English.
+NAMED = [
+    Shot("after issuing a token", "/agents/scout/", press("Create token", then="#token")),
     Shot("after a new link", "/people/3/", press("New sign-in link")),
     Shot("after testing a server", "/new/server/?by=paste", paste),
     Shot("after opening refuse", "/queue/", refuse),
@@ -194,12 +199,13 @@ def main(target: Path, parts: list[str]) -> None:
             office = scene.office(yesterday(link))
         every_page.furnish(office, ada)
         addresses = every_page.every_page(office, ada) + every_page.further(office)
-        camera.take([*named(addresses), *PRESSED], cookie)
+        is_english = LOCALE.startswith("en")
+        camera.take([*named(addresses), *PRESSED, *(NAMED if is_english else [])], cookie)
         viewer = session_cookie(office.bob, stack.web_url)
         trying = Shot("viewer trying", f"/tools/{office.send.exposed_name}/try/")
-        seen = [Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying, *TRIED]
-        camera.take(seen, viewer)
-        camera.take(DECIDED, cookie)
+        seen = [Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying]
+        camera.take([*seen, *(TRIED if is_english else [])], viewer)
+        camera.take(DECIDED if is_english else [], cookie)
 
 
 def named(addresses: list[str]) -> list[Shot]:

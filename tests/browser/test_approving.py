@@ -135,7 +135,8 @@ def test_a_freeze_begins_by_its_button(alice: Page, office: Office) -> None:
     choose(alice.get_by_label("What", exact=True), "mailer")
     alice.get_by_role("button", name="See what it concerns").press("Enter")
     expect(alice.get_by_role("heading", name="Suspend server mailer?")).to_be_visible()
-    alice.get_by_role("link", name="Cancel").click()
+    alice.get_by_role("link", name="Cancel").press("Enter")
+    alice.wait_for_url("**/emergency-stops/")
     alice.goto("/emergency-stops/new/?what=server:mailer")
 
     alice.get_by_label("Reason").fill("It is being moved.")

@@ -115,7 +115,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     expect(page.get_by_text("and that is all")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_attribute("value", "100")
     page.goto("/audit/?agent=scout")
-    page.get_by_role("button", name="Remove the filter What scout did").click()
+    page.get_by_role("button", name="Delete the saved filter What scout did").click()
     expect(page.get_by_text("“What scout did” is removed.")).to_be_visible()
 
 

@@ -26,6 +26,10 @@ RUN = """async (only) => {
 }"""
 
 
+# All at once would take longer than a test may.
+PARTS = 6
+
+
 def look(page: Page) -> list[str]:
     """What is wrong with this page in any width and theme, by axe and by our own measure."""
     page.evaluate(f"() => {{ {AXE.read_text()} }}")
@@ -42,13 +46,14 @@ def look(page: Page) -> list[str]:
 
 
 @pytest.mark.long
-def test_every_page_can_be_read_and_used(opened: Opened, office: Office) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_can_be_read_and_used(opened: Opened, office: Office, part: int) -> None:
     ada = everybody("ada")
     furnish(office, ada)
     pages = every_page(office, ada)
     page = opened(ada)
     wrong: dict[str, list[str]] = {}
-    for address in [*pages, *further(office)]:
+    for address in [*pages, *further(office)][part::PARTS]:
         page.goto(address)
         expect(page.locator(".htmx-request")).to_have_count(0)
         if said := look(page):

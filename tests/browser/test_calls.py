@@ -155,10 +155,10 @@ def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> 
     expect(page).to_have_url(re.compile(r"range=24h"))
     newest = page.locator("tbody th a").first.get_attribute("href")
     page.get_by_role("columnheader", name="Asked").get_by_role("link").press("Enter")
-    expect(page.get_by_role("table", name="Calls, oldest first")).to_be_visible()
+    expect(page.get_by_role("table", name="Calls: Oldest first")).to_be_visible()
     assert page.locator("tbody th a").last.get_attribute("href") == newest
     page.get_by_role("columnheader", name="Asked").get_by_role("link").press("Enter")
-    expect(page.get_by_role("table", name="Calls, newest first")).to_be_visible()
+    expect(page.get_by_role("table", name="Calls: Newest first")).to_be_visible()
     page.goto(f"/calls/{call.pk}/")
 
     assert call.definition

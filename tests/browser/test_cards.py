@@ -230,8 +230,8 @@ def test_one_comment_goes_along_with_whichever_is_pressed(alice: Page, office: O
     held.get_by_label("Comment to the agent").focus()
     alice.keyboard.type("Ana has left.")
 
-    held.get_by_text("Deny …").press("Enter")
-    held.get_by_text("Deny …").click()
+    held.locator("summary", has_text="Deny …").press("Enter")
+    held.get_by_text("Cancel", exact=True).click()
     held.get_by_text("Deny …").click()
     held.get_by_role("button", name="Deny").press("Enter")
 

@@ -33,9 +33,9 @@ def test_an_administrator_makes_an_agent_replaces_its_token_and_switches_it_off(
     page.keyboard.press("Enter")
     page.wait_for_url("**/agents/night-owl/")
 
-    page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Create token").click()
     first = page.locator("#token").inner_text()
-    page.get_by_role("button", name="Replace").focus()
+    page.get_by_role("button", name="Rotate").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text("works for one more hour")).to_be_visible()
     assert page.locator("#token").inner_text() != first
@@ -115,7 +115,7 @@ def test_a_toolset_is_made_and_named(alice: Page) -> None:
     alice.get_by_role("link", name="New toolset").first.click()
     alice.get_by_label("Name", exact=True).fill("night")
     alice.get_by_label("Title").fill("Night")
-    alice.get_by_role("button", name="Make the toolset").press("Enter")
+    alice.get_by_role("button", name="Create toolset").press("Enter")
     alice.wait_for_url("**/toolsets/night/")
 
     alice.get_by_label("Title").fill("At night")

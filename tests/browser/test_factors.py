@@ -1,20 +1,26 @@
 """Signing in with what proves somebody, in Chromium: by keyboard, on a phone, in both languages."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyotp
 import pytest
 from django.contrib.auth.models import Group
+from django.core.management import call_command
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts import password_reset, recovery_codes
+from accounts import one_time_codes, password_reset, recovery_codes
+from accounts.models import CodeApp, FactorRequirement, User
 from accounts.roles import Role
+from audit.models import Entry
 from notifications.models import MailRecipient
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
 from tests.browser.test_passkeys import SLOW, Window, window
+from tests.console import scenery
 from tests.console.scenery import PASSWORD
 from tests.processes import Stack
 
@@ -262,3 +268,134 @@ def test_a_passkey_signs_in_without_name_or_password(
     page.goto(f"{here}/sign-in/")
     use.press("Enter")
     expect(page.get_by_text(said("The device declined", "设备拒绝"))).to_be_visible(timeout=SLOW)
+
+
+def code_of(person: User, steps_ago: int = 0) -> str:
+    """As their app shows it; of three steps in a row each works once."""
+    app = CodeApp.objects.get(person=person)
+    return pyotp.TOTP(one_time_codes.secret(app)).at(time.time() - 30 * steps_ago)
+
+
+def set_up_app(page: Page, person: User, said: Said) -> None:
+    page.wait_for_url("**/sign-in/set-up/**", timeout=SLOW)
+    form = "form[action$='/profile/codes/']"
+    type_in(page, said("Your password", "您的密码"), PASSWORD, form)
+    expect(page.locator("form[action$='/codes/confirm/']")).to_be_visible(timeout=SLOW)
+    picture(page, "set-up-app")
+    page.locator("[name=code]").focus()
+    page.keyboard.insert_text(code_of(person, steps_ago=1))
+    page.keyboard.press("Enter")
+    expect(page.locator("#recovery-codes")).to_be_visible(timeout=SLOW)
+    follow(page, said("I have kept them", "我已妥善保存"), "**/calls/")
+
+
+@LANGUAGES
+def test_a_lost_phone_is_replaced_with_the_hosts_help(
+    opened: Opened, office: Office, stack: Stack, chinese: bool
+) -> None:
+    """The app's codes sign in; without it and without recovery codes, the host takes both away, and
+    the role that needs a second factor leads to a new one."""
+    here, bob, page = stack.web_url, office.bob, opened(will_complain_of=("403",))
+    viewer = Group.objects.get(name=Role.VIEWER)
+    FactorRequirement.objects.create(group=viewer)
+    bob.groups.set([viewer])
+    bob.set_password(PASSWORD)
+    bob.save()
+    said = phone(page, here, chinese)
+    sign_in(page, here, "/calls/", "bob")
+    set_up_app(page, bob, said)
+
+    page.context.clear_cookies(name="sessionid")
+    sign_in(page, here, "/calls/", "bob")
+    type_in(page, said("Code of your app", "应用验证码"), "000000")
+    expect(page.get_by_role("alert")).to_be_visible(timeout=SLOW)
+    type_in(page, said("Code of your app", "应用验证码"), code_of(bob))
+    page.wait_for_url("**/calls/", timeout=SLOW)
+
+    recovery_codes.remove(bob)
+    page.context.clear_cookies(name="sessionid")
+    sign_in(page, here, "/calls/", "bob")
+    expect(page.get_by_text("manage.py reset_factors bob")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(said("Use a recovery code", "使用恢复码"))).to_have_count(0)
+    picture(page, "lost-phone")
+    call_command("reset_factors", "bob")
+    press(page, "link", said("Sign in as somebody else", "以其他身份登录"))
+    sign_in(page, here, "/calls/", "bob")
+    set_up_app(page, bob, said)
+
+    entry = Entry.objects.get(action="person.factors_reset")
+    assert (entry.actor, entry.details["person"]) == ("command line", "bob")
+
+
+@LANGUAGES
+def test_two_administrators_help_who_lost_a_phone(
+    window: Window, office: Office, opened: Opened, chinese: bool
+) -> None:
+    """Each confirms with a passkey; then the role that needs a second factor leads to a new one."""
+    here, bob = window.here, office.bob
+    scenery.person("eve", Role.ADMINISTRATOR, password=PASSWORD)
+    office.alice.groups.add(Group.objects.get(name=Role.ADMINISTRATOR))
+    viewer = Group.objects.get(name=Role.VIEWER)
+    FactorRequirement.objects.create(group=viewer)
+    bob.groups.set([viewer])
+    bob.set_password(PASSWORD)
+    bob.save()
+    theirs = opened()
+    said = phone(theirs, here, chinese)
+    sign_in(theirs, here, "/calls/", "bob")
+    set_up_app(theirs, bob, said)
+    other = Window(opened(), here)
+    sign_in(other.page, here, "/profile/", "eve")
+    expect(other.page).to_have_url(f"{here}/profile/", timeout=SLOW)
+    other.add_passkey()
+    for page in (window.page, other.page):
+        phone(page, here, chinese)
+    lost = said("Lost second factor", "丢失第二因素")
+
+    # The first one asks.
+    page = window.page
+    page.goto(f"{here}/people/")
+    follow(page, "bob", f"**/people/{bob.pk}/")
+    follow(page, lost, "**/factors/")
+    picture(page, "lost-factor")
+    box = page.locator("form[data-sign-in] button").bounding_box()
+    card = page.locator("form[data-sign-in]").bounding_box()
+    assert box
+    assert card
+    assert box["x"] + box["width"] <= card["x"] + card["width"]
+    type_in(page, said("Reason", "原因"), "Telephone lost.", "form[data-sign-in]")
+    waits = said("Another administrator has to confirm it", "须由另一位管理员确认")
+    expect(page.get_by_text(waits)).to_be_visible(timeout=SLOW)
+    follow(page, lost, "**/factors/")
+    expect(page.get_by_text(said("Another administrator than", "须由申请人"))).to_be_visible()
+    picture(page, "lost-factor-asked")
+
+    # The second one finds it, and a device that does not know her confirms nothing.
+    page = other.page
+    page.goto(f"{here}/people/")
+    picture(page, "lost-factors")
+    follow(page, "bob", "**/factors/")
+    remove = said(
+        "Remove the second factors, with your passkey", "移除第二因素（使用您的通行密钥）"
+    )
+    verified = {"authenticatorId": other.device, "isUserVerified": False}
+    other.cdp.send("WebAuthn.setUserVerified", verified)
+    press(page, "button", remove)
+    expect(page.get_by_text(said("The device declined", "设备拒绝"))).to_be_visible(timeout=SLOW)
+    assert CodeApp.objects.filter(person=bob).exists()
+    other.cdp.send("WebAuthn.setUserVerified", verified | {"isUserVerified": True})
+    press(page, "button", remove)
+    expect(page.get_by_text(said("“bob” are removed", "的第二因素已移除"))).to_be_visible(
+        timeout=SLOW
+    )
+    picture(page, "lost-factor-removed")
+
+    assert not CodeApp.objects.filter(person=bob).exists()
+    theirs.goto(f"{here}/calls/")
+    expect(theirs.locator("[name=username]")).to_be_visible()
+    sign_in(theirs, here, "/calls/", "bob")
+    set_up_app(theirs, bob, said)
+    entry = Entry.objects.get(action="person.factors_reset")
+    assert (entry.actor, entry.reason, entry.details["asked_by"]) == (
+        "eve", "Telephone lost.", "alice"
+    )  # fmt: skip

@@ -65,6 +65,9 @@ def test_a_rule_begins_with_a_call_a_template_and_another_rule(
 ) -> None:
     page = opened(scenery.person("ada", Role.ADMINISTRATOR, Role.APPROVER))
     page.goto(f"/calls/{office.held}/rule/")
+    # Open since the rule begins with the call's agent.
+    page.get_by_text("any agent, or only certain ones").press("Enter")
+    expect(page.get_by_role("checkbox", name="scout")).to_be_hidden()
     page.get_by_role("checkbox", name="subject is exactly “Minutes of Tuesday”").press("Space")
     page.get_by_role("button", name="Save the rule").click()
     made = Rule.objects.get(name="mailer.send_mail")
@@ -251,7 +254,7 @@ def test_a_server_with_all_that_it_needs(alice: Page) -> None:
     alice.get_by_label("Title").fill("Sums and more")
     alice.get_by_label("URL").press_sequentially("http://127.0.0.1:9/mcp")
     alice.get_by_label("Headers").fill("X-Office: north")
-    alice.get_by_label("Publish what the first look finds").check()
+    alice.get_by_label("Publish what the first discovery finds").check()
     alice.get_by_role("button", name="Register", exact=True).press("Enter")
 
     expect(alice.get_by_role("heading", name="What sums offers")).to_be_visible()

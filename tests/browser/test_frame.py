@@ -6,10 +6,12 @@ import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
+from accounts.roles import Role
 from calls.models import Call
 from calls.record.states import State
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
+from tests.console import scenery
 from tests.console.scenery import PASSWORD
 
 
@@ -101,6 +103,62 @@ def test_every_place_has_its_key(alice: Page) -> None:
         alice.keyboard.press(str(key))
         alice.wait_for_url(f"**{address}")
         expect(alice.locator("h1")).to_be_visible()
+
+
+PLACES = [
+    ("/access/", "Settings"),
+    ("/access-review/", "Settings"),
+    ("/roles/", "Settings"),
+    ("/role-tags/", "Settings"),
+    ("/service-accounts/", "Service accounts"),
+    ("/provisioning/", "Provisioning"),
+    ("/workload/", "Approval workload"),
+    ("/emergency-stops/", "Emergency stops"),
+    ("/notifications/", "Notifications"),
+    ("/servers/mailer/", "Servers"),
+    ("/servers/mailer/usage/", "Servers"),
+    ("/servers/mailer/trouble/", "Servers"),
+    ("/servers/mailer/review/", "Servers"),
+    ("/servers/mailer/cases/", "Servers"),
+    ("/tools/mailer.send_mail/", "Catalogue"),
+]
+
+
+def test_the_current_place_is_marked_and_in_view_on_a_short_screen(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(scenery.person("ada", *Role), viewport={"width": 1280, "height": 500})
+    for address, place in PLACES:
+        page.goto(address)
+        current = page.locator(".tabs [aria-current]")
+        expect(current).to_have_text(re.compile(f"^\\s*{place}"))
+        expect(current).to_be_in_viewport(ratio=1)
+        tabs = page.locator("nav.tabs").bounding_box()
+        box = current.bounding_box()
+        assert tabs
+        assert box
+        assert box["y"] + box["height"] <= tabs["y"] + tabs["height"], address
+
+
+def test_all_places_fit_on_a_usual_screen(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ada", *Role), viewport={"width": 1280, "height": 860})
+    page.goto("/notifications/")
+    expect(page.locator(".tabs a")).to_have_count(19)
+    assert page.locator("nav.tabs").evaluate("it => it.scrollHeight <= it.clientHeight")
+
+
+BAR = [
+    *((address, "Settings") for address, _place in PLACES[:9]),
+    *((address, "Catalogue") for address, _place in PLACES[9:]),
+]
+
+
+def test_on_a_phone_the_bar_marks_where_a_page_belongs(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ada", *Role), viewport={"width": 360, "height": 780})
+    for address, place in BAR:
+        page.goto(address)
+        within = page.locator(".tabs > :is([aria-current], [data-within]):visible")
+        expect(within).to_have_text(re.compile(f"^\\s*{place}"))
 
 
 def test_the_palette_is_a_page_without_javascript(opened: Opened, office: Office) -> None:

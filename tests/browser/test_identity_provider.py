@@ -9,10 +9,16 @@ from playwright.sync_api import Page, expect
 
 from accounts import services
 from accounts.roles import Role
+from approvals.models import Vote
+from calls.models import Call
+from calls.record.states import State
+from policies.thresholds import StepUp, Threshold
 from tests.accounts import real_provider
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
 from tests.browser.test_axe import look
+from tests.browser.test_factors import LANGUAGES, phone, picture, press
+from tests.console import scenery
 from tests.console.scenery import PASSWORD
 from tests.processes import Stack
 
@@ -27,6 +33,7 @@ def company(stack: Stack, tmp_path: Path) -> Iterator[str]:
         settings.OIDC_FILE.write_text(
             f'[providers.company]\nname = "Company"\nissuer = "{issuer}"\n'
             f'client_id = "{real_provider.CLIENT}"\nclient_secret_file = "{secret}"\n'
+            f'step_up_acr_values = ["{real_provider.STRENGTH}"]\n'
         )
         yield issuer
         settings.OIDC_FILE.unlink()
@@ -136,6 +143,9 @@ def test_somebody_comes_by_invitation(opened: Opened, office: Office, company: s
     page.goto(link)
     expect(page.get_by_text("You are signed in here as alice.")).to_be_visible()
     assert look(page) == []
+    page.get_by_role("button", name="Sign out and go on").press("Enter")
+    expect(page.get_by_text("It works once, for you alone.")).to_be_visible()
+    assert look(page) == []
     page.get_by_role("button", name="Sign in with Company").press("Enter")
     assert look(page) == []
     page.get_by_role("link", name="Continue to Company").press("Enter")
@@ -145,3 +155,55 @@ def test_somebody_comes_by_invitation(opened: Opened, office: Office, company: s
     at_provider(page, company, "Sign-in")
     at_provider(page, company, "Continue")
     expect(page.get_by_role("banner").get_by_text("ivo")).to_be_visible()
+
+
+@LANGUAGES
+def test_a_decision_is_confirmed_at_the_provider(
+    opened: Opened, office: Office, company: str, stack: Stack, chinese: bool
+) -> None:
+    page = window(opened, office)
+    connect(page, company)
+    page.context.clear_cookies(name="sessionid")
+    asked = (Threshold(step_up=StepUp.TOTP),)
+    mail = {**scenery.MAIL, "subject": "Confirmed elsewhere"}
+    call_id = scenery.call(office.scout, office.send, mail, State.HELD, thresholds=asked)
+    card = f"/queue/{call_id}/"
+    page.goto(f"/sign-in/?next={card}")
+    page.get_by_role("link", name="Sign in with Company").press("Enter")
+    page.wait_for_url(f"**{card}")
+
+    said = phone(page, stack.web_url, chinese)
+    page.reload()
+    confirm = said("Confirm at Company", "在 Company 确认")
+    press(page, "button", confirm)
+    press(page, "link", said("Cancel", "取消"))
+    page.wait_for_url(f"**{card}")
+    picture(page, "step-up-offered")
+    press(page, "button", confirm)
+    go_on = said("Continue to the provider", "前往身份提供方")
+    page.get_by_role("link", name=go_on).wait_for()
+    assert look(page) == []
+    picture(page, "step-up-to-provider")
+    press(page, "link", go_on)
+    page.wait_for_url(f"{company}/**")
+    # She is signed in there, and has to prove it anew.
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, company, "Sign-in")
+    page.wait_for_url(f"**{card}")
+
+    expect(
+        page.get_by_text(said("You confirmed this at Company", "您已在 Company 确认"))
+    ).to_be_visible()
+    assert not Vote.objects.filter(approval=call_id).exists()
+    picture(page, "step-up-confirmed")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    picture(page, "step-up-confirmed")
+    assert look(page) == []
+    approve = page.get_by_role("button", name=said("Approve", "批准"), exact=True)
+    expect(approve).to_be_enabled()
+    approve.press("Enter")
+
+    expect(page.locator("form.decision")).to_have_count(0)
+    assert Call.objects.get(pk=call_id).state != State.HELD
+    assert Vote.objects.get(approval=call_id).step_up == "oidc"

@@ -21,8 +21,13 @@ CHINESE = re.compile("[\u3400-\u9fff]")
 WORD = re.compile("[A-Za-z]{3,}")
 # Read aloud or shown on hover, and what scripts show.
 SHOWN = ("title", "aria-label", "placeholder", "alt", "label")
-APPS = {"accounts", "approvals", "audit", "calls", "notifications", "policies", "registry"}
-NOT_READ = {"script", "style", "pre", "code", "kbd", "option"}
+APPS = {
+    *("accounts", "approvals", "audit", "calls", "gateway", "notifications", "policies"),
+    "registry",
+}
+NOT_READ = {"script", "style", "pre", "code", "kbd", "option", "textarea"}
+# Words for scripts and styles, with a space between.
+LISTS = {"data-kinds"}
 VOID = {"meta", "link", "input", "br", "img", "hr", "use", "path"}
 # Names of products, forms and units, and what every language writes so.
 ANY_LANGUAGE = re.compile(
@@ -30,7 +35,8 @@ ANY_LANGUAGE = re.compile(
     r"KiB|UTC|Ctrl|Enter|Esc|Tab|Shift|VS\ Code|Cursor|Claude(\ Code|\ Desktop)?|"
     r"Gemini(\ CLI)?|Codex(\ CLI)?|"
     r"MCP\ Inspector|Inspector|Webhooks?|EMAIL_URL|Authorization|Bearer|args|p50|p95|curl|stdio|"
-    r"name\.tool|CLI|Slack|Microsoft\ Teams|Mattermost|Discord|Telegram|OpenAI|Anthropic)\b"
+    r"name\.tool|CLI|Basic\ Information|App\ Credentials|Signing\ Secret|"
+    r"Slack|Microsoft\ Teams|Mattermost|Discord|Telegram|OpenAI|Anthropic)\b"
 )
 
 
@@ -52,7 +58,7 @@ class Reader(HTMLParser):
             is_condition = tag == "textarea" and ("name", "when") in attrs
             self.inside += ["textarea", "code"] if is_condition else [tag]
         for name, value in attrs:
-            is_said = name.startswith("data-") and " " in (value or "")
+            is_said = name.startswith("data-") and name not in LISTS and " " in (value or "")
             if value and (name in SHOWN or is_said):
                 self.texts.append(value)
 

@@ -43,7 +43,10 @@ def tick(page: Page, group: str, name: str) -> None:
 
 def fill_all(page: Page) -> None:
     """What a cost has, and what is left out again since it belongs to another kind of limit."""
-    for label in ("At once", "Argument with the cost", "For minutes"):
+    of_kinds = {"At once": "calls", "For minutes": "failures", "Argument with the cost": "cost"}
+    for label, kind in of_kinds.items():
+        expect(page.get_by_label(label, exact=True)).to_be_hidden()
+        choose(page.get_by_label("What is counted"), kind)
         type_into(page, label, "5")
         page.keyboard.press("Backspace")
     type_into(page, "Cost of a call", "0.5")

@@ -26,7 +26,7 @@ LINKS = """() => [...document.querySelectorAll("a[href]")].map((link, n) => ({
     is_here: link.pathname + link.search === location.pathname + location.search,
     is_file: link.hasAttribute("download"),
     is_seen: link.checkVisibility({visibilityProperty: true})
-      && !link.matches("[data-open], [data-row]"),
+      && !link.matches("[data-open], [data-row], [hx-get]"),
   }))"""
 # What opens may ask for more: that it did is known a frame later.
 OPEN = """() => {

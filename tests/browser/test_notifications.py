@@ -1,16 +1,19 @@
 """A webhook from the first word to its end, and one's own notifications, with the keyboard."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from django.utils import timezone
+from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from accounts.roles import Role
+from approvals.models import Delegation
 from audit.models import Entry
 from notifications.events import CHOICES
-from notifications.models import Delivery, MailRecipient, Webhook
+from notifications.models import Delivery, EscalationPolicy, MailRecipient, OnCallOverride, Webhook
 from notifications.services import send_confirmation
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
@@ -142,6 +145,128 @@ def test_what_was_given_up_leads_to_its_webhook_and_is_sent_again(
     assert Delivery.objects.get().state == "pending"
 
 
+def test_an_escalation_policy_is_made_changed_and_removed(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada, viewport={"width": 360, "height": 740})
+    page.goto("/notifications/")
+    press(page, "link", "New escalation policy")
+    expect(page.get_by_role("heading", name="New escalation policy")).to_be_visible()
+    assert not page.evaluate(WIDE)
+    press(page, "link", "Cancel")
+    press(page, "link", "New escalation policy")
+    choose(page, "Rules that ask", 1)
+    for n, (after, down) in enumerate((("0", 2), ("5", 1), ("15", 5), ("20", 5), ("30", 5))):
+        page.get_by_label("After minutes").nth(n).focus()
+        page.keyboard.type(after)
+        page.get_by_label("Notify").nth(n).focus()
+        for _press in range(down):
+            page.keyboard.press("ArrowDown")
+    press(page, "button", "Save the escalation policy")
+    expect(page.get_by_text("The escalation policy is saved.")).to_be_visible()
+    expect(page.get_by_text("after 0 min: 1 person in turn")).to_be_visible()
+    assert not page.evaluate(WIDE)
+
+    made = EscalationPolicy.objects.get()
+    assert made.group is not None
+    press(page, "link", made.group.name)
+    press(page, "button", "Save the escalation policy")
+    press(page, "link", made.group.name)
+    press(page, "link", "Cancel")
+    press(page, "link", made.group.name)
+    press(page, "button", "Remove the escalation policy")
+    expect(page.get_by_text("everybody is notified at once").first).to_be_visible()
+    assert not EscalationPolicy.objects.exists()
+
+
+def test_the_card_says_who_was_notified(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto(f"/queue/{office.held}/")
+    press(page, "link", "Who was notified")
+    expect(page.get_by_text("Nobody was notified:")).to_be_visible()
+    page.goto(f"/queue/{office.held}/notified/")
+    press(page, "link", "Open the call")
+
+
+def test_an_on_call_schedule_is_kept(opened: Opened, office: Office, ada: User) -> None:
+    page = opened(ada, viewport={"width": 360, "height": 740})
+    page.goto("/notifications/")
+    press(page, "link", "On-call schedules")
+    press(page, "link", "New on-call schedule")
+    expect(page.get_by_role("heading", name="New on-call schedule")).to_be_visible()
+    assert not page.evaluate(WIDE)
+    press(page, "link", "Cancel")
+    press(page, "link", "New on-call schedule")
+    type_into(page, "Name", "primary")
+    type_into(page, "Time zone", "Europe/Berlin")
+    choose(page, "Hand-over day", 1)
+    type_times(page, "Hand-over time", "0900AM")
+    type_times(page, "Starts on", "01052026")
+    type_into(page, "People in order", "alice")
+    press(page, "button", "Save the schedule")
+    expect(page.get_by_text("“primary” is saved.")).to_be_visible()
+    expect(page.get_by_text("Tuesday, 09:00 (Europe/Berlin)")).to_be_visible()
+    assert not page.evaluate(WIDE)
+
+    choose(page, "On call", 1)
+    later = timezone.now() + timedelta(days=2)
+    page.get_by_label("From", exact=True).fill(f"{later:%Y-%m-%dT10:00}")
+    page.get_by_label("Until", exact=True).fill(f"{later:%Y-%m-%dT12:00}")
+    press(page, "button", "Add the override")
+    expect(page.get_by_text("The override is added.")).to_be_visible()
+    press(page, "button", f"Remove {OnCallOverride.objects.get().person.username}")
+    expect(page.get_by_text("The override is removed.")).to_be_visible()
+    press(page, "link", "Change")
+    press(page, "link", "Cancel")
+    press(page, "link", "Change")
+    press(page, "button", "Save the schedule")
+    page.goto("/on-call/")
+    expect(page.get_by_text("On call now: alice")).to_be_visible()
+    press(page, "link", "primary")
+    press(page, "button", "Remove")
+    expect(page.get_by_text("“primary” is removed.")).to_be_visible()
+
+
+def test_a_delegation_is_made_and_ended(opened: Opened, office: Office) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    page = opened(office.alice, viewport={"width": 360, "height": 740})
+    page.goto("/profile/")
+    press(page, "link", "Let another approver vote in your place for a time")
+    expect(page.get_by_role("heading", name="Delegations")).to_be_visible()
+    assert not page.evaluate(WIDE)
+    page.get_by_label("Delegate", exact=True).focus()
+    page.keyboard.type("carol")
+    now = timezone.now()
+    page.get_by_label("From", exact=True).fill(f"{now:%Y-%m-%dT%H:%M}")
+    page.get_by_label("Until", exact=True).fill(f"{now + timedelta(days=2):%Y-%m-%dT%H:%M}")
+    page.get_by_label("Only for calls of", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_label("Only for rules that ask", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_label("Notify me too").focus()
+    page.keyboard.press("Space")
+    press(page, "button", "Make the delegation")
+    expect(page.get_by_text("The delegation is made.")).to_be_visible()
+    expect(page.get_by_text("carol votes for alice")).to_be_visible()
+    assert not page.evaluate(WIDE)
+    assert Delegation.objects.get().delegate == carol
+
+    press(page, "button", "End carol")
+    expect(page.get_by_text("The delegation is ended.")).to_be_visible()
+
+
+def choose(page: Page, label: str, down: int) -> None:
+    page.get_by_label(label, exact=True).focus()
+    for _press in range(down):
+        page.keyboard.press("ArrowDown")
+
+
+def type_times(page: Page, label: str, keys: str) -> None:
+    """Into a field for times, which takes its parts one after the other."""
+    page.get_by_label(label, exact=True).focus()
+    page.keyboard.type(keys)
+
+
 def test_an_address_is_given_confirmed_and_removed(
     opened: Opened, office: Office, settings: Any
 ) -> None:
@@ -170,6 +295,18 @@ def test_an_address_is_given_confirmed_and_removed(
     press(page, "button", "Confirm the address")
     expect(page.get_by_text("Your address is confirmed")).to_be_visible()
     assert MailRecipient.objects.reachable().exists()
+
+    type_times(page, "Quiet from", "1000PM")
+    type_times(page, "Quiet until", "0700AM")
+    press(page, "button", "Save the quiet hours")
+    expect(page.get_by_text("Your quiet hours are saved.")).to_be_visible()
+    expect(page.get_by_label("Quiet from")).to_have_value("22:00")
+    later = timezone.now() + timedelta(days=2)
+    page.get_by_label("Mute until", exact=True).fill(f"{later:%Y-%m-%dT%H:%M}")
+    press(page, "button", "Mute")
+    expect(page.get_by_text("Only news of your account is sent.")).to_be_visible()
+    press(page, "button", "End the mute")
+    expect(page.get_by_text("You are notified again.")).to_be_visible()
 
     press(page, "button", "Remove your address")
     expect(page.get_by_text("you get no mail")).to_be_visible()

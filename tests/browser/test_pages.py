@@ -18,7 +18,6 @@ def test_the_keyboard_skips_the_navigation(alice: Page) -> None:
 def test_filters_survive_reload_and_the_back_button(alice: Page) -> None:
     alice.goto("/catalogue/")
     narrow = alice.get_by_role("navigation", name="Narrow by")
-    narrow.get_by_text("Server", exact=True).click()
     narrow.get_by_role("link", name="code", exact=True).click()
     alice.get_by_role("link", name="code.search").click()
     expect(alice.get_by_role("heading", name="code.search")).to_be_visible()

@@ -40,7 +40,7 @@ def test_pages_are_read_in_chinese_and_in_english_again(alice: Page, office: Off
     alice.goto("/profile/")
     alice.get_by_role("button", name="简体中文").press("Enter")
     expect(alice.locator("html")).to_have_attribute("lang", "zh-hans")
-    expect(alice.get_by_role("heading", name="语言")).to_be_visible()
+    expect(alice.get_by_role("form", name="语言")).to_be_visible()
     alice.goto("/queue/")
     expect(alice.get_by_role("heading", level=1)).to_have_text("审批队列")
 

@@ -98,6 +98,47 @@ def test_refusing_with_reasons_by_keyboard(alice: Page, office: Office) -> None:
     assert state(office) == State.DENIED
 
 
+@pytest.mark.parametrize("java_script_enabled", [True, False])
+def test_while_a_refusal_is_written_only_deny_and_cancel_show(
+    opened: Opened, office: Office, java_script_enabled: bool
+) -> None:
+    phone = {"width": 360, "height": 780}
+    page = opened(office.alice, viewport=phone, java_script_enabled=java_script_enabled)
+    page.goto(f"/queue/{office.held}/")
+    held = card(page, office)
+    approve, opener = held.locator("[data-approve]"), held.get_by_text("Deny …")
+    deny, cancel = held.locator("[data-deny]"), held.get_by_text("Cancel", exact=True)
+
+    opener.click()
+    for hidden in (approve, opener):
+        expect(hidden).to_be_hidden()
+    for shown in (held.get_by_text("wrong target"), held.get_by_label("Comment to the agent")):
+        expect(shown).to_be_visible()
+    beside, place = deny.bounding_box(), held.locator(".refusal > summary").bounding_box()
+    assert beside
+    assert place
+    assert (place["y"], place["height"]) == (beside["y"], beside["height"])
+    assert place["x"] >= beside["x"] + beside["width"]
+
+    cancel.click()
+    for hidden in (deny, cancel):
+        expect(hidden).to_be_hidden()
+    for shown in (approve, opener):
+        expect(shown).to_be_visible()
+
+
+def test_escape_in_the_comment_brings_approve_back(alice: Page, office: Office) -> None:
+    alice.goto("/queue/")
+    held = card(alice, office)
+    held.get_by_text("Deny …").click()
+    expect(held.locator("[data-approve]")).to_be_hidden()
+
+    held.get_by_label("Comment to the agent").press("Escape")
+
+    expect(held.locator("[data-approve]")).to_be_visible()
+    expect(held).to_be_focused()
+
+
 def test_enter_on_a_reason_to_refuse_never_approves(alice: Page, office: Office) -> None:
     alice.goto("/queue/")
     held = card(alice, office)

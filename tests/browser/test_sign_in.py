@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from accounts import services
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
+from tests.browser.test_factors import phone, picture, press
 from tests.console.scenery import PASSWORD
 from tests.processes import Stack
 
@@ -44,6 +45,26 @@ def test_a_sign_in_link_asks_before_it_is_used(
     page.goto("/" + services.sign_in_link(office.bob).split("/", 3)[3])
 
     page.get_by_role("button", name="Sign in").click()
+
+    page.wait_for_url("**/overview/")
+    expect(page.get_by_role("banner").get_by_text("bob")).to_be_visible()
+
+
+@pytest.mark.parametrize("chinese", [False, True], ids=["en", "zh-hans"])
+def test_a_link_over_somebody_elses_session_signs_out_first(
+    opened: Opened, office: Office, stack: Stack, chinese: bool
+) -> None:
+    page = opened(office.alice)
+    said = phone(page, stack.web_url, chinese)
+    address = "/" + services.sign_in_link(office.bob).split("/", 3)[3]
+    page.goto(address)
+    picture(page, "link-over-a-session")
+    press(page, "link", said("Stay signed in as alice", "保持以 alice 登录"))
+    page.wait_for_url("**/queue/")
+    page.goto(address)
+    press(page, "button", said("Sign out and go on", "退出登录并继续"))
+    # Whose language it was is forgotten with them.
+    press(page, "button", "Sign in")
 
     page.wait_for_url("**/overview/")
     expect(page.get_by_role("banner").get_by_text("bob")).to_be_visible()

@@ -31,7 +31,7 @@ def test_who_created_the_agent_finds_no_button(opened: Opened, office: Office) -
     page.get_by_label("Name").fill("courier")
     page.get_by_label("Owner").select_option(label="bob")
     page.get_by_role("button", name="Create agent").click()
-    page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator("#token")).to_contain_text("csa_")
     agent = Agent.objects.get(name="courier")
     scenery.offered(agent, office.send)

@@ -116,7 +116,7 @@ class Stage:
     def token(self, agent: Agent, page: Page | None = None) -> str:
         page = page or self.page
         page.goto(f"/agents/{agent.name}/")
-        page.get_by_role("button", name="Issue a token").click()
+        page.get_by_role("button", name="Create token").click()
         return page.locator("#token").inner_text()
 
     def invited(self, name: str, *roles: Role, page: Page | None = None) -> Page:
@@ -189,7 +189,7 @@ def issues(on: Stage) -> Attempt:
 def rotates(on: Stage) -> Attempt:
     on.token_of_others()
     on.page.goto("/agents/scout/")
-    on.page.get_by_role("button", name="Replace").first.click()
+    on.page.get_by_role("button", name="Rotate").first.click()
     token = on.page.locator("#token").inner_text()
     return Attempt(on.page, on.ask(token), "You issued the token")
 
@@ -499,13 +499,13 @@ def _person(name: str) -> User:
 # By the first column of docs/en/concepts/security-model.md, "Two people".
 WAYS: dict[str, tuple[str, Way]] = {
     "owns the agent, now or when it asked": ("refused", owns),
-    "created the agent, whoever owns it": ("refused", creates),
+    "created the agent, whether or not they own it": ("refused", creates),
     "issued the token that the call came with": ("refused", issues),
     "rotated to that token": ("refused", rotates),
-    "tries the tool in the console, as an agent of their own": ("refused", tries),
+    "tries the tool in the console, as their agent": ("refused", tries),
     "asks again for a call of unknown outcome": ("refused", asks_again),
     "edited the arguments last": ("refused", edits),
-    "edited them before somebody else did": ("refused", edits_before_another),
+    "edited them before another person did": ("refused", edits_before_another),
     "made a standing approval beforehand that would answer for the call": ("refused", grants),
     "invites a second account, which approves": ("refused", invites_an_approver),
     "lets a second account invite a third": ("refused", invites_by_way_of_another),
@@ -531,7 +531,7 @@ WAYS: dict[str, tuple[str, Way]] = {
     ),
     "invites an approver for other people's calls": ("visible", invites_for_anothers_call),
     "is alone in a new installation": ("marked", is_alone),
-    "disables everybody else who decides": ("refused", leaves_herself_alone),
+    "disables all others who decide": ("refused", leaves_herself_alone),
     "creates the agent at the command line": ("visible", creates_at_the_host),
     "issues the token at the command line": ("visible", issues_at_the_host),
     "asks at the command line": ("visible", asks_at_the_host),

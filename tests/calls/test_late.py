@@ -54,6 +54,11 @@ async def test_it_is_shown_and_taken_with_one_press(late: UUID, client: Client, 
     await sync_to_async(client.force_login)(olga)
     page = await sync_to_async(client.get)(reverse("calls:detail", args=[late]))
     assert "It answered after all" in page.text
+    # First what the server said, with the only primary button; by hand comes second.
+    main = page.text.partition("<main")[2].partition("</main>")[0]
+    assert main.index("Use this as the outcome") < main.index("Record the outcome by hand")
+    assert main.count("button primary") == main.count('id="call-late"') == 1
+    assert "no answer came back" not in main
     reply = await LateReply.objects.aget()
 
     await sync_to_async(client.post)(reverse("calls:resolve", args=[late]), {"late": reply.pk})

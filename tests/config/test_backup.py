@@ -64,6 +64,21 @@ def test_a_backup_is_put_back_and_declared(
         ]
 
 
+def test_one_that_fails_is_an_entry_and_a_check_that_fails_is_none(
+    manage: Manage, urls: dict[str, str], tmp_path: Path
+) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder"
+
+    assert manage("backup", "--check", str(nowhere)).returncode == 1
+    failed = manage("backup", str(nowhere))
+
+    assert failed.returncode == 1
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        told = link.execute("SELECT action, reason FROM audit_entry").fetchall()
+    ((action, reason),) = told
+    assert (action, reason in failed.stderr) == ("backup.failed", True)
+
+
 BROKEN_OFF = """
 from pathlib import Path
 from config import archive, restoring

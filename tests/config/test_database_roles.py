@@ -102,7 +102,7 @@ CAN: dict[tuple[str, str], tuple[str, ...]] = {
         "INSERT INTO audit_rollback (origin, reason, noticed_at) VALUES (1, 'x', now())",
     ),
     (APP, "keep the sealer"): (LOCK,),
-    (APP, "remove what no trigger"): (
+    (APP, "remove rows without a trigger"): (
         "DELETE FROM accounts_agenttoken",
         "DELETE FROM django_session",
         "DELETE FROM policies_rule",
@@ -159,7 +159,7 @@ CANNOT: dict[tuple[str, str], tuple[str, ...]] = {
         "UPDATE calls_result SET body = '{}'",
         "DELETE FROM calls_call",
     ),
-    (APP, "say of a call that it went"): tuple(
+    (APP, "report another course"): tuple(
         f"UPDATE calls_call SET {column} = {value}"
         for column, value in (
             ("executed", "'unknown'"),
@@ -175,7 +175,7 @@ CANNOT: dict[tuple[str, str], tuple[str, ...]] = {
         "INSERT INTO calls_resultpart (call_id, number, body)"
         " SELECT id, 0, '{}' FROM calls_call WHERE state = 'held'",
     ),
-    (APP, "vote for somebody"): (
+    (APP, "vote for a person"): (
         VOTE.format("mallory"),
         "UPDATE approvals_vote SET approve = NOT approve",
         "UPDATE approvals_approval SET state = 'approved', decided_at = now()",

@@ -171,6 +171,11 @@ def test_verification_names_what_is_not_guarded(urls: Mapping[str, str], verify:
 
     assert said.startswith("Failed")
     assert [named for named in expected if named not in said] == []
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        told = owner.execute(
+            "SELECT reason FROM audit_entry WHERE action = 'audit.verification_failed'"
+        ).fetchall()
+    assert [reason in said for (reason,) in told] == [True]
 
 
 def unmake(owner: psycopg.Connection[Any]) -> list[str]:

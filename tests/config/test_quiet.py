@@ -19,6 +19,19 @@ LOUD = re.compile(
     r"\b(WARNING|ERROR|CRITICAL|FATAL|PANIC|Traceback)\b|\b\w+Warning: |^\d+:[A-Z] .{10,30} # "
 )
 QUIET_LEVELS = {"DEBUG", "INFO"}
+DAY = """\
+  weather.forecast: Succeeded
+  documents.search_documents: Succeeded
+  documents.read_document: Succeeded
+  calculator.evaluate: Succeeded
+  calculator.divide: Tool error
+  calculator.evaluate: Blocked
+  ticketing.refund_everybody: Blocked
+  file-writer.write_file: Pending approval
+  mailer.send_mail: Pending approval
+  file-writer.delete_file: Pending approval
+Three wait for you under Queue; the rest is under Audit, Who ran what, agent scout.
+"""
 
 
 @pytest.fixture
@@ -69,7 +82,7 @@ def test_nothing_is_louder_than_info_where_nothing_is_wrong(data: Path) -> None:
     up = Up(data, examples=True)
     with up:
         assert up.is_healthy()
-        assert "Three wait for you under Queue" in ended(up, "demo_day")
+        assert ended(up, "demo_day") == DAY
         assert ended(up, "audit_verify")
         assert ended(up, "restart") == "Every process was restarted.\n"
         assert wait_until(up.is_healthy, seconds=30)

@@ -22,9 +22,9 @@ from accounts.models import Agent, User
 from core import seal
 from core.spool import Spool
 from django.conf import settings
-from notifications import devices, services as notifications
+from notifications import devices, services as notifications, slack_apps
 from notifications.subscriptions import PushSubscription
-from notifications.models import Webhook
+from notifications.models import SlackApp, Webhook
 from registry import services as registry
 alice = User.objects.create(username="alice")
 server = registry.register("mailer", transport="http", url="https://mail.example/mcp", owner=alice,
@@ -33,6 +33,8 @@ hook = Webhook(name="hook", url="https://hook.example/")
 notifications.add_webhook(hook, by=alice)
 chat = Webhook(name="chat", format="slack")
 notifications.add_webhook(chat, by=alice, address="https://hooks.slack.example/T/B/x")
+app = SlackApp(team_id="T1", channel="C1")
+slack_apps.save(Webhook(name="app"), app, by=alice, token="xoxb-1", signing_secret="5igning")
 one_time_codes.begin(alice)
 devices.add(alice, PushSubscription("https://push.example/x", b"point", b"auth"), user_agent="")
 agent = Agent.objects.create(name="scout", owner=alice)
@@ -48,10 +50,11 @@ from accounts import one_time_codes, tokens
 from accounts.models import CodeApp
 from core.spool import Spool
 from django.conf import settings
-from notifications.models import PushDevice, Webhook
-from notifications import push_keys, subscriptions, webhook_requests
+from notifications.models import PushDevice, SlackApp, Webhook
+from notifications import push_keys, slack_secrets, subscriptions, webhook_requests
 from registry.connections import connection
 from registry.models import Server
+app = SlackApp.objects.get()
 hook, chat = (Webhook.objects.get(name=name) for name in ("hook", "chat"))
 spool = Spool(settings.DATA_DIR / "spool", "next")
 spooled = [list(folder.read()) for folder in spool.left_behind()]
@@ -59,6 +62,7 @@ print(json.dumps({
     "headers": dict(connection(Server.objects.get(), {}).headers),
     "secret": webhook_requests.valid_secrets(hook),
     "address": webhook_requests.address(chat),
+    "slack": [slack_secrets.token(app), slack_secrets.signing_secret(app)],
     "device": subscriptions.opened(PushDevice.objects.get()).url,
     "push": push_keys.public_key(),
     "code": one_time_codes.secret(CodeApp.objects.get()),
@@ -99,7 +103,7 @@ def test_what_the_old_secret_sealed_opens_with_the_new_one_alone(
     done = manage("rotate_secret")
 
     assert done.returncode == 0, done.stderr
-    assert "7 values are sealed with the new secret" in done.stdout
+    assert "9 values are sealed with the new secret" in done.stdout
     assert "1 tokens of agents are recognised by the old secret" in done.stdout
     assert (data / "secret.key.old").read_text().split() == [old]
     assert {file.stat().st_mode & 0o777 for file in data.glob("secret.key*")} == {0o600}
@@ -108,7 +112,7 @@ def test_what_the_old_secret_sealed_opens_with_the_new_one_alone(
         row = link.execute("SELECT details FROM audit_entry WHERE action = 'secret.rotated'")
         (details,) = row.fetchone() or ({},)
     new = fingerprint_of((data / "secret.key").read_text().strip())
-    assert details == {"fingerprint": new, "resealed": 7, "unopened": []}
+    assert details == {"fingerprint": new, "resealed": 9, "unopened": []}
 
     # Without the old one only tokens, and what is outside of the database, are unknown.
     (data / "secret.key.old").unlink()

@@ -1,7 +1,10 @@
 """Agents and tokens: who sees which, what is shown once, what each press leaves in the record."""
 
+import json
 import re
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -378,3 +381,76 @@ def test_what_goes_on_is_not_ended_by_it(scout: Agent) -> None:
     services.set_hold(scout, 4, by=None)
 
     assert load().holds(before)
+
+
+@pytest.fixture
+def company(settings: Any, tmp_path: Path) -> str:
+    """A provider whose access tokens are taken of agents."""
+    issuer = "https://login.example.com"
+    known = {"issuer": issuer, "client_id": "countersign", "agent_tokens": True}
+    settings.OIDC_FILE = tmp_path / "oidc.json"
+    settings.OIDC_FILE.write_text(json.dumps({"providers": {"company": known}}))
+    return issuer
+
+
+def name_client(client: Client, agent: Agent, issuer: str, client_id: str) -> Any:
+    url = reverse("accounts:name_client", args=[agent.name])
+    return client.post(url, {"provider": issuer, "client_id": client_id}, follow=True)
+
+
+def test_an_administrator_names_a_client_once_and_revokes_it(
+    as_ada: Client, ada: User, company: str, scout: Agent
+) -> None:
+    page = name_client(as_ada, scout, company, "desk-app").content.decode()
+    assert "until it is revoked" in page
+    again = name_client(as_ada, scout, company, "desk-app").content.decode()
+
+    assert "an agent here already" in again
+    token = AgentToken.objects.get(issuer=company)
+    assert (token.agent, token.client_id, token.created_by) == (scout, "desk-app", ada)
+    entry = Entry.objects.get(action="agent.client_named")
+    assert (entry.details["issuer"], entry.details["client_id"]) == (company, "desk-app")
+    # It has no secret that could be rotated.
+    rotate = reverse("accounts:rotate_token", args=[scout.name, token.public_id])
+    assert as_ada.post(rotate).status_code == 404
+    as_ada.post(reverse("accounts:revoke_token", args=[scout.name, token.public_id]))
+    assert load().client(company, "desk-app") is None
+
+
+@pytest.mark.parametrize("client_id", ["", "x" * 256, "a\0b"])
+def test_a_client_needs_an_id(as_ada: Client, company: str, scout: Agent, client_id: str) -> None:
+    name_client(as_ada, scout, company, client_id)
+
+    assert not AgentToken.objects.filter(issuer=company).exists()
+
+
+def test_another_issuer_than_those_of_the_file_is_no_choice(
+    as_ada: Client, company: str, scout: Agent
+) -> None:
+    name_client(as_ada, scout, "https://evil.example", "desk-app")
+
+    assert not AgentToken.objects.exclude(issuer="").exists()
+
+
+def test_whoever_owns_the_agent_alone_names_no_client(
+    client: Client, company: str, scout: Agent
+) -> None:
+    client.force_login(scout.owner)
+
+    answer = name_client(client, scout, company, "desk-app")
+
+    assert answer.status_code == 403
+    page = client.get(reverse("accounts:agent", args=[scout.name])).content.decode()
+    assert reverse("accounts:name_client", args=[scout.name]) not in page
+
+
+def test_a_valid_token_is_shown_however_many_have_ended(client: Client, scout: Agent) -> None:
+    client.force_login(scout.owner)
+    first, *others = (services.issue_token(scout, by=scout.owner) for _ in range(52))
+    for one in scout.tokens.exclude(public_id=first[4:12]):
+        services.revoke_token(one, by=scout.owner)
+
+    page = client.get(f"/agents/{scout.name}/").text
+
+    assert f"csa_{first[4:12]}_" in page
+    assert f"csa_{others[0][4:12]}_" not in page

@@ -166,7 +166,6 @@ def test_pages_follow_each_other_over_sealed_and_unsealed(
         {"since": "0001-01-01T00:00"},
         {"until": "9999-12-31T23:59"},
         {"since": "2026-13-40"},
-        {"agent": "a\0b"},
         {"agent": "x" * 5000},
         {"beyond": "9" * 40},
         {"back": "-1", "agent": "scout"},
@@ -178,6 +177,14 @@ def test_no_address_is_an_error(as_ines: Client, story: UUID, filters: dict[str,
     assert as_ines.get(reverse("audit:list"), filters).status_code == 200
     assert as_ines.get(reverse("audit:report"), filters).status_code == 200
     assert as_ines.get(reverse("audit:news"), {**filters, "after": "x"}).status_code == 200
+
+
+@pytest.mark.parametrize("page", ["audit:list", "audit:report", "audit:news"])
+def test_a_nul_in_an_address_is_a_bad_request(as_ines: Client, page: str) -> None:
+    answer = as_ines.get(reverse(page), {"agent": "a\0b"})
+
+    assert answer.status_code == 400
+    assert "This request could not be read" in answer.text
 
 
 def test_every_cell_filters(as_ines: Client, story: UUID) -> None:
@@ -310,7 +317,7 @@ def test_entries_are_grouped_by_call(as_ines: Client, story: UUID) -> None:
 
     page = as_ines.get(reverse("audit:list"), {"group": "call", "agent": "scout"}).text
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert re.search(r"\d\d:\d\d:\d\d scout \(for bob\) mailer.send_mail Denied", plain)
+    assert re.search(r"\d\d:\d\d:\d\d scout \(for bob\) Denied mailer.send_mail", plain)
     assert "Denied by alice." in plain
     assert "Blocked by the rule “Nothing leaves”." in plain
     assert page.count("<summary>") >= 2

@@ -10,13 +10,16 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from audit.models import Entry
 from calls.measuring import measure
 from calls.record.states import State
+from calls.views.usage_figures import Day
 from registry.models import Server, Tag, Tool, Toolset
 from registry.models.versioned import difference
+from registry.views import facets
 from tests.console import scenery
 from tests.database import Databases
 
@@ -248,7 +251,7 @@ def test_what_is_not_there_is_not_found(as_olga: Client, add: Tool, address: str
     response = as_olga.get(address)
 
     assert response.status_code == 404
-    assert "There is nothing here" in response.text
+    assert "Page not found" in response.text
 
 
 @pytest.mark.parametrize("typed", ["sned_mail", "recipent mail", "subjct", "proirity", "mial send"])
@@ -323,7 +326,12 @@ def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: 
     assert every["toolset", "empty"] == 0
     assert every["risk", "reads"] == 2
     assert every["owner", "olga"] == 3
-    assert every["hint", "open"] is None
+    assert every["hint", "open"] == 1
+    assert ("used", "no") not in every
+    add.used_on = timezone.now().date()
+    add.save(update_fields=["used_on"])
+    every = counts(as_olga)
+    assert (every["used", "yes"], every["used", "no"]) == (1, 2)
     # Its own facet goes on to say what its other choices would leave.
     of_mailer = counts(as_olga, server="mailer")
     assert (of_mailer["server", server], of_mailer["risk", "reads"]) == (1, 1)
@@ -336,6 +344,89 @@ def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: 
     assert [tool.name for tool in page.context["page"].rows] == ["send_mail", "sum"]
     assert page.text.count("toolsets: office") == 2
     assert "Owner olga · no use measured yet" in page.text
+
+
+def test_each_filter_leaves_as_many_tools_as_its_facet_counts(
+    as_olga: Client, olga: User, add: Tool
+) -> None:
+    """With every pair of filters: counted is what is found."""
+    mailer = scenery.server("mailer", olga, scenery.SEND, {**scenery.ADD, "name": "sum"})
+    scenery.server("library", scenery.person("otto"), {**scenery.ADD, "name": "resources/read"})
+    office = Toolset.objects.create(slug="office")
+    office.servers.add(mailer)
+    office.tools.add(mailer.tools.get(name="sum"), add)
+    Tag.objects.create(name="daily").tools.add(add, mailer.tools.get(name="sum"))
+    Tool.objects.filter(name="sum").update(used_on=timezone.now().date())
+    mailer.tools.filter(name="send_mail").update(state="retired")
+
+    chosen = {"server": "mailer", "owner": "olga", "toolset": "office", "tag": "daily"}
+    chosen |= {"risk": "reads", "state": "published", "used": "yes", "kind": "tool"}
+    for name, value in {"": "", **chosen}.items():
+        filters = {name: value} if name else {}
+        for (facet, choice), n in counts(as_olga, **filters).items():
+            left = found(as_olga, **{**filters, facet: choice})
+            assert n == len(left), (filters, facet, choice)
+
+
+def test_methods_of_resources_are_apart_from_tools(as_olga: Client, olga: User) -> None:
+    read = {**scenery.ADD, "name": "resources/read"}
+    scenery.server("library", olga, read, {**scenery.ADD, "name": "sum"})
+    address = reverse("registry:catalogue")
+
+    page = as_olga.get(address).text
+    assert page.index("library.sum") < page.index("Resources and prompts</p>")
+    assert page.index("Resources and prompts</p>") < page.index(">library.resources/read<")
+    assert counts(as_olga)["kind", "method"] == 1
+    assert found(as_olga, kind="method") == {"library.resources/read"}
+    assert found(as_olga, kind="tool") == {"library.sum"}
+    only = as_olga.get(address, {"kind": "tool"}).text
+    assert "Resources and prompts</p>" not in only
+
+
+@pytest.fixture
+def many_servers(olga: User) -> list[str]:
+    servers = [
+        Server(slug=f"shop-{n}", transport="http", url="https://shop.example/mcp", owner=olga)
+        for n in range(facets.WHOLE_MAX + 10)
+    ]
+    return [server.slug for server in Server.objects.bulk_create(servers)]
+
+
+def facet_of(client: Client, **filters: str) -> facets.Facet:
+    page = client.get(reverse("registry:catalogue"), {"all": "", **filters})
+    found: facets.Facet = next(one for one in page.context["facets"] if one.name == "server")
+    return found
+
+
+def test_a_facet_shows_its_most_frequent_choices(
+    as_olga: Client, many_servers: list[str], send_mail: Tool, add: Tool
+) -> None:
+    facet = facet_of(as_olga)
+    assert len(facet.choices) == facets.SHOWN
+    assert {choice.value for choice in facet.choices[:2]} == {"mailer", "calculator"}
+    assert f"Show all {len(many_servers) + 2}" in as_olga.get(reverse("registry:catalogue")).text
+
+    # The chosen one too, however few tools it has.
+    facet = facet_of(as_olga, server="shop-99")
+    assert facet.chosen in facet.choices
+    assert len(facet.choices) == facets.SHOWN
+
+
+def test_all_choices_of_a_facet_are_searched(
+    as_olga: Client, many_servers: list[str], send_mail: Tool
+) -> None:
+    whole = facet_of(as_olga, all="server")
+    assert len(whole.choices) == facets.WHOLE_MAX
+    asked = {"all": "server", "q": "mail", "risk": "destroys"}
+    page = as_olga.get(reverse("registry:catalogue"), asked).text
+    assert "Search to find others." in page
+    assert '<input type="hidden" name="risk" value="destroys">' in page
+
+    assert [one.value for one in facet_of(as_olga, all="server", within=" MAIL").choices] == [
+        "mailer"
+    ]
+    none = as_olga.get(reverse("registry:catalogue"), {"all": "server", "within": "zzz"}).text
+    assert "Nothing found" in none
 
 
 def test_toolsets_are_for_those_who_may_see_them(client: Client, mallory: User, add: Tool) -> None:
@@ -513,6 +604,10 @@ def test_usage_counts_and_measures(
     usage = page.context["usage"]
     assert (usage.calls, usage.ended, usage.wrong, usage.p50) == (2, 2, 1, 2.0)
     assert usage.days[-1].calls == 2
+    assert "1 of 2 ended" in page.text
+    assert "2 calls; errors: 1 of 2 ended" in page.text
+    # A call that has not ended is no error.
+    assert Day(usage.days[-1].day, 4, 4, 1, 1, None, None).error_share == 0.25
     # A line of one day alone has two ends, else nothing would be seen of it.
     assert [len(points.split()) for points in page.context["p50"]] == [2]
     assert usage.callers == [("scout", 2)]
@@ -545,3 +640,30 @@ def test_whoever_may_see_nothing_sees_no_tab(
     client.force_login(mallory)
 
     assert client.get(reverse(name, args=["mailer.send_mail"])).status_code == 403
+
+
+def test_tools_stand_under_their_servers(as_olga: Client, add: Tool, send_mail: Tool) -> None:
+    page = as_olga.get(reverse("registry:catalogue"), {"group": "server"}).text
+
+    first = page.index('<h3 class="line">')
+    assert page.index("mailer</", first) < page.index("mailer.send_mail", first)
+    assert '<input type="hidden" name="group" value="server">' in page
+
+
+def test_before_the_first_measuring_nothing_is_said_of_use(as_olga: Client, add: Tool) -> None:
+    page = as_olga.get(reverse("registry:catalogue"))
+
+    assert "no use measured yet" not in page.text
+    assert "Not used" not in page.text
+    assert "Not used" in as_olga.get(reverse("registry:catalogue"), {"used": "no"}).text
+
+
+def test_the_notice_counts_changed_tools_as_the_facet_does(
+    as_olga: Client, mailer: Server, add: Tool
+) -> None:
+    Tool.objects.filter(name="send_mail").update(state=Tool.State.CHANGED)
+
+    page = as_olga.get(reverse("registry:catalogue"))
+
+    assert "2 tools need review" in page.text
+    assert page.context["unpublished"] == counts(as_olga)["state", "unpublished"] == 2

@@ -140,7 +140,7 @@ def test_disabling_a_person_says_what_of_theirs_ends(
     assert shown["Agents owned"] == shown["Valid tokens of these agents"] == "1"
     assert shown["Pending approvals"] == shown["Rules that ask for their approval"] == "1"
     given = {"active": "0", "reason": "Left."}
-    client.post(reverse("accounts:set_person_active", args=[bob.pk]), given)
+    client.post(reverse("approvals:set_person_active", args=[bob.pk]), given)
     assert Entry.objects.get(action="person.disabled").reason == "Left."
     assert client.get(there).status_code == 302
 

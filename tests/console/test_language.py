@@ -11,11 +11,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import override
 
+from accounts import services
 from accounts.models import User
+from accounts.roles import Role
 from audit.models import Entry
 from audit.services import record
 from core.messages.localizing import localized
 from core.templatetags.console import absolute
+from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +122,9 @@ def test_sentences_of_the_record_are_found_by_what_was_filled_in() -> None:
         ),
         # Words of others stay as they are.
         "Not now. Ana is away.": "暂不执行。Ana is away.",
+        "Denied by zoe. Not decided yet. Ask on Thursday.": (
+            "由 zoe 拒绝。Not decided yet. Ask on Thursday."
+        ),
         "What I think of it: nothing.": "What I think of it: nothing.",
     }
 
@@ -148,3 +154,18 @@ def test_entries_are_worded_in_chinese(client: Client, ines: User) -> None:
     with override("zh-hans"):
         said = absolute(Context(), now - timedelta(days=400))["said"]
     assert said.startswith(f"{now - timedelta(days=400):%Y}年")
+
+
+def test_reasons_on_a_users_page_and_of_passkeys_are_chinese(client: Client) -> None:
+    ada = scenery.person("ada", Role.ADMINISTRATOR, password=PASSWORD)
+    lost = scenery.person("lost", password=PASSWORD)
+    paul = services.create_person("paul", roles=[Role.VIEWER], by=ada)
+    client.force_login(ada)
+    asked = {"Accept-Language": "zh-hans"}
+
+    assert "has a way in of their own" not in client.get(f"/people/{lost.pk}/", headers=asked).text
+    assert "has set no password" not in client.get(f"/people/{paul.pk}/", headers=asked).text
+    begun = client.post("/profile/passkeys/begin/", {"password": "wrong"}, headers=asked)
+    assert CHINESE.search(begun.json()["error"])
+    options = f"/people/{lost.pk}/factors/options/"
+    assert CHINESE.search(client.post(options, {"asked": "1"}, headers=asked).json()["error"])

@@ -43,6 +43,8 @@ def test_one_is_made_and_recorded(as_ada: Client, scout: Agent) -> None:
     listed = as_ada.get(LIST).text
     assert "60 calls per minute" in listed
     assert "agents: scout" in listed
+    changed = as_ada.get(reverse("policies:edit_limit", args=[Limit.objects.get().pk])).text
+    assert 'value="60"' in changed
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from accounts.services import create_agent
 from approvals import freezes
 from approvals.models import Approval
 from approvals.pending import LOOKED_AT
@@ -140,6 +141,18 @@ def test_nothing_to_do_is_said(client: Client, vera: User) -> None:
     client.force_login(vera)
 
     assert "Nothing needs you now." in flat(client)
+
+
+def test_beside_what_others_decide_both_numbers_are_said(
+    as_alice: Client, alice: User, scout: Agent, send_mail: Tool
+) -> None:
+    # On her own agent's call others decide.
+    own = create_agent("alices", owner=alice, by=alice)
+    make_call(own, send_mail, State.HELD)
+    for _ in range(2):
+        make_call(scout, send_mail, State.HELD)
+
+    assert "2 of 3 pending calls are for you to decide" in flat(as_alice)
 
 
 def test_of_many_the_oldest_are_looked_at(as_alice: Client, scout: Agent, send_mail: Tool) -> None:

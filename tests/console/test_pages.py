@@ -1,10 +1,13 @@
 """Who reaches which page."""
 
+from uuid import UUID
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
+from approvals.models import Approval
 
 PAGES = {
     "overview": {"alice", "bob", "olga", "vera", "ines"},
@@ -78,3 +81,25 @@ def test_an_empty_list_says_what_to_do_next(client: Client, ines: User, page: st
     text = client.get(reverse(page), {"state": "retired"} if "catalogue" in page else {}).text
 
     assert any(part in text for part in ('class="empty"', "<tbody>", "checklist"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/calls/?agent=%00",
+        "/access/?person=a%00",
+        "/access/?kind=tool&name=%00",
+        "/access/?act=accounts.view_user&beyond=%00",
+    ],
+)
+def test_a_nul_in_a_query_is_no_error_of_ours(client: Client, ines: User, page: str) -> None:
+    client.force_login(ines)
+
+    assert client.get(page).status_code == 400
+
+
+def test_a_nul_in_a_field_is_no_error_of_ours(as_alice: Client, held: UUID) -> None:
+    given = {"reason": "no\0", "digest": Approval.objects.get(pk=held).call.call_digest}
+
+    assert as_alice.post(f"/queue/{held}/refuse/", given).status_code == 400
+    assert Approval.objects.get(pk=held).state == Approval.State.WAITING

@@ -33,7 +33,8 @@ def group(role: Role) -> int:
 
 
 def at(name: str, person: User) -> str:
-    return reverse(f"accounts:{name}", args=[person.pk])
+    app = "approvals" if name == "set_person_active" else "accounts"
+    return reverse(f"{app}:{name}", args=[person.pk])
 
 
 def roles(person: User) -> set[str]:
@@ -345,6 +346,8 @@ def test_a_display_name_stands_beside_the_name(client: Client, vera: User, ada: 
         ("countersign", "for a role"),
         ("Vera (Administrator)", "for a role"),
         ("Vera\u7ba1\u7406\u5458", "for a role"),
+        ("Vera (bob)", "brackets"),
+        ("Vera \uff08bob\uff09", "brackets"),
     ],
 )
 def test_nobody_is_shown_as_somebody_else(
@@ -390,8 +393,8 @@ def test_people_are_named_as_they_are_shown(as_ada: Client, vera: User) -> None:
     assert (vera.username, vera.first_name) == ("devries", "Devries")
 
 
-def test_owners_are_shown_by_their_usernames(as_ada: Client, olga: User, send_mail: Tool) -> None:
+def test_owners_are_shown_with_their_usernames(as_ada: Client, olga: User, send_mail: Tool) -> None:
     User.objects.filter(pk=olga.pk).update(first_name="Anna Maier")
 
     for address in ("/servers/mailer/", "/tools/mailer.send_mail/"):
-        assert 'olga <span class="muted">Anna Maier</span>' in as_ada.get(address).text
+        assert "Anna Maier (olga)" in as_ada.get(address).text

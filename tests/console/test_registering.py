@@ -170,8 +170,21 @@ def test_a_command_that_ends_at_once_is_told_with_its_words(
     assert "no key given" in page.text
 
 
-def test_a_host_without_commands_says_so(as_olga: Client, commands: Callable[..., None]) -> None:
+def test_the_server_of_statements_is_offered_on_every_host(
+    as_olga: Client, commands: Callable[..., None]
+) -> None:
     commands()
+
+    page = as_olga.get(reverse("registry:register"), {"by": "command"})
+
+    assert "statements · Statements" in page.text
+
+
+def test_a_host_without_commands_says_so(
+    as_olga: Client, commands: Callable[..., None], settings: Any
+) -> None:
+    commands()
+    settings.BUILT_IN_COMMANDS = {}
 
     page = as_olga.get(reverse("registry:register"), {"by": "command"})
 

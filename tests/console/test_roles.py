@@ -149,7 +149,7 @@ def test_ones_own_guest_is_no_second_administrator(ada: User, vera: User) -> Non
 def test_removing_the_other_administrator_makes_nobody_the_only_one(
     ada: User, eve: User, vera: User
 ) -> None:
-    signed_in(ada).post(reverse("accounts:set_person_active", args=[eve.pk]), {"active": "0"})
+    signed_in(ada).post(reverse("approvals:set_person_active", args=[eve.pk]), {"active": "0"})
 
     choose(signed_in(ada), vera, Role.APPROVER)
 

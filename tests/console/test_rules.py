@@ -366,7 +366,7 @@ def test_names_are_offered_while_they_are_typed(as_ada: Client, mailer: Server, 
     sends = [("send_mail", "of 1 server"), ("send_sum", "of 1 server")]
     assert picked(as_ada, "tool", tool="send?", server="m*") == sends
     assert picked(as_ada, "tool", tool="", server="mailer") == sends[:1]
-    assert picked(as_ada, "tool", tool="new\0") == []
+    assert picked(as_ada, "tool", tool="new") == []
     assert picked(as_ada, "exposed", tool="calculator.s") == [
         ("calculator.send_sum", "Destructive")
     ]

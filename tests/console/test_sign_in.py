@@ -213,6 +213,32 @@ def test_a_link_only_shows_a_button_until_it_is_pressed(client: Client, anna: Us
     assert is_in(client)
 
 
+def test_a_link_over_somebody_elses_session_asks_to_sign_out_first(
+    client: Client, anna: User, bob: User
+) -> None:
+    client.force_login(bob)
+    address = link(anna)
+    page = client.get(address).text
+    assert "You are signed in here as bob." in page
+    assert 'action="/sign-out/"' in page
+
+    assert client.post(address).status_code == 409
+
+    assert int(client.session["_auth_user_id"]) == bob.pk
+    # It is not used up.
+    assert client.post("/sign-out/", {"next": address})["Location"] == address
+    assert not is_in(client)
+    client.post(address)
+    assert int(client.session["_auth_user_id"]) == anna.pk
+
+
+def test_a_sign_out_goes_on_to_no_other_site(client: Client, bob: User) -> None:
+    for there in ("https://evil.example/", "//evil.example", "javascript:alert(1)"):
+        client.force_login(bob)
+        assert client.post("/sign-out/", {"next": there})["Location"].startswith("/")
+        assert "evil" not in client.post("/sign-out/", {"next": there})["Location"]
+
+
 def test_a_link_works_once(client: Client, anna: User) -> None:
     address = link(anna)
     client.post(address)

@@ -41,6 +41,7 @@ MARKED = {
     r"git log\b": "needs the history of the repository",
     r"\.venv/bin/python -m benchmarks\.": "measures for minutes on an idle machine",
     r"curl -s \"http://127\.0\.0\.1:8000/api/": "tests/gateway sends the same requests to REST",
+    r"curl -sS http://127\.0\.0\.1:8001/mcp/default": "reference/mcp.md's is sent, with its key",
     r"curl -N http://127\.0\.0\.1:8001/mcp/default": "tests/flows sends it from the first steps",
 }
 

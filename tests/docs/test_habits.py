@@ -26,10 +26,7 @@ HABITS = {
 # Pages that are still to be rewritten; none is added.
 TO_REWRITE = {
     "concepts/audit-manipulations.md",
-    "concepts/security-model.md",
     "guides/identity.md",
-    "reference/compatibility.md",
-    "reference/record-format-2.md",
 }
 
 

@@ -18,7 +18,7 @@ PACKAGES = [
 ]
 NAME = r"(?:COUNTERSIGN_[A-Z_]+|DATABASE_(?:[A-Z]+_)?URL|REDIS_URL|EMAIL_URL)"
 READ = re.compile(rf'(?:env(?:iron)?|urls|service_url)(?:\.get)?[(\[]"({NAME})"(?:, "([^"]*)")?')
-TABLE = (ROOT / "docs" / "en" / "guides" / "install.md").read_text().partition("\n## Settings\n")[2]
+TABLE = (ROOT / "docs" / "en" / "reference" / "settings.md").read_text()
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def in_code() -> dict[str, str]:
 def in_table() -> dict[str, str]:
     return {
         name: said
-        for names, said in ROW.findall(TABLE.partition("\n## ")[0])
+        for names, said in ROW.findall(TABLE)
         for name in re.findall(rf"`({NAME})`", names)
     }
 

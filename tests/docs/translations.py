@@ -1,8 +1,8 @@
 """Chinese pages and their English originals: `python -m tests.docs.translations --mark [PAGE …]`.
 
 A Chinese page begins with the digest of the English page that it translates. `--mark` writes that
-digest, copies the English code blocks into the Chinese page, and points its links to Chinese pages
-and headings where these exist.
+digest, copies the English code blocks and generated tables into the Chinese page, and points its
+links to Chinese pages and headings where these exist.
 """
 
 import argparse
@@ -14,7 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGLISH, CHINESE = ROOT / "docs" / "en", ROOT / "docs" / "zh-hans"
-BLOCK = re.compile(r"^( *)```.*?^ *```$", re.MULTILINE | re.DOTALL)
+# Code, and tables that tests write or compare.
+BLOCK = re.compile(
+    r"^( *)```.*?^ *```$|^<!-- [\w ]+: begin -->$.*?^<!-- [\w ]+: end -->$",
+    re.MULTILINE | re.DOTALL,
+)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 # The link to the English page stays what it is.
 LINK = re.compile(r"(?<!\[English)\]\((?!https?:|mailto:)([^)\s]*)\)")

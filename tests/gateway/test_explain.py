@@ -34,7 +34,7 @@ async def test_the_rule_that_decides_is_named_and_no_other(
     assert reply.status == 200
     assert reply.last == {
         "effect": "deny", "rule": "deny echo", "reason": "Not today.", "allowed": "",
-        "limits": [], "results": [], "violations": [],
+        "limits": [], "results": [], "labels": ["untrusted", "sensitive", "sink"], "violations": [],
     }  # fmt: skip
     assert upstream.received == []
     assert not await Call.objects.aexists()

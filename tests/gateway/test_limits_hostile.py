@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -220,28 +221,29 @@ async def test_two_gateways_and_twenty_agents_for_a_while(
     toolset: Toolset, scout_token: str, upstream: Recorder
 ) -> None:
     """One count for all: whichever of twenty clients asks at whichever of two gateways."""
-    made = await sync_to_async(add_limit)(amount=600, period="minute", burst=20, per=[])
+    # So few that a busy machine reaches them too.
+    made = await sync_to_async(add_limit)(amount=120, period="minute", burst=5, per=[])
     limit = await sync_to_async(compiled)(made)
-    gateways = Runtime(), Runtime()
-    for runtime in gateways:
-        await runtime.start()
-    began = time.monotonic()
+    async with AsyncExitStack() as stack:
+        gateways = Runtime(), Runtime()
+        for runtime in gateways:
+            stack.push_async_callback(runtime.aclose)
+            await runtime.start()
+        began = time.monotonic()
 
-    async def client(n: int) -> list[Any]:
-        results: list[Any] = []
-        while time.monotonic() < began + 15:
-            results.append(await ask(gateways[n % 2], scout_token, f"{n} {len(results)}"))
-        return results
+        async def client(n: int) -> list[Any]:
+            results: list[Any] = []
+            while time.monotonic() < began + 15:
+                results.append(await ask(gateways[n % 2], scout_token, f"{n} {len(results)}"))
+            return results
 
-    found = [one for some in await asyncio.gather(*map(client, range(20))) for one in some]
+        found = [one for some in await asyncio.gather(*map(client, range(20))) for one in some]
+        took_s = time.monotonic() - began
 
-    took_s = time.monotonic() - began
     allowed = states(found)["succeeded"]
     assert states(found)["limit"] > 0
     assert allowed == len(upstream.calls)
-    assert allowed <= 20 + took_s / limit.emission_s + 2 * share_of(limit)
-    for runtime in gateways:
-        await runtime.aclose()
+    assert allowed <= 5 + took_s / limit.emission_s + 2 * share_of(limit)
 
 
 # The whole proof is 200.

@@ -16,6 +16,8 @@ from calls.models import Call, Once
 from calls.record.idempotency import KEY_S
 from calls.record.states import State
 from calls.services import forget_keys
+from policies.flow import FlowQuestion
+from policies.lookback import read_flow
 from policies.models import Effect
 from registry import services
 from registry.models import Server, Toolset
@@ -67,6 +69,13 @@ async def test_the_same_key_brings_the_first_result(some_agent: Agent, upstream:
     entries = [entry async for entry in Entry.objects.filter(call_id=first.call_id).order_by("id")]
     assert entries[0].details["idempotency_key"] == "order 7"
     assert (entries[-1].action, entries[-1].details["why"]) == ("call.joined", "key")
+    # It heard of the result again.
+    agent_id = entries[0].agent_id
+    assert agent_id is not None
+    heard = await sync_to_async(read_flow)(FlowQuestion(agent_id))
+    assert heard is not None
+    assert heard.untrusted is not None
+    assert heard.untrusted.at == entries[-1].at
 
 
 async def test_header_and_meta_are_two_places_for_one_key(agent: Agent, upstream: Recorder) -> None:

@@ -176,7 +176,10 @@ def told(call: Call) -> str:
     return str(result["content"][0]["text"])
 
 
-@pytest.mark.parametrize("cases", [SOME, pytest.param(ALL, marks=pytest.mark.long, id="all")])
+# Beside others a thousand of them take longer than a test may.
+@pytest.mark.parametrize(
+    "cases", [SOME, pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.alone], id="all")]
+)
 def test_no_single_change_after_approval_is_sent(
     world: World, upstream: Recorder, marks: Path, client: Client, cases: int
 ) -> None:

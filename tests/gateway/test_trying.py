@@ -214,6 +214,10 @@ async def test_anothers_try_is_not_shown(
 async def test_what_is_not_published_is_not_tried(bobs: Tab, toolset: Toolset) -> None:
     await Tool.objects.filter(name="echo").aupdate(state=Tool.State.CHANGED)
 
+    assert "Nobody can call it until it is reviewed" in await bobs.open("rec.echo")
+
+    await Tool.objects.filter(name="echo").aupdate(state=Tool.State.NEW)
+
     assert "Nobody can call it yet" in await bobs.open("rec.echo")
 
 

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -76,6 +76,7 @@ class Hook:
     def __init__(self) -> None:
         self.secrets: list[str] = []
         self.status = 204
+        self.answer = b""
         # Each request: its id, and its body.
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.signatures: list[str] = []
@@ -121,10 +122,13 @@ def webhook_receiver() -> Iterator[Hook]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = hook.take(self.headers, body)
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(hook.answer)))
             if 300 <= status < 400:
                 self.send_header("Location", "http://127.0.0.1:9/elsewhere")
             self.end_headers()
+            # The sender may have closed before the end.
+            with suppress(ConnectionError):
+                self.wfile.write(hook.answer)
 
         def log_message(self, *args: object) -> None:
             """Nothing to say."""

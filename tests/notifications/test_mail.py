@@ -11,8 +11,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts import recovery_codes
+from accounts import factor_resets, recovery_codes
 from accounts.models import Agent, User
+from accounts.roles import Role
 from approvals import freezes
 from approvals.models import Approval
 from approvals.services import expire, vote
@@ -27,6 +28,7 @@ from notifications.deliveries import ATTEMPTS_MAX, create_reminders
 from notifications.models import Delivery, MailRecipient, Webhook
 from notifications.sending import send_due
 from registry.models import Tool
+from tests.accounts.test_factor_resets import code_of, has_codes
 from tests.console import scenery
 from tests.notifications.conftest import reader
 from tests.notifications.receivers import Mailbox, text_of
@@ -411,3 +413,42 @@ def test_a_new_device_is_mailed_to_its_person_alone(
     assert f"{settings.PUBLIC_URL}/profile/sessions/" in said
     assert "Firefox, Linux" in said
     assert not Delivery.objects.filter(webhook=webhook).exists()
+
+
+@pytest.mark.parametrize(
+    ("language", "subject", "by"),
+    [("", "Your second factors were removed", "By: eve"),
+     ("zh-hans", "您的第二因素已被移除", "操作者: eve")],
+)  # fmt: skip
+def test_removed_second_factors_are_mailed_to_their_person_alone(
+    alice: User, olga: User, cursor: None, mailbox: Mailbox, webhook: Webhook, settings: Any,
+    language: str, subject: str, by: str,
+) -> None:  # fmt: skip
+    """By the page, with two administrators; neither of them gets it."""
+    User.objects.filter(pk=alice.pk).update(language=language)
+    reader(alice, "server.unreachable")
+    reader(olga)
+    lost = has_codes(alice)
+    two = [has_codes(scenery.person(name, Role.ADMINISTRATOR)) for name in ("ada", "eve")]
+    for administrator in two:
+        reader(administrator)
+        remove_factors(lost, administrator)
+    notify()
+
+    assert mailbox.recipients == ["alice@example.org"]
+    message = mailbox.messages[0]
+    assert message["Subject"].strip() == subject
+    said = text_of(message)
+    assert f"{settings.PUBLIC_URL}/profile/" in said
+    assert "ada" in said
+    assert by in said
+    assert not Delivery.objects.filter(webhook=webhook).exists()
+
+
+def remove_factors(person: User, by: User) -> None:
+    """As one of two administrators."""
+    client, there = Client(), reverse("accounts:factor_reset", args=[person.pk])
+    client.force_login(by)
+    asked = factor_resets.pending(person)
+    given = {"reason": "Telephone lost.", "code": code_of(by), "asked": asked.pk if asked else ""}
+    assert client.post(there, given).status_code == 302

@@ -133,6 +133,16 @@ def test_a_receiver_that_fails_gets_it_again_under_the_same_id(
     assert hook.requests[0] == hook.requests[1]
 
 
+def test_a_receiver_that_takes_it_may_answer_at_length(
+    webhook: Webhook, hook: Hook, held: UUID
+) -> None:
+    hook.status, hook.answer = 200, bytes(2 * 1024 * 1024)
+
+    notify()
+
+    assert Delivery.objects.get().state == "sent"
+
+
 def test_a_redirect_is_followed_nowhere(webhook: Webhook, hook: Hook, held: UUID) -> None:
     hook.status = 302
 

@@ -54,6 +54,7 @@ def test_it_names_the_rule_and_those_that_came_close(scout: Agent, bob: User) ->
         "  deny “big ones”: its condition does not hold",
         "    args.n = 5",
         "  deny “others”: not for this, it is for other agents",
+        "  labels: untrusted, sink",
     ]
 
 
@@ -127,13 +128,13 @@ def test_it_says_which_limits_would_apply(scout: Agent) -> None:
 
     lines = explained("scout", "mailer.send_mail", '{"total": 10.5}')
 
-    assert lines[-3:] == [
+    assert lines[-4:-1] == [
         "  limit “Few” (2 calls per hour): would be reached: deny; scout: 2 of 2 used",
         "  limit “Money” (10 EUR per minute) (only watched): would be reached: deny; scout: 0 of 10"
         " EUR used",
         "  limit “Each” (1 call at the same time): covers it; counted for each toolset",
     ]
-    assert "has to be a number" in explained("scout", "mailer.send_mail")[-2]
+    assert "has to be a number" in explained("scout", "mailer.send_mail")[-3]
     page = suppose("scout", "mailer.send_mail", '{"total": 1}')
     assert [found.is_over for found in page.limits] == [True, False, False]
 
@@ -144,7 +145,7 @@ def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:
     rules = ResultRules(schema="block", hidden="show", secrets=True, personal=True, max_bytes=9_000)
     set_result_rules(tool, rules, by=olga)
 
-    assert explained("scout", "mailer.send_mail")[-5:] == [
+    assert explained("scout", "mailer.send_mail")[-6:-1] == [
         "  results: A result that does not fit the output schema is blocked.",
         "  results: Hidden characters and terminal commands are written out.",
         "  results: Secrets are masked.",
@@ -152,7 +153,7 @@ def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:
         "  results: Results of more than 9,000 bytes are cut.",
     ]
     set_result_rules(tool, ResultRules("note", "remove", tracebacks=True), by=olga)
-    assert explained("scout", "mailer.send_mail")[-3:] == [
+    assert explained("scout", "mailer.send_mail")[-4:-1] == [
         "  results: A result that does not fit the output schema is noted in the record.",
         "  results: Hidden characters and terminal commands are removed.",
         "  results: Tracebacks are left out.",

@@ -10,7 +10,9 @@ from django.conf import settings
 from policies import decide
 from policies.conditions import CONTEXT, BadCondition, Undecided, compiled
 from policies.decide import Subject
+from policies.flow import Flow, FlowSource
 from policies.history import History
+from policies.unusual import Unusual
 
 PAGE = (settings.BASE_DIR / "docs" / "en" / "guides" / "write-rules.md").read_text()
 (EXAMPLES,) = re.findall(r"```cel\n(.*?)```", PAGE, re.DOTALL)
@@ -47,6 +49,9 @@ def subject(monkeypatch: pytest.MonkeyPatch) -> Subject:
         arguments=ARGUMENTS,
         size=300,
         tags=("mail",),
+        labels=("untrusted", "sink"),
+        unusual=Unusual(days=9, at_hour=4, lately=2, before=60, hours_before=30, of_tool=3),
+        flow=Flow(untrusted=FlowSource(NOW - timedelta(minutes=10), "web.fetch")),
         history=History(2, 0, NOW - timedelta(days=1)),
     )
 
@@ -71,7 +76,15 @@ def test_every_function_has_an_example(name: str) -> None:
     assert re.search(rf"\b{name}\(", EXAMPLES)
 
 
-@pytest.mark.parametrize("name", ["tool.hints.readOnlyHint", "tool.risk == 'reads'"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tool.hints.readOnlyHint",
+        "tool.risk == 'reads'",
+        "size(tool.labels) == 0",
+        "!flow.untrusted",
+    ],
+)
 def test_claims_are_not_for_rules_that_allow(name: str) -> None:
     with pytest.raises(BadCondition, match="cannot rest on what a server says"):
         compiled(name, hints=False)

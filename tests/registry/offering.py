@@ -22,7 +22,7 @@ ADD: Tool = {
     },
     "outputSchema": {"type": "object", "properties": {"sum": {"type": "number"}}},
     "annotations": {"readOnlyHint": True, "title": "Add"},
-    "icons": [{"src": "https://example.org/add.png"}],
+    "icons": [{"src": "data:image/svg+xml,<svg/>"}],
     "_meta": {"org.example/class": "arithmetic"},
     "execution": {"taskSupport": "optional"},
 }

@@ -164,6 +164,36 @@ def test_an_empty_field_is_left_out_unless_it_stands_for_something() -> None:
     assert said.document == b'{"subject":"","limit":null}'
 
 
+REQUIRED = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "body": {"type": "string"},
+        "note": {"type": "string"},
+        "limit": {"type": ["integer", "null"]},
+    },
+    "required": ["to", "body", "limit"],
+}
+
+
+def test_a_required_field_has_no_choice_to_be_left_out() -> None:
+    form = filled(REQUIRED)
+    assert form.root
+    ways = {field.json_path: [way for way, _label in field.ways] for field in form.root.every()}
+
+    assert ways["$.to"] == ["empty"]
+    assert ways["$.body"] == ["out"]
+    assert ways["$.note"] == ["out", "empty"]
+    assert ways["$.limit"] == ["out", "null"]
+    assert html(form).count("If left empty:") == 2
+
+
+def test_a_required_text_that_is_empty_stays_so() -> None:
+    form = filled(REQUIRED, b'{"to": ["ana"], "body": "", "limit": null}')
+
+    assert sent(form).document == b'{"to":["ana"],"body":"","limit":null}'
+
+
 def test_items_are_added_and_removed_by_buttons() -> None:
     form = filled(EVERYTHING, b'{"to": ["ana", "ben"]}')
     to = key(form, "$.to")

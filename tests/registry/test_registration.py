@@ -479,7 +479,7 @@ def test_the_command_line_registers(olga: User, monkeypatch: pytest.MonkeyPatch)
         (["x", "--url", URL, "--owner", "nobody"], "no person named nobody"),
         (["Git", "--url", URL, "--owner", "olga"], "“git” would do"),
         (["x", "--url", "ftp://x", "--owner", "olga"], "must begin with https"),
-        (["x", "--command", "sh", "--owner", "olga"], "which has: nothing"),
+        (["x", "--command", "sh", "--owner", "olga"], "which has: statements"),
     ],
 )
 def test_the_command_line_says_what_was_wrong(

@@ -74,6 +74,8 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self.discovered = DISCOVERED
+        # Calls of these are answered once they are released.
+        self.waiting = {"hang"}
 
     def __enter__(self) -> Self:
         self._released = threading.Event()
@@ -95,7 +97,7 @@ class Recorder:
         self._thread.join()
 
     def reset(self) -> None:
-        self.discovered = DISCOVERED
+        self.discovered, self.waiting = DISCOVERED, {"hang"}
         self._released.set()
         self._released = threading.Event()
         self.received.clear()
@@ -136,11 +138,10 @@ class Recorder:
 
     async def _call(self, received: Received, receive: Any, send: Any) -> None:
         name = received.message["params"]["name"]
+        if name in self.waiting and not await self._released_before_gone(receive):
+            self.gone += 1
+            return
         match name:
-            case "hang":
-                if not await self._released_before_gone(receive):
-                    self.gone += 1
-                    return
             case "steps":
                 await self._steps(received, send)
                 return

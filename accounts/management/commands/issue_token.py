@@ -8,11 +8,11 @@ from core.errors import CountersignError
 
 
 class Command(BaseCommand):
-    help = "Issue a token for an agent and print it once; with --owner, make the agent first."
+    help = "Issue a token for an agent and print it once; with --owner, create the agent first."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("agent")
-        parser.add_argument("--owner", help="the person who answers for a new agent")
+        parser.add_argument("--owner", help="the owner of the new agent")
         parser.add_argument("--days", type=int, default=30)
 
     def handle(self, *, agent: str, owner: str | None, days: int, **options: Any) -> None:

@@ -10,6 +10,7 @@ from audit.live import NotSigned, check_live, first_new_id
 from audit.structure import unsealed
 from audit.verify import notes
 from calls import record_checks as call_checks
+from config import host
 from core import guards, months
 
 
@@ -46,6 +47,9 @@ class Command(BaseCommand):
         for sentence in found.wrong:
             self.stderr.write(sentence)
         if found.wrong:
+            # What is wrong may also keep the entry from being written.
+            wrong = found.wrong
+            host.record_failure("audit.verification_failed", wrong[0], findings=len(wrong))
             sys.exit(1)
         for sentence in found.restored:
             self.stderr.write(sentence)

@@ -25,6 +25,8 @@ class Command(BaseCommand):
         except FileExistsError:
             raise CommandError(f"{path} is there already: choose another name.") from None
         except (archive.BadBackup, NoProgram, ProgramFailed, OSError) as error:
+            if not check:
+                host.record_failure("backup.failed", str(error), path=str(path))
             raise CommandError(str(error)) from error
         size = sum(member["size"] for member in manifest["members"].values())
         self.stdout.write(

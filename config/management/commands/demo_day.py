@@ -9,6 +9,7 @@ from accounts import services as accounts
 from accounts.models import Agent
 from accounts.tokens import Bearer
 from calls.models import Call
+from calls.record.states import State
 from config.first_run import TOOLSET
 from core.errors import CountersignError
 from gateway.submit import sync
@@ -18,6 +19,7 @@ from registry import services
 from registry.models import Toolset
 
 AGENT = "scout"
+ENDED_WITHIN_S = 20.0
 SAILING = "Dear Ana,\n\nthe 09:30 sailing is at risk tomorrow: wind from the north-west.\n"
 # What an agent of a ferry company may do in a day: it looks things up, reckons, wants to send and
 # to delete, and is wrong twice. Each goes through the door of every call, at the time it says.
@@ -83,5 +85,8 @@ def _submit(bearer: Bearer, tool: str, arguments: dict[str, Any]) -> str:
         submitted = sync.ask(question, seconds=0)
     except CountersignError as error:
         raise CommandError(str(error)) from error
+    if submitted.state not in (State.HELD, State.REFUSED):
+        # What runs is seen to its end: the story says how it went.
+        sync.await_end(submitted.call_id, seconds=ENDED_WITHIN_S)
     state: str = Call.objects.get(pk=submitted.call_id).get_state_display()
     return state

@@ -13,6 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from accounts.models import AgentToken
+from audit.demo import MARK, is_begun, is_demo
 from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
@@ -33,15 +34,22 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--examples", action="store_true", help="register the example servers")
         parser.add_argument(
+            "--demo",
+            action="store_true",
+            help="mark a new database as a demo's, for good; refuses one that has begun",
+        )
+        parser.add_argument(
             "--only-migrate", action="store_true", help="make nobody and nothing, print nothing"
         )
 
-    def handle(self, *, examples: bool, only_migrate: bool, **options: Any) -> None:
+    def handle(self, *, examples: bool, demo: bool, only_migrate: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
         if wrong := self._wrong_secret(before_rotation=only_migrate):
             raise CommandError(wrong)
         if lacking := lacks():
             raise CommandError(TOO_OLD.format(lacking))
+        if demo:
+            mark_as_demo()
         call_command("migrate", database="owner", interactive=False, verbosity=0)
         call_command("grant_app_role", stdout=sys.stderr)
         call_command("ensure_roles", stdout=sys.stderr)
@@ -68,6 +76,19 @@ class Command(BaseCommand):
         note = sql.SQL("COMMENT ON TABLE django_migrations IS {}")
         with connections["owner"].cursor() as cursor:
             cursor.execute(note.format(sql.Literal(schema_fingerprint())))
+
+
+def mark_as_demo() -> None:
+    """Raises CommandError where a real record has begun: it never becomes a demo's."""
+    if is_begun():
+        if not is_demo():
+            raise CommandError(
+                "This database holds a real record, which does not become a demo. "
+                "Start the demo on another data directory (--data)."
+            )
+    else:
+        with connections["owner"].cursor() as cursor:
+            cursor.execute(MARK)
 
 
 def lacks() -> str:

@@ -35,14 +35,20 @@ class Command(BaseCommand):
         parser.add_argument(
             "--data",
             type=Path,
-            default=Path(os.environ.get("COUNTERSIGN_DATA") or ROOT / "var"),
-            help="the data directory (%(default)s)",
+            default=os.environ.get("COUNTERSIGN_DATA") and Path(os.environ["COUNTERSIGN_DATA"]),
+            help="the data directory (var; with --demo var-demo)",
         )
         parser.add_argument(
             "--no-examples",
             dest="examples",
             action="store_false",
             help="do not register the example servers",
+        )
+        parser.add_argument(
+            "--demo",
+            action="store_true",
+            help="run a demo on a database of its own, marked for good and filled with 30 "
+            "invented days",
         )
         parser.add_argument(
             "--paused",
@@ -55,8 +61,9 @@ class Command(BaseCommand):
             host=options["host"],
             port=options["port"],
             agent_port=options["agent_port"],
-            data=options["data"].resolve(),
-            examples=options["examples"],
+            data=(options["data"] or ROOT / ("var-demo" if options["demo"] else "var")).resolve(),
+            examples=options["examples"] or options["demo"],
+            demo=options["demo"],
             paused=options["paused"],
         )
         try:

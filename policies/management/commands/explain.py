@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from policies.decide import Explanation, RuleEvaluation
+from policies.flow import Flow
 from policies.limits.explained import LimitEvaluation
 from policies.limits.words import measure
 from policies.models import Effect
@@ -45,7 +47,18 @@ def _lines(explanation: Explanation) -> list[str]:
         lines.append(f"  {_line(heard)}")
         lines += [f"    {path} = {value}" for path, value in heard.shown]
     lines += [f"  {_limit_line(found)}" for found in explanation.limits]
-    return lines + [f"  results: {sentence}" for sentence in explanation.results]
+    lines += [f"  results: {sentence}" for sentence in explanation.results]
+    return lines + list(_flow_lines(explanation))
+
+
+def _flow_lines(explanation: Explanation) -> Iterator[str]:
+    if explanation.labels:
+        yield f"  labels: {', '.join(explanation.labels)}"
+    flow = explanation.flow or Flow()
+    for name, source in (("untrusted", flow.untrusted), ("sensitive", flow.sensitive)):
+        if source:
+            tool = source.tool or "more calls than are looked at"
+            yield f"  {name} source at {source.at:%Y-%m-%d %H:%M:%S}: {tool}"
 
 
 def _limit_line(found: LimitEvaluation) -> str:

@@ -17,7 +17,7 @@ class Command(BaseCommand):
         address = parser.add_mutually_exclusive_group(required=True)
         address.add_argument("--url", default="")
         address.add_argument("--command", default="", dest="program")
-        parser.add_argument("--owner", required=True, help="the person who answers for it")
+        parser.add_argument("--owner", required=True, help="the owner of the server")
         parser.add_argument("--title", default="")
         parser.add_argument("--publish", action="store_true", help="publish on first discovery")
         parser.add_argument(

@@ -17,7 +17,7 @@ from core.connection_pool import (
     HttpOrigin,
     StaleConnection,
 )
-from core.http_connection import BadHttp, ConnectionCut, Fields, ReadTimeout
+from core.http_connection import BadHttp, ConnectionCut, ReadTimeout
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.transport.event_stream import EventStream
@@ -141,32 +141,6 @@ async def deliver(pool: ConnectionPool, request: HttpRequest) -> int:
             arrived = await _send(pool, request)
             await _finish(arrived)
             return arrived.status
-    except _FAILURES as error:
-        raise _failure(error, request) from error
-
-
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    """An answer that is no message of MCP. The body is empty where it is long or late."""
-
-    status: int
-    headers: Fields
-    body: bytes
-
-
-async def post(pool: ConnectionPool, request: HttpRequest) -> HttpReply:
-    """Send to a place that does not speak MCP: whatever its answer, the status counts."""
-    try:
-        async with asyncio.timeout(request.limits.total_s):
-            arrived = await _send(pool, request)
-            body = b""
-            try:
-                with contextlib.suppress(UpstreamError, *_FAILURES):
-                    async with asyncio.timeout(_DRAIN_S):
-                        body = await _content(arrived, _ERROR_BYTES)
-            finally:
-                arrived.release()
-            return HttpReply(arrived.status, arrived.headers, body)
     except _FAILURES as error:
         raise _failure(error, request) from error
 

@@ -3,11 +3,16 @@
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 
-const { CLIENT } = process.env;
+const { CLIENT, KEYS, PORT, AHEAD_S } = process.env;
+// Its clock, where a test has it differ from ours.
+const now = Date.now;
+Date.now = () => now() + 1000 * Number(AHEAD_S);
+// Of every sign-in: its pages ask for any password.
+const STRENGTH = "urn:example:mfa";
 const PEOPLE = JSON.parse(process.env.PEOPLE);
 
 const server = createServer();
-server.listen(0, "127.0.0.1", () => {
+server.listen(Number(PORT), "127.0.0.1", () => {
   const issuer = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, {
     clients: [JSON.parse(CLIENT)],
@@ -16,6 +21,7 @@ server.listen(0, "127.0.0.1", () => {
       profile: ["preferred_username", "groups"],
       email: ["email", "email_verified"],
     },
+    jwks: { keys: JSON.parse(KEYS) },
     cookies: { keys: ["only for tests"] },
     features: {
       devInteractions: { enabled: true },
@@ -23,6 +29,7 @@ server.listen(0, "127.0.0.1", () => {
       rpInitiatedLogout: { enabled: true },
     },
     pkce: { required: () => true },
+    acrValues: [STRENGTH],
     // Our callbacks are on loopback, where it would not send logout tokens.
     fetch: (url, { dispatcher, ...options }) => fetch(url, options),
     findAccount: (_context, id) => ({
@@ -30,6 +37,11 @@ server.listen(0, "127.0.0.1", () => {
       claims: () => ({ sub: id, ...PEOPLE[id] }),
     }),
   });
+  const finish = provider.interactionFinished.bind(provider);
+  provider.interactionFinished = (request, response, result, options) => {
+    if (result.login) result.login.acr = STRENGTH;
+    return finish(request, response, result, options);
+  };
   provider.on("server_error", (_context, error) => console.error(error));
   provider.on("backchannel.error", (_context, error) => console.error(error));
   provider.on("backchannel.success", () => console.error("logout token taken"));

@@ -7,8 +7,9 @@ and who has to approve is the agent's, and its owner is never the one who approv
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.conf import settings
@@ -24,7 +25,7 @@ from gateway.submit import sync
 from gateway.submit.bearers import speaking_for
 from gateway.submit.sync import SyncCallRequest
 from policies.decide import Decision
-from registry.models import ShownTool, Tool, Toolset
+from registry.models import Definition, ShownTool, Tool, Toolset
 from registry.publishing.published_tools import Violation
 from registry.publishing.tool_override import as_written, without
 
@@ -71,6 +72,18 @@ def routes(tool: Tool, person: User) -> list[TryRoute]:
     ]
 
 
+def is_offered(tool: Tool) -> bool:
+    """Whether agents may have it at all."""
+    return tool.state == Tool.State.PUBLISHED and tool.server.enabled
+
+
+def route_of(tool: Tool, agent: Agent) -> TryRoute | None:
+    """This agent's route to the tool; None if it does not get it now."""
+    if not is_offered(tool):
+        return None
+    return next((way for way in routes(tool, agent.owner) if way.agent.pk == agent.pk), None)
+
+
 def _route(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> TryRoute:
     if said is None:
         return TryRoute(agent, toolset, tool.exposed_name)
@@ -80,7 +93,15 @@ def _route(agent: Agent, toolset: str, tool: Tool, said: ShownTool | None) -> Tr
 
 def schema(tool: Tool, way: TryRoute | None) -> dict[str, Any]:
     """The schema of the arguments that the agent may give."""
-    definition = tool.published or tool.latest
+    return _schema(tool.published or tool.latest, way)
+
+
+def latest_schema(tool: Tool, way: TryRoute | None) -> dict[str, Any]:
+    """The same, of the definition that may not be published yet."""
+    return _schema(tool.latest, way)
+
+
+def _schema(definition: Definition | None, way: TryRoute | None) -> dict[str, Any]:
     whole = definition.content.get("inputSchema") if definition else None
     if not isinstance(whole, dict):
         return {}
@@ -101,8 +122,18 @@ def expect(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> Expec
     return Expected(found.decision, found.violations)
 
 
-def send(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SubmitResult:
-    return sync.ask(_question(tool, way, arguments, parsed), seconds=WAIT_S)
+def send(
+    tool: Tool,
+    way: TryRoute,
+    arguments: bytes,
+    parsed: object,
+    *,
+    seconds: float = WAIT_S,
+    call_id: UUID | None = None,
+) -> SubmitResult:
+    """Waits at most so long for its outcome; 0: a worker sends it. `call_id`: a new one's."""
+    question = _question(tool, way, arguments, parsed, background=not seconds)
+    return sync.ask(replace(question, call_id=call_id), seconds=seconds)
 
 
 def tried(tool: Tool, person: User) -> list[Call]:
@@ -132,7 +163,9 @@ def curl(way: TryRoute, arguments: bytes) -> str:
     )
 
 
-def _question(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> SyncCallRequest:
+def _question(
+    tool: Tool, way: TryRoute, arguments: bytes, parsed: object, *, background: bool = False
+) -> SyncCallRequest:
     bearer = speaking_for(way.agent)
     if bearer is None:
         raise TryRefused(_("The agent %s was disabled.") % way.agent.name)
@@ -144,4 +177,5 @@ def _question(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> Sy
         arguments=arguments,
         parsed=parsed,
         origin=Call.Origin.CONSOLE,
+        background=background,
     )

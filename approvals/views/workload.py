@@ -1,0 +1,56 @@
+"""The workload of approvers by week: their group's figures, and their own; everybody's for those
+who may see users."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.http import ConsoleRequest
+from approvals import workload
+from approvals.workload import RuleProposal
+from core.http import page
+from policies.thresholds import DECIDE
+
+# Weeks that can be looked at.
+WEEKS = 12
+
+
+@page("")
+def show(request: ConsoleRequest) -> HttpResponse:
+    sees_all = request.user.has_perm("accounts.view_user")
+    if not sees_all and not request.user.has_perm(DECIDE):
+        raise PermissionDenied
+    since, ago = _week(request.GET.get("week", ""))
+    groups = None if sees_all else request.user.group_names
+    found = workload.read(groups, since, own=None if sees_all else request.user)
+    context = {
+        "section": "workload",
+        "found": found,
+        "since": since,
+        "until": since + workload.WEEK - timedelta(days=1),
+        "earlier": ago + 1 if ago < WEEKS else None,
+        "later": ago - 1 if ago > 0 else None,
+        "busiest": max(found.hours),
+        "hours": list(enumerate(found.hours)),
+        "proposals": [(one, _address(one)) for one in found.proposals],
+        "sees_all": sees_all,
+    }
+    return render(request, "approvals/workload.html", context)
+
+
+def _week(text: str) -> tuple[datetime, int]:
+    """The Monday on which the week begins in the reader's time zone, and how many weeks ago."""
+    ago = min(int(text), WEEKS) if text.isdecimal() and len(text) < 4 else 0
+    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    return today - timedelta(days=today.weekday(), weeks=ago), ago
+
+
+def _address(proposal: RuleProposal) -> str:
+    return f"{reverse('policies:add_rule')}?{urlencode(proposal.query)}"

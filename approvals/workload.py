@@ -1,0 +1,247 @@
+"""The workload of approvers in one week: how much they decided, how fast, and what they might not
+have to be asked. Six queries, whatever there is.
+
+The time to decide is from when the card was first shown to the person to their vote. Votes on calls
+whose card was never shown to them count as decided, and in no time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Count
+from django.utils.timezone import localtime
+
+from accounts.models import User, shown_name
+from calls.models import Amendment
+from policies.models import Rule
+
+WEEK = timedelta(days=7)
+LOOKED_AT = 20_000
+# So many approvals by one person within so short a time are an outlier.
+BURST = 10
+BURST_WITHIN = timedelta(minutes=3)
+# A rule that asked so often for one tool in four weeks, and always got a yes, is proposed.
+PROPOSE_FROM = 10
+PROPOSE_OVER = timedelta(days=28)
+
+_VOTES = """
+SELECT v.person_id, u.username, u.first_name, v.approve, v.at,
+       extract(epoch FROM v.at - s.at)::float
+FROM (
+    SELECT * FROM approvals_vote
+    WHERE fallen_at IS NULL AND at >= %(since)s AND at < %(until)s ORDER BY at DESC LIMIT %(most)s
+) v
+JOIN accounts_user u ON u.id = v.person_id
+LEFT JOIN approvals_cardview s
+    ON s.call_id = v.approval_id AND s.person_id = v.person_id AND s.at <= v.at
+ORDER BY v.at
+"""
+_ENDED = """
+SELECT count(*),
+       count(*) FILTER (WHERE EXISTS (SELECT FROM approvals_cardview s WHERE s.call_id = a.call_id))
+FROM approvals_approval a
+WHERE a.state = 'expired' AND a.decided_at >= %(since)s AND a.decided_at < %(until)s
+"""
+_RULES = """
+SELECT c.rule_id, c.tool_name, array_agg(DISTINCT c.agent_id), count(*)
+FROM calls_call c JOIN approvals_approval a ON a.call_id = c.id
+WHERE a.decided_at >= %(since)s AND a.decided_at < %(until)s AND a.state <> 'withdrawn'
+  AND c.rule_id IS NOT NULL
+GROUP BY c.rule_id, c.tool_name
+HAVING count(*) >= %(least)s AND bool_and(a.state = 'approved' AND c.amendment_id IS NULL)
+ORDER BY count(*) DESC LIMIT 20
+"""
+
+
+class TimedVote(NamedTuple):
+    """One vote that stands; `seconds` from when its card was shown, if it was."""
+
+    person: int
+    username: str
+    display: str
+    approve: bool
+    at: datetime
+    seconds: float | None
+
+
+class EditCount(NamedTuple):
+    """How many calls a person edited."""
+
+    person: int
+    username: str
+    display: str
+    edits: int
+
+
+class Burst(NamedTuple):
+    """Many approvals of one person in a short time."""
+
+    name: str
+    approvals: int
+    seconds: float
+    at: datetime
+
+
+@dataclass
+class WorkloadRow:
+    """The figures of one person or one group."""
+
+    name: str
+    votes: list[TimedVote] = field(default_factory=list)
+    edits: int = 0
+
+    @property
+    def decided(self) -> int:
+        return len(self.votes)
+
+    @property
+    def denied_percent(self) -> int:
+        denied = sum(not vote.approve for vote in self.votes)
+        return round(100 * denied / len(self.votes)) if self.votes else 0
+
+    @property
+    def timed(self) -> int:
+        return sum(vote.seconds is not None for vote in self.votes)
+
+    @property
+    def median_s(self) -> float | None:
+        known = [vote.seconds for vote in self.votes if vote.seconds is not None]
+        return median(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProposal:
+    """A rule that asks about a tool and always got a yes."""
+
+    rule: Rule
+    tool: str
+    agents: Sequence[int]
+    asked: int
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        server, _dot, tool = self.tool.partition(".")
+        named = [("agent", str(one)) for one in self.agents[:20]]
+        return [("relax", str(self.rule.pk)), ("server", server), ("tool", tool), *named]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    groups: list[WorkloadRow]
+    people: list[WorkloadRow]
+    bursts: list[Burst]
+    # Votes by hour of the day, in the reader's time zone.
+    hours: list[int]
+    expired: int
+    # Of those, how many cards somebody had been shown.
+    abandoned: int
+    proposals: list[RuleProposal]
+    is_sampled: bool
+
+
+def read(groups: Collection[str] | None, since: datetime, *, own: User | None = None) -> Workload:
+    """The week from `since` on. `groups`: the reader's, None for all; `own`: the only person whose
+    own row is shown, None for everybody's."""
+    given: dict[str, Any] = {"since": since, "until": since + WEEK, "most": LOOKED_AT}
+    every = [TimedVote(*row) for row in _rows(_VOTES, given)]
+    members = _members(groups)
+    votes = [one for one in every if groups is None or one.person in members]
+    edits = [one for one in _edits(given) if groups is None or one.person in members]
+    people = _people(votes, edits)
+    expired, abandoned = _rows(_ENDED, given)[0]
+    return Workload(
+        groups=_groups(people, members),
+        people=[row for pk, row in people.items() if own is None or pk == own.pk],
+        bursts=[one for pk, row in people.items() if own is None or pk == own.pk
+                for one in find_bursts(row.name, row.votes)],
+        hours=_hours(votes),
+        expired=expired,
+        abandoned=abandoned,
+        proposals=_proposals(since + WEEK),
+        is_sampled=len(every) == LOOKED_AT,
+    )  # fmt: skip
+
+
+def find_bursts(name: str, votes: Iterable[TimedVote]) -> list[Burst]:
+    """Stretches of approvals, each within BURST_WITHIN, from the first on."""
+    found, times = [], [vote.at for vote in votes if vote.approve]
+    first = 0
+    while first < len(times):
+        last = first
+        while last + 1 < len(times) and times[last + 1] - times[first] <= BURST_WITHIN:
+            last += 1
+        if last - first + 1 >= BURST:
+            seconds = (times[last] - times[first]).total_seconds()
+            found.append(Burst(name, last - first + 1, seconds, times[first]))
+            first = last
+        first += 1
+    return found
+
+
+def _people(votes: Iterable[TimedVote], edits: Iterable[EditCount]) -> dict[int, WorkloadRow]:
+    """Also those who only edited: somebody else decides on what they changed."""
+    rows: dict[int, WorkloadRow] = {}
+    for vote in votes:
+        name = shown_name(vote.username, vote.display)
+        rows.setdefault(vote.person, WorkloadRow(name)).votes.append(vote)
+    for one in edits:
+        name = shown_name(one.username, one.display)
+        rows.setdefault(one.person, WorkloadRow(name)).edits = one.edits
+    ordered = sorted(rows.items(), key=lambda item: -item[1].decided)
+    return dict(ordered)
+
+
+def _groups(people: dict[int, WorkloadRow], members: dict[int, list[str]]) -> list[WorkloadRow]:
+    rows: dict[str, WorkloadRow] = {}
+    for person, row in people.items():
+        for name in members.get(person, ()):
+            group = rows.setdefault(name, WorkloadRow(name))
+            group.votes += row.votes
+            group.edits += row.edits
+    return sorted(rows.values(), key=lambda row: row.name)
+
+
+def _members(groups: Collection[str] | None) -> dict[int, list[str]]:
+    """Names of groups by person."""
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = User.groups.through.objects.values_list("user_id", "group__name")
+    for person, name in rows if groups is None else rows.filter(group__name__in=groups):
+        found[person].append(name)
+    return found
+
+
+def _edits(given: dict[str, Any]) -> list[EditCount]:
+    made = Amendment.objects.filter(at__gte=given["since"], at__lt=given["until"])
+    people = made.order_by().values_list("person_id", "person__username", "person__first_name")
+    return [EditCount(*row) for row in people.annotate(edits=Count("pk"))]
+
+
+def _hours(votes: Iterable[TimedVote]) -> list[int]:
+    hours = [0] * 24
+    for vote in votes:
+        hours[localtime(vote.at).hour] += 1
+    return hours
+
+
+def _proposals(until: datetime) -> list[RuleProposal]:
+    given = {"since": until - PROPOSE_OVER, "until": until, "least": PROPOSE_FROM}
+    rows = _rows(_RULES, given)
+    rules = Rule.objects.in_bulk([row[0] for row in rows])
+    return [
+        RuleProposal(rules[pk], tool, agents, asked)
+        for pk, tool, agents, asked in rows
+        if pk in rules
+    ]
+
+
+def _rows(sql: str, given: dict[str, Any]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, given)
+        return list(cursor.fetchall())

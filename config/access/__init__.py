@@ -1,0 +1,1 @@
+"""The page that explains who may do what, and why."""

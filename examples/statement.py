@@ -1,0 +1,84 @@
+"""Asks people to countersign a statement, and verifies their signed decision before it acts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from typing import Any
+
+import jwt
+
+POSITIVE = ("approved", "allowed")
+WAIT_S = 45
+
+
+class Refused(Exception):
+    """The program must not act; says why."""
+
+
+def request(method: str, url: str, body: object = None, **headers: str) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    shown = {"Authorization": f"Bearer {os.environ['COUNTERSIGN_TOKEN']}", **headers}
+    shown["Content-Type"] = "application/json"
+    asked = urllib.request.Request(url, data, shown, method=method)  # noqa: S310
+    try:
+        with urllib.request.urlopen(asked, timeout=WAIT_S + 15) as answer:  # noqa: S310
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise Refused(json.load(error).get("detail", str(error))) from error
+
+
+def countersigned(base: str, statement: dict[str, Any]) -> dict[str, Any]:
+    """The claims of the decision, once there is one. Raises Refused unless it is positive."""
+    # The same key after a lost answer leads to the same approval.
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    known = request("POST", f"{base}/api/approvals?wait=0", {"statement": statement}, **key)
+    print(f"Waiting for people: {known['page']}", file=sys.stderr)
+    while known["decision"] is None:
+        known = request("GET", f"{base}/api/approvals/{known['id']}?wait={WAIT_S}")
+    keys = request("GET", f"{base}/api/approvals/keys")
+    claims = verified(known["signed_decision"], keys, statement)
+    if claims["jti"] != known["id"]:
+        raise Refused("The decision is for another request.")
+    return claims
+
+
+def verified(signed: str, keys: dict[str, Any], statement: dict[str, Any]) -> dict[str, Any]:
+    """The claims of a positive decision on this statement. Raises Refused and jwt's errors."""
+    key = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(signed)["kid"]]
+    claims = jwt.decode(signed, key, algorithms=["EdDSA"], options={"verify_aud": False})
+    if claims["decision"] not in POSITIVE:
+        raise Refused(f"The statement was not approved: {claims['decision']}.")
+    if claims["statement"] != statement:
+        raise Refused("An approver changed the statement: act on theirs, or ask again.")
+    return dict(claims)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what")
+    parser.add_argument("--who", required=True)
+    parser.add_argument("--why", required=True)
+    parser.add_argument("--details", type=json.loads, help="a JSON list of objects with a type")
+    parser.add_argument("--url", default=os.environ.get("COUNTERSIGN_URL", "http://127.0.0.1:8000"))
+    given = parser.parse_args()
+    statement = {"what": given.what, "who": given.who, "why": given.why}
+    if given.details:
+        statement["details"] = given.details
+    try:
+        claims = countersigned(given.url.rstrip("/"), statement)
+    except Refused as error:
+        print(error, file=sys.stderr)
+        return 1
+    names = ", ".join(vote["name"] for vote in claims["votes"]) or "a rule"
+    print(f"{claims['decision']} by {names}: {claims['jti']}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,185 @@
+"""Steps of escalation policies: who is notified of a pending call first, and who later.
+
+Only people whose vote would count are notified, at any step: a policy never changes who may decide.
+Nothing waits in memory: a row says when the next step is due, and whichever worker sees it first
+takes it, in the transaction that makes the deliveries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from accounts.models import User
+from approvals import delegations
+from approvals.eligibility import addressed
+from approvals.models import Approval
+from audit.models import ClockTime, Entry
+from notifications.escalation_models import Escalation, EscalationPolicy, EscalationStep
+from notifications.events import Event
+from notifications.models import Delivery
+from notifications.on_call import person_on_call
+from notifications.quiet_hours import waiting_people
+from notifications.recipients import Audience, Receiver, deciders
+
+ASKING = Event.APPROVAL_NEEDED
+# Steps that one round takes.
+BATCH = 100
+
+
+def begin(entry: Entry, audience: Audience) -> list[Receiver]:
+    """Receivers of the first steps of a call that became pending. Remembers which come later."""
+    run = _Run(entry, audience)
+    for source in run.sources():
+        run.advance(source, done_min=-1, known=None)
+    return audience.of(run.asked(), ASKING)
+
+
+def claim_due() -> list[Escalation]:
+    """In the caller's transaction, which also makes the deliveries."""
+    due = Escalation.objects.filter(next_at__lte=ClockTime()).order_by("next_at", "pk")
+    return list(due.select_for_update(skip_locked=True)[:BATCH])
+
+
+def go_on(known: Escalation, entry: Entry, audience: Audience) -> list[Receiver]:
+    """Receivers of the steps that are due by now."""
+    run = _Run(entry, audience)
+    run.advance(known.source, done_min=known.done_min, known=known)
+    return audience.of(run.asked(), ASKING)
+
+
+class _Run:
+    """One call, the people who may decide it, and whom its steps chose among them."""
+
+    def __init__(self, entry: Entry, audience: Audience) -> None:
+        self.entry, self.now = entry, timezone.now()
+        self.approval = Approval.objects.waiting().filter(pk=entry.call_id).first()
+        self.able = list(deciders(entry.call_id, audience.people(ASKING)))
+        self.waiting = waiting_people(ASKING, self.now)
+        self.held = delegations.of_call(self.approval.pk) if self.approval else []
+        self.chosen: set[int] = set()
+
+    def asked(self) -> set[int]:
+        """People whom the steps chose, or their delegates."""
+        return self._with_delegates(self.chosen)
+
+    def _with_delegates(self, chosen: set[int]) -> set[int]:
+        """A delegate who wants no messages now takes nobody's place."""
+        able = {one.pk for one in self.able} - self.waiting
+        return delegations.ask_delegates(chosen, able, self.held)
+
+    def sources(self) -> list[str]:
+        if self.approval is None:
+            return []
+        return list(dict.fromkeys(one["from"] for one in self.approval.thresholds))
+
+    def advance(self, source: str, *, done_min: int, known: Escalation | None) -> None:
+        """Takes the steps that are due, and remembers when the next one is."""
+        policy = _policy(source)
+        steps = list(policy.steps.all()) if policy else []
+        if not steps or self.approval is None:
+            # Nobody made one, or it was removed meanwhile: nobody is left out by that.
+            self.chosen |= {one.pk for one in self._of(source)}
+            self._remember(source, None, done_min, known)
+            return
+        # The first of those that are left is due: so its row was claimed, or the call is new.
+        reached = False
+        for step in steps:
+            if step.after_min <= done_min:
+                continue
+            if reached and self._at(step) > self.now:
+                self._remember(source, step, done_min, known)
+                return
+            reached = self._take(step, source)
+            done_min = step.after_min
+        if not reached:
+            self.chosen |= {one.pk for one in self._of(source)}
+        self._remember(source, None, done_min, known)
+
+    def _take(self, step: EscalationStep, source: str) -> bool:
+        """Whether it reaches anybody now. Where it does not, the next step is due at once."""
+        people = {one.pk for one in self._targets(step, source)}
+        self.chosen |= people
+        return bool(self._with_delegates(people) - self.waiting)
+
+    def _targets(self, step: EscalationStep, source: str) -> Iterable[User]:
+        match step.target:
+            case EscalationStep.Target.ROUND_ROBIN:
+                return self._in_turn(source, step.people or 1)
+            case EscalationStep.Target.ON_CALL:
+                return self._on_call(step) or self._of(source)
+            case EscalationStep.Target.GROUP:
+                assert step.group is not None
+                name = step.group.name
+                return [one for one in self.able if name in one.group_names]
+        return self._of(source)
+
+    def _on_call(self, step: EscalationStep) -> list[User]:
+        """The person on call; empty for a gap, or if they may not decide on this call."""
+        assert step.schedule is not None
+        person = person_on_call(step.schedule, self.now)
+        return [one for one in self.able if one.pk == person]
+
+    def _in_turn(self, source: str, people: int) -> Sequence[User]:
+        """Those who were asked longest ago, and not on this call."""
+        asked = _asked_at()
+        before = self.chosen | _asked_people(self.entry)
+        free = [one for one in self._reachable(self._of(source)) if one.pk not in before]
+        free.sort(key=lambda one: (asked.get(one.pk, 0.0), one.pk))
+        return free[:people]
+
+    def _of(self, source: str) -> list[User]:
+        """People whom the rule asks under this name, among those who may decide."""
+        if self.approval is None:
+            return []
+        return [one for one in self.able if self._is_of(one, source)]
+
+    def _is_of(self, person: User, source: str) -> bool:
+        assert self.approval is not None
+        asked = addressed(self.approval, person, person.group_names)
+        return any(one.source == source for one in asked)
+
+    def _reachable(self, people: Iterable[User]) -> list[User]:
+        return [one for one in people if one.pk not in self.waiting]
+
+    def _at(self, step: EscalationStep) -> datetime:
+        return self.entry.at + timedelta(minutes=step.after_min)
+
+    def _remember(
+        self, source: str, step: EscalationStep | None, done_min: int, known: Escalation | None
+    ) -> None:
+        if step is None:
+            if known:
+                known.delete()
+            return
+        given = {"entry_id": self.entry.pk, "done_min": max(done_min, 0), "next_at": self._at(step)}
+        assert self.entry.call_id is not None
+        Escalation.objects.update_or_create(
+            call_id=self.entry.call_id, source=source, defaults=given
+        )
+
+
+def _policy(source: str) -> EscalationPolicy | None:
+    kind, _colon, name = source.partition(":")
+    if kind not in ("", "group"):
+        return None
+    found = EscalationPolicy.objects.prefetch_related("steps__group", "steps__schedule")
+    return found.filter(group__name=name).first() if kind else found.filter(group=None).first()
+
+
+def _asked_at() -> dict[int, float]:
+    """When each person was last notified of any pending call, in seconds."""
+    reader = Coalesce("person_id", "device__person_id")
+    asked = Delivery.objects.filter(event=ASKING, webhook__isnull=True)
+    rows = asked.values_list(reader).annotate(at=Max("created_at")).order_by()
+    return {pk: at.timestamp() for pk, at in rows}
+
+
+def _asked_people(entry: Entry) -> set[int]:
+    reader = Coalesce("person_id", "device__person_id")
+    asked = Delivery.objects.filter(call_id=entry.call_id, event=ASKING, webhook__isnull=True)
+    return set(asked.values_list(reader, flat=True))

@@ -1,0 +1,54 @@
+"""Escalation policies: made, changed and removed by administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from accounts.http import ConsoleRequest
+from core.http import page
+from notifications import escalation_policies
+from notifications.escalation_forms import EscalationPolicyForm, Steps, value_of
+from notifications.models import EscalationPolicy
+
+
+@page("notifications.change_escalationpolicy", "GET", "HEAD", "POST")
+def add(request: ConsoleRequest) -> HttpResponse:
+    return _form(request, EscalationPolicy(), [])
+
+
+@page("notifications.change_escalationpolicy", "GET", "HEAD", "POST")
+def edit(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    edited = get_object_or_404(EscalationPolicy, pk=pk)
+    steps = [{"after": one.after_min, "who": value_of(one)} for one in edited.steps.all()]
+    return _form(request, edited, steps)
+
+
+@page("notifications.change_escalationpolicy", "POST")
+def remove(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    escalation_policies.remove(get_object_or_404(EscalationPolicy, pk=pk), by=request.user)
+    messages.success(request, _("The escalation policy is removed: everybody is notified at once."))
+    return redirect("notifications:webhooks")
+
+
+def _form(
+    request: ConsoleRequest, edited: EscalationPolicy, initial: list[dict[str, object]]
+) -> HttpResponse:
+    form = EscalationPolicyForm(request.POST or None, instance=edited)
+    steps: Any = Steps(request.POST or None, initial=initial, prefix="steps")
+    if request.method == "POST" and form.is_valid() and steps.is_valid():
+        escalation_policies.save(form.save(commit=False), steps.steps(), by=request.user)
+        messages.success(request, _("The escalation policy is saved."))
+        return redirect("notifications:webhooks")
+    context = {
+        "section": "notifications",
+        "form": form,
+        "steps": steps,
+        "policy": None if edited._state.adding else edited,
+    }
+    return render(request, "notifications/escalation_form.html", context)

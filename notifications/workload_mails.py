@@ -1,0 +1,78 @@
+"""The weekly mail on approvals: the figures of the page, as its reader sees it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.models import User
+from approvals import workload
+from approvals.workload import Burst, Workload, WorkloadRow
+from audit.models import Entry
+from core.templatetags.console import duration
+from notifications.mail_body import MailText
+from notifications.outcomes import NO_DECISIONS, NotNeeded
+
+# Of each kind of line.
+MOST = 10
+
+
+def compose(entry: Entry, person: User) -> MailText:
+    """Raises NotNeeded where there is nothing to tell."""
+    since = _monday(entry)
+    sees_all = person.has_perm("accounts.view_user")
+    groups = None if sees_all else person.group_names
+    found = workload.read(groups, since, own=None if sees_all else person)
+    if not found.people and not found.groups and not found.expired:
+        raise NotNeeded(NO_DECISIONS)
+    first, last = (
+        date_format(day, "DATE_FORMAT") for day in (since, since + workload.WEEK - timedelta(1))
+    )
+    return MailText(
+        _("Approval workload: %(first)s – %(last)s") % {"first": first, "last": last},
+        _("It is measured to find out whether people are asked too often, not to compare them."),
+        f"{settings.PUBLIC_URL}{reverse('approvals:workload')}?week=1",
+        _("Open the workload"),
+        _facts(found),
+    )
+
+
+def _monday(entry: Entry) -> datetime:
+    """Begins the week before the entry, in the reader's time zone."""
+    day = localtime(entry.at).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday(), weeks=1)
+
+
+def _facts(found: Workload) -> list[tuple[str, str]]:
+    rows = [*found.groups[:MOST], *found.people[:MOST]]
+    facts = [(row.name, _figures(row)) for row in rows]
+    facts += [(_("Outlier"), _burst(one)) for one in found.bursts[:MOST]]
+    if found.expired:
+        facts.append((_("Expired"), str(found.expired)))
+    if found.proposals:
+        said = ngettext("%(n)s rule", "%(n)s rules", len(found.proposals))
+        facts.append((_("Never denied"), said % {"n": len(found.proposals)}))
+    return facts
+
+
+def _figures(row: WorkloadRow) -> str:
+    said = [
+        ngettext("%(n)s decision", "%(n)s decisions", row.decided) % {"n": row.decided},
+        _("%(n)s %% denied") % {"n": row.denied_percent},
+    ]
+    if row.median_s is not None:
+        said.append(_("median %(time)s") % {"time": duration(row.median_s)})
+    if row.edits:
+        said.append(ngettext("%(n)s edit", "%(n)s edits", row.edits) % {"n": row.edits})
+    return " · ".join(said)
+
+
+def _burst(burst: Burst) -> str:
+    named = {"name": burst.name, "n": burst.approvals, "time": duration(burst.seconds)}
+    return _("%(name)s approved %(n)s in %(time)s") % named

@@ -1,0 +1,285 @@
+"""Help for a lost second factor: two administrators, and nobody taken over."""
+
+import re
+
+import pyotp
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts import custom_roles, factor_resets, one_time_codes, second_factor, services
+from accounts.actors import AccountRefused
+from accounts.custom_roles import RoleTerms
+from accounts.models import BrowserSession, CodeApp, FactorReset, Proof, RoleChange, User
+from accounts.roles import Role
+from accounts.stepup import Ticket, keep_code_proof
+from audit.models import Entry
+from notifications.events import Event, event_of
+from notifications.recipients import account_of
+from tests.approvals.test_stepping import passkey
+from tests.console import scenery
+
+pytestmark = pytest.mark.django_db
+PAGE = "accounts:factor_reset"
+
+
+def has_codes(person: User) -> User:
+    one_time_codes.begin(person)
+    CodeApp.objects.filter(person=person).update(confirmed_at=timezone.now())
+    return User.objects.get(pk=person.pk)
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return has_codes(scenery.person("ada", Role.ADMINISTRATOR))
+
+
+@pytest.fixture
+def eve(db: None) -> User:
+    return has_codes(scenery.person("eve", Role.ADMINISTRATOR))
+
+
+@pytest.fixture
+def lost(db: None) -> User:
+    """An approver whose telephone is gone, and who is signed in somewhere."""
+    return has_codes(scenery.person("lost", Role.APPROVER, password=scenery.PASSWORD))
+
+
+def proof_of(by: User, person: User) -> Proof:
+    return keep_code_proof(by, factor_resets.statement(person, by, Ticket.new(), None))
+
+
+def ask(person: User, by: User, reason: str = "Telephone lost.") -> FactorReset:
+    return factor_resets.request(person, by=by, reason=reason, proof=proof_of(by, person))
+
+
+def confirm(reset: FactorReset, by: User) -> None:
+    factor_resets.confirm(reset, by=by, proof=proof_of(by, reset.person))
+
+
+def has_factor(person: User) -> bool:
+    return User.objects.get(pk=person.pk).has_second_factor
+
+
+def signed_in(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def entries() -> list[str]:
+    found = Entry.objects.filter(action__startswith="person.factors")
+    return [one.action for one in found.order_by("id")]
+
+
+def test_two_administrators_remove_them_and_sessions_end(ada: User, eve: User, lost: User) -> None:
+    theirs = signed_in(lost)
+    key = theirs.session.session_key
+    assert key
+    BrowserSession.objects.create(person=lost, key=key, user_agent="", address="::1")
+
+    reset = ask(lost, ada)
+    assert has_factor(lost)
+    confirm(reset, eve)
+
+    assert not has_factor(lost)
+    assert theirs.get("/profile/").status_code == 302
+    assert entries() == ["person.factors_reset_requested", "person.factors_reset"]
+    entry = Entry.objects.get(action="person.factors_reset")
+    assert (entry.actor, entry.reason, entry.details["asked_by"]) == (
+        "eve", "Telephone lost.", "ada"
+    )  # fmt: skip
+    change = RoleChange.objects.get(person=lost)
+    assert (change.role, change.state) == (Role.APPROVER, "reset")
+    # They get the mail, not who did it.
+    assert event_of(entry.action, "") == Event.FACTORS_RESET
+    assert account_of(entry) == lost.pk
+    with pytest.raises(AccountRefused, match="answered this request first"):
+        confirm(FactorReset.objects.get(), eve)
+
+
+def test_who_asked_and_whose_they_are_do_not_confirm(ada: User, eve: User, lost: User) -> None:
+    lost.groups.add(Group.objects.get(name=Role.ADMINISTRATOR))
+    reset = ask(lost, ada)
+
+    for by in (ada, lost):
+        with pytest.raises(AccountRefused, match="Another administrator"):
+            confirm(reset, by)
+    User.objects.filter(pk=eve.pk).update(
+        invited_by=ada, unconfirmed_until=services._unconfirmed_until()
+    )
+    with pytest.raises(AccountRefused, match="let the other in"):
+        confirm(reset, User.objects.get(pk=eve.pk))
+    assert has_factor(lost)
+    assert entries() == ["person.factors_reset_requested"]
+
+
+def test_who_asked_may_not_ask_any_more(ada: User, eve: User, lost: User) -> None:
+    reset = ask(lost, ada)
+    ada.groups.clear()
+    scenery.person("third", Role.ADMINISTRATOR)
+
+    with pytest.raises(AccountRefused, match="may not ask any more"):
+        confirm(FactorReset.objects.get(pk=reset.pk), eve)
+
+
+def test_nobody_removes_their_own(ada: User, eve: User) -> None:
+    with pytest.raises(AccountRefused, match="their own"):
+        ask(ada, ada)
+
+
+@pytest.mark.parametrize("reason", [""])
+def test_it_takes_a_reason(ada: User, eve: User, lost: User, reason: str) -> None:
+    with pytest.raises(AccountRefused, match="Give a reason"):
+        ask(lost, ada, reason)
+
+
+def test_alone_it_stays_with_the_host(ada: User, lost: User) -> None:
+    with pytest.raises(AccountRefused, match="reset_factors lost"):
+        ask(lost, ada)
+    second_factor.reset_at_host(lost)
+    entry = Entry.objects.get(action="person.factors_reset")
+    assert account_of(entry) == lost.pk
+    assert not has_factor(lost)
+
+
+def helper(ada: User) -> User:
+    """Somebody who manages users, and nothing else."""
+    terms = RoleTerms(frozenset({"accounts.view_user", "accounts.change_user"}))
+    role = custom_roles.create("Help desk", description="Users", terms=terms, by=ada)
+    made = has_codes(scenery.person("helper"))
+    made.groups.add(role.group)
+    return User.objects.get(pk=made.pk)
+
+
+@pytest.mark.parametrize("more", ["Approver", "Administrator", "scoped", "own", "superuser"])
+def test_nobody_with_more_rights_is_taken_over(ada: User, eve: User, lost: User, more: str) -> None:
+    by = helper(ada)
+    lost.groups.clear()
+    assert factor_resets.why_not(User.objects.get(pk=lost.pk), by) == ""
+    match more:
+        case "scoped":
+            terms = RoleTerms(frozenset({"registry.change_server"}), server_tags=("x",))
+            made = custom_roles.create("Scoped", description="x", terms=terms, by=ada)
+            lost.groups.add(made.group)
+        case "own":
+            lost.user_permissions.add(Permission.objects.get(codename="decide_approval"))
+        case "superuser":
+            User.objects.filter(pk=lost.pk).update(is_superuser=True)
+        case role:
+            lost.groups.add(Group.objects.get(name=role))
+
+    with pytest.raises(AccountRefused, match="may do more than you"):
+        ask(User.objects.get(pk=lost.pk), by)
+    if more == "superuser":
+        with pytest.raises(AccountRefused, match="may do more than you"):
+            ask(User.objects.get(pk=lost.pk), ada)
+    else:
+        reset = ask(User.objects.get(pk=lost.pk), ada)
+        with pytest.raises(AccountRefused, match="may do more than you"):
+            confirm(reset, by)
+    assert has_factor(lost)
+
+
+def test_pages_ask_and_confirm_with_a_code_of_ones_own(ada: User, eve: User, lost: User) -> None:
+    at = reverse(PAGE, args=[lost.pk])
+    first, second = signed_in(ada), signed_in(eve)
+
+    refused = first.post(at, {"reason": "Telephone lost."})
+    assert refused.status_code == 403
+    assert "Confirm with a passkey or a code of your own." in refused.text
+    assert first.post(at, {"reason": "Telephone lost.", "code": "000000"}).status_code == 403
+    assert not FactorReset.objects.exists()
+    assert first.post(at, {"reason": "Telephone lost.", "code": code_of(ada)}).status_code == 302
+    assert "Telephone lost." in second.get("/people/").text
+    assert "Another administrator" in first.get(at).text
+    asked = shown(second, lost)
+    assert first.post(at, {**asked, "code": code_of(ada)}).status_code == 403
+    assert second.post(at, asked).status_code == 403
+    assert has_factor(lost)
+    assert second.post(at, {**asked, "code": code_of(eve)}).status_code == 302
+    assert not has_factor(lost)
+    assert Proof.objects.filter(person__in=[ada, eve]).count() == 2
+
+
+def test_it_is_denied_without_a_trace_left_open(ada: User, eve: User, lost: User) -> None:
+    ask(lost, ada)
+    client = signed_in(eve)
+    client.post(reverse(PAGE, args=[lost.pk]), {**shown(client, lost), "act": "deny"})
+
+    assert has_factor(lost)
+    assert entries()[-1] == "person.factors_reset_denied"
+    assert factor_resets.pending(lost) is None
+
+
+def shown(client: Client, person: User) -> dict[str, str]:
+    """The hidden field that says which request the page shows."""
+    page = client.get(reverse(PAGE, args=[person.pk])).text
+    return dict(re.findall(r'<input type="hidden" name="(asked)" value="(\d+)">', page)[:1])
+
+
+def test_whoever_asks_confirms_nothing_that_came_meanwhile(
+    ada: User, eve: User, lost: User
+) -> None:
+    at = reverse(PAGE, args=[lost.pk])
+    client = signed_in(eve)
+    before = shown(client, lost)
+    ask(lost, ada)
+
+    answer = client.post(at, {**before, "reason": "Telephone lost.", "code": code_of(eve)})
+
+    assert answer.status_code == 403
+    assert "Look at what is pending now" in answer.text
+    options = client.post(reverse("accounts:factor_reset_options", args=[lost.pk]), before)
+    assert "Look at what is pending now" in options.json()["error"]
+    assert has_factor(lost)
+    # Nor another request than the one that the page showed.
+    first = shown(client, lost)
+    factor_resets.refuse(FactorReset.objects.get(), by=ada)
+    ask(lost, ada, "Another reason.")
+    assert client.post(at, {**first, "code": code_of(eve)}).status_code == 403
+    assert client.post(at, {**first, "act": "deny"}).status_code == 403
+    assert factor_resets.pending(lost) is not None
+    assert has_factor(lost)
+
+
+def test_a_passkey_signs_whether_it_asks_or_confirms(ada: User, eve: User, lost: User) -> None:
+    reset, ticket = ask(lost, ada), Ticket.new()
+
+    assert factor_resets.statement(lost, eve, ticket, None) != factor_resets.statement(
+        lost, eve, ticket, reset
+    )
+    assert f"request {reset.pk}\n" in factor_resets.statement(lost, eve, ticket, reset)
+
+
+def test_an_old_request_removes_no_factor_that_was_set_up_since(
+    ada: User, eve: User, lost: User
+) -> None:
+    reset = ask(lost, ada)
+    passkey(lost)
+
+    with pytest.raises(AccountRefused, match="second factor since"):
+        confirm(reset, eve)
+    assert has_factor(lost)
+    factor_resets.refuse(reset, by=eve)
+    confirm(ask(lost, ada), eve)
+    assert not has_factor(lost)
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.APPROVER, Role.AUDITOR, Role.VIEWER])
+def test_others_have_no_such_page(ada: User, eve: User, lost: User, role: Role) -> None:
+    client = signed_in(scenery.person("other", role))
+    at = reverse(PAGE, args=[lost.pk])
+
+    assert client.get(at).status_code == 403
+    assert client.post(at, {"reason": "x"}).status_code == 403
+    assert client.post(reverse("accounts:factor_reset_options", args=[lost.pk])).status_code == 403
+
+
+def code_of(person: User) -> str:
+    """A code of the app that was not used yet."""
+    app = CodeApp.objects.get(person=person)
+    CodeApp.objects.filter(pk=app.pk).update(last_step=0)
+    return pyotp.TOTP(one_time_codes.secret(app)).now()

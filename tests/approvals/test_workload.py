@@ -1,0 +1,249 @@
+"""The workload of approvers: what is measured, who sees it, and what is proposed."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals import card_views, editing, workload
+from approvals.editing import Edit
+from approvals.models import Approval, CardView
+from approvals.services import expire, vote
+from approvals.workload import TimedVote
+from calls.record.states import State
+from policies.models import Effect, Rule
+from policies.services import save_rule
+from registry.models import Tool
+from tests.console import scenery
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def send(olga: User) -> Tool:
+    return scenery.server("mailer", olga, scenery.SEND).tools.for_catalogue().get()
+
+
+@pytest.fixture
+def finance(alice: User) -> Group:
+    group = Group.objects.create(name="finance")
+    alice.groups.add(group)
+    return group
+
+
+def hold(scout: Agent, send: Tool, n: int = 0, **changes: Any) -> UUID:
+    arguments = {**scenery.MAIL, "subject": f"Minutes {n}"}
+    return scenery.call(scout, send, arguments, State.HELD, **changes)
+
+
+def decide(call_id: UUID, by: User, *, approve: bool = True) -> None:
+    approval = Approval.objects.for_queue().get(pk=call_id)
+    vote(approval, by=by, approve=approve, seen_digest=approval.call.call_digest)
+
+
+def as_(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def test_a_card_is_shown_once_and_only_to_those_who_decide(
+    alice: User, olga: User, scout: Agent, send: Tool
+) -> None:
+    call_id = hold(scout, send)
+    vera = scenery.person("ines", Role.AUDITOR)
+
+    as_(vera).get(f"/queue/{call_id}/")
+    as_(alice).get(f"/queue/{call_id}/")
+    first = CardView.objects.get()
+    as_(alice).get(f"/queue/{call_id}/card/")
+
+    assert (first.call_id, first.person) == (call_id, alice)
+    assert CardView.objects.get().at == first.at
+
+
+def test_what_was_decided_is_not_shown_any_more(alice: User, scout: Agent, send: Tool) -> None:
+    call_id = hold(scout, send)
+    decide(call_id, alice)
+
+    as_(alice).get(f"/queue/{call_id}/")
+
+    assert not CardView.objects.exists()
+
+
+def test_views_are_kept_for_ninety_days(alice: User, scout: Agent, send: Tool) -> None:
+    for n, days in enumerate((10, 91)):
+        shown = CardView.objects.create(call_id=hold(scout, send, n), person=alice)
+        CardView.objects.filter(pk=shown.pk).update(at=timezone.now() - timedelta(days=days))
+
+    assert card_views.remove_old() == 1
+
+
+def test_the_week_has_load_share_and_median_by_group_and_person(
+    alice: User, finance: Group, scout: Agent, send: Tool
+) -> None:
+    for n in range(4):
+        call_id = hold(scout, send, n)
+        if n:
+            CardView.objects.create(
+                call_id=call_id, person=alice, at=timezone.now() - timedelta(seconds=n * 60)
+            )
+        decide(call_id, alice, approve=n != 1)
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    (row,) = found.people
+    assert (row.name, row.decided, row.denied_percent, row.timed) == ("alice", 4, 25, 3)
+    assert row.median_s == pytest.approx(120, abs=20)
+    assert {"finance", "Approver"} == {one.name for one in found.groups}
+    assert sum(found.hours) == 4
+
+
+def test_whoever_only_edits_is_counted_too(
+    alice: User, finance: Group, scout: Agent, send: Tool
+) -> None:
+    call_id = hold(scout, send)
+    approval = Approval.objects.for_queue().get(pk=call_id)
+    changed = Edit(
+        seen_digest=approval.call.call_digest,
+        arguments=orjson.dumps({**scenery.MAIL, "subject": "Changed"}),
+    )
+    editing.edit(approval, changed, by=alice)
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    assert [(row.name, row.decided, row.edits) for row in found.people] == [("alice", 0, 1)]
+    assert ("finance", 1) in {(row.name, row.edits) for row in found.groups}
+
+
+def test_the_page_of_an_approver_says_nothing_of_others_bursts(
+    alice: User, scout: Agent, send: Tool
+) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    for n in range(10):
+        decide(hold(scout, send, n), carol)
+
+    of_alice = as_(alice).get("/workload/").text
+
+    assert "carol" not in of_alice
+    assert "Nobody approved ten or more calls" not in of_alice
+    assert "You did not approve ten or more calls within three minutes." in of_alice
+
+
+def test_a_vote_on_a_card_that_was_not_shown_has_no_time(
+    alice: User, scout: Agent, send: Tool
+) -> None:
+    decide(hold(scout, send), alice)
+
+    page = as_(alice).get("/workload/").text
+
+    assert "not measured" in page
+
+
+def test_an_expired_call_that_somebody_opened_is_abandoned(
+    alice: User, scout: Agent, send: Tool
+) -> None:
+    opened, unseen = hold(scout, send, 1), hold(scout, send, 2)
+    as_(alice).get(f"/queue/{opened}/")
+    Approval.objects.filter(pk__in=[opened, unseen]).update(decide_by=timezone.now())
+    expire()
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    assert (found.expired, found.abandoned) == (2, 1)
+
+
+def test_many_approvals_in_a_short_time_are_one_outlier() -> None:
+    now = timezone.now()
+    fast = [TimedVote(1, "a", "", True, now + timedelta(seconds=4 * n), None) for n in range(41)]
+    slow = [TimedVote(1, "a", "", True, now + timedelta(hours=n), None) for n in range(1, 30)]
+    denials = [TimedVote(1, "a", "", False, now, None)] * 30
+
+    (burst,) = workload.find_bursts("alice", [*fast, *slow])
+
+    assert (burst.name, burst.approvals, burst.seconds) == ("alice", 41, 160)
+    assert not workload.find_bursts("alice", denials)
+    assert not workload.find_bursts("alice", fast[:9])
+
+
+@pytest.mark.parametrize("ending", ["approved", "denied", "expired"])
+def test_a_rule_that_was_never_denied_is_proposed_with_its_bounds(
+    ending: str, alice: User, scout: Agent, send: Tool
+) -> None:
+    rule = Rule(name="mail leaves", effect=Effect.ASK, server="mailer", position=10)
+    save_rule(rule, by=alice.actor)
+    for n in range(10):
+        call_id = hold(scout, send, n, rule_id=rule.pk, rule=rule.name)
+        decide(call_id, alice, approve=not (n == 5 and ending == "denied"))
+    if ending == "expired":
+        hold(scout, send, 11, rule_id=rule.pk, rule=rule.name)
+        Approval.objects.waiting().update(decide_by=timezone.now())
+        expire()
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
+
+    page = as_(ada).get("/workload/").text
+
+    query = f"relax={rule.pk}&server=mailer&tool=send_mail&agent={scout.pk}"
+    there = f"{reverse('policies:add_rule')}?{query}"
+    assert (there.replace("&", "&amp;") in page) == (ending == "approved")
+    editor = as_(ada).get(there).text
+    assert "mailer.send_mail without asking" in editor
+    assert 'value="shadow" selected' in editor or 'value="shadow" checked' in editor
+    assert not Rule.objects.exclude(pk=rule.pk).exists()
+
+
+def test_approvers_see_their_groups_and_themselves_and_auditors_everybody(
+    alice: User, finance: Group, scout: Agent, send: Tool
+) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    carol.groups.remove(Group.objects.get(name=Role.APPROVER))
+    others = Group.objects.create(name="others")
+    carol.groups.add(others, Group.objects.get(name=Role.APPROVER))
+    decide(hold(scout, send, 1), alice)
+    decide(hold(scout, send, 2), carol)
+
+    of_alice = as_(alice).get("/workload/").text
+    of_auditor = as_(scenery.person("ines", Role.AUDITOR)).get("/workload/").text
+
+    assert "finance" in of_alice
+    assert "others" not in of_alice
+    assert "carol" not in of_alice
+    for name in ("finance", "others", "alice", "carol"):
+        assert name in of_auditor
+
+
+def test_nobody_else_sees_it(mallory: User, olga: User) -> None:
+    assert as_(mallory).get("/workload/").status_code == 403
+    assert as_(olga).get("/workload/").status_code == 403
+    assert Client().get("/workload/").status_code == 302
+
+
+@pytest.mark.parametrize("week", ["0", "3", "999", "x", "-1", "99999999"])
+def test_a_week_without_decisions_says_so(week: str, alice: User) -> None:
+    page = as_(alice).get(f"/workload/?week={week}")
+
+    assert "No decisions in this week" in page.text
+
+
+def test_the_page_asks_twelve_queries_at_most(
+    alice: User, scout: Agent, send: Tool, django_assert_max_num_queries: Any
+) -> None:
+    rule = Rule(name="mail leaves", effect=Effect.ASK, server="mailer", position=10)
+    save_rule(rule, by=alice.actor)
+    for n in range(12):
+        decide(hold(scout, send, n, rule_id=rule.pk, rule=rule.name), alice)
+    client = as_(scenery.person("ada", Role.ADMINISTRATOR))
+    client.get("/workload/")
+
+    with django_assert_max_num_queries(12):
+        page = client.get("/workload/").text
+
+    assert "alice approved 12 in" in page

@@ -1,0 +1,376 @@
+"""Statements that people countersign for programs without tools, by REST."""
+
+import asyncio
+import hashlib
+import json
+from io import StringIO
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import jwt
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, transaction
+from django.test import Client
+from django.urls import reverse
+
+from accounts import services as accounts
+from accounts.models import User
+from accounts.roles import Role
+from approvals import decision_keys
+from approvals.editing import Edit, edit
+from approvals.models import Approval, DecisionKey
+from audit.models import Entry
+from audit.services import SYSTEM
+from calls.models import Call
+from core import seal
+from core.request_rate import RequestRate
+from examples import statement as example
+from gateway.rest import approvals
+from gateway.statements import decisions
+from gateway.statements.server import TOOL, reply
+from policies.models import Effect
+from registry import services
+from registry.discovery import discovery
+from registry.models import Server, Toolset
+from tests.conftest import person
+from tests.gateway.agent import Reply
+from tests.gateway.conftest import add_rule, decide, decide_soon
+from tests.gateway.test_rest import Rest
+from tests.processes import Stack
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STATEMENT = {
+    "what": "Pay invoice 4711 of Example Ltd.",
+    "who": "accounting",
+    "why": "Ticket FIN-12",
+    "details": [{"type": "payment", "amount": "1200.50", "currency": "EUR", "invoice": 4711}],
+}
+
+
+@pytest.fixture
+def statements(toolset: Toolset, bob: User) -> Server:
+    """The built-in server in scout's toolset, where a rule allows everything."""
+    server = services.register(
+        "statements", transport="stdio", command="statements", owner=bob, by=bob, publish=True
+    )
+    (found,) = asyncio.run(discovery.look_at([server.pk]))
+    assert found.succeeded, found.summary
+    services.add_server(toolset, server, by=bob)
+    return server
+
+
+@pytest.fixture
+def people_are_asked(statements: Server) -> None:
+    add_rule(Effect.ASK, "countersign", server="statements", reason="It is countersigned.")
+
+
+@pytest.fixture
+def rest(stack: Stack, http: aiohttp.ClientSession, statements: Server, scout_token: str) -> Rest:
+    assert stack.web
+    assert stack.worker
+    return Rest(http, stack.web_url, scout_token)
+
+
+async def asked(rest: Rest, statement: Any = STATEMENT, *, wait: int = 0, key: str = "") -> Reply:
+    body = {"statement": statement}
+    return await rest.send("POST", f"approvals?wait={wait}", body, **{"Idempotency-Key": key})
+
+
+async def verified(rest: Rest, signed: str) -> dict[str, Any]:
+    """As a program does that knows nothing but the public keys."""
+    keys = jwt.PyJWKSet.from_dict((await rest.get("approvals/keys")).last)
+    header = jwt.get_unverified_header(signed)
+    assert header["typ"] == "countersign-decision+jwt"
+    key = keys[header["kid"]]
+    return jwt.decode(signed, key.key, algorithms=["EdDSA"], options={"verify_aud": False})
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_an_approved_statement_ends_in_a_signed_decision(rest: Rest, alice: User) -> None:
+    pending = await asked(rest)
+    assert pending.status == 202
+    assert (pending.last["decision"], pending.last["signed_decision"]) == (None, None)
+
+    waiting = asyncio.create_task(rest.get(f"approvals/{pending.last['id']}?wait=30"))
+    await decide(alice, reason="Checked.")
+    decided = (await waiting).last
+
+    assert decided["decision"] == "approved"
+    claims = await verified(rest, decided["signed_decision"])
+    assert claims["statement"] == STATEMENT
+    canonical = json.dumps(STATEMENT, sort_keys=True, separators=(",", ":")).encode()
+    assert claims["statement_sha256"] == hashlib.sha256(canonical).hexdigest()
+    assert (claims["jti"], claims["sub"]) == (pending.last["id"], "scout")
+    assert (claims["edited"], claims["decision"]) == (False, "approved")
+    assert claims["exp"] == claims["iat"] + 3600
+    assert [(vote["name"], vote["approve"]) for vote in claims["votes"]] == [("alice", True)]
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_a_demos_decision_says_so(
+    rest: Rest, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "is_demo", lambda: True)
+    pending = await asked(rest)
+    await decide(alice)
+    await rest.get(f"approvals/{pending.last['id']}?wait=30")
+    calls = Call.objects.select_related("agent", "amendment", "definition", "tool")
+
+    shown = await sync_to_async(decisions.described)(await calls.aget())
+
+    assert (await verified(rest, shown["signed_decision"]))["demo"] is True
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_the_card_and_the_record_are_those_of_every_call(rest: Rest, alice: User) -> None:
+    pending = await asked(rest)
+
+    def entries() -> list[str]:
+        found = Entry.objects.filter(call_id=pending.last["id"]).order_by("pk")
+        return list(found.values_list("action", flat=True))
+
+    await decide(alice)
+    await rest.get(f"approvals/{pending.last['id']}?wait=30")
+    written = await sync_to_async(entries)()
+
+    assert written[0] == "call.held"
+    assert {"approval.voted", "call.approved", "call.succeeded"} <= {*written}
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_a_denied_one_is_signed_as_well(rest: Rest, alice: User) -> None:
+    answer, _ = await asyncio.gather(
+        asked(rest, wait=30), decide_soon(alice, approve=False, reason="Not this month.")
+    )
+
+    assert answer.status == 201
+    claims = await verified(rest, answer.last["signed_decision"])
+    assert claims["decision"] == "denied"
+    assert "exp" not in claims
+    assert "Not this month." in answer.last["outcome"]
+
+
+async def test_a_rule_that_allows_is_told_apart_from_people(rest: Rest) -> None:
+
+    answer = await asked(rest, wait=30)
+
+    claims = await verified(rest, answer.last["signed_decision"])
+    assert (claims["decision"], claims["votes"]) == ("allowed", [])
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_an_edited_statement_is_the_one_that_is_signed(rest: Rest, alice: User) -> None:
+    pending = await asked(rest)
+    changed = {**STATEMENT, "what": "Pay half of invoice 4711 of Example Ltd."}
+
+    def edit_it() -> None:
+        approval = Approval.objects.for_queue().get(pk=pending.last["id"])
+        seen = approval.call.call_digest
+        edit(approval, Edit(seen_digest=seen, arguments=json.dumps(changed).encode()), by=alice)
+
+    await sync_to_async(edit_it)()
+    carol = await sync_to_async(person)("carol", Role.APPROVER)
+    await decide(carol)
+    decided = (await rest.get(f"approvals/{pending.last['id']}?wait=30")).last
+
+    claims = await verified(rest, decided["signed_decision"])
+    assert (claims["edited"], claims["statement"]) == (True, changed)
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_an_idempotency_key_leads_to_the_same_approval(rest: Rest, alice: User) -> None:
+    one = await asked(rest, key="payment-4711")
+    two = await asked(rest, key="payment-4711")
+
+    assert one.last["id"] == two.last["id"]
+    assert await Call.objects.acount() == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "path"),
+    [
+        (None, "$.why"),
+        ({**STATEMENT, "what": ""}, "$.what"),
+        ({**STATEMENT, "details": [{"amount": 1}]}, "$.details[0].type"),
+        ({**STATEMENT, "approve": True}, "$.approve"),
+        ("pay", "$"),
+    ],
+)
+async def test_a_statement_that_is_none_is_refused_with_the_place(
+    rest: Rest, statement: Any, path: str
+) -> None:
+    refused = await asked(rest, statement)
+
+    assert refused.status == 422
+    assert path in [one["path"] for one in refused.last["violations"]]
+
+
+@pytest.mark.parametrize("wanted", ["other", "\0", 7, {}])
+async def test_a_toolset_that_it_has_not_is_said(rest: Rest, wanted: object) -> None:
+    body = {"statement": STATEMENT, "toolset": wanted}
+
+    assert (await rest.send("POST", "approvals", body)).status == 404
+    assert (await rest.send("POST", "approvals", {**body, "toolset": "desk"})).status == 201
+
+
+async def test_only_its_own_agent_sees_it(rest: Rest, bob: User) -> None:
+    pending = await asked(rest)
+    other = await sync_to_async(accounts.create_agent)("other", owner=bob, by=bob)
+    rest.token = await sync_to_async(accounts.issue_token)(other, by=bob)
+
+    assert (await rest.get(f"approvals/{pending.last['id']}")).status == 404
+    assert (await asked(rest)).status == 404
+
+
+async def test_other_calls_are_no_approvals(rest: Rest) -> None:
+    call = await rest.call("rec.echo", {"text": "hi"})
+
+    assert (await rest.get(f"approvals/{call.last['id']}")).status == 404
+
+
+async def test_no_other_tool_is_signed_where_its_server_became_that_of_statements(
+    rest: Rest, statements: Server
+) -> None:
+    call = await rest.call("rec.echo", {"text": "hi"})
+    await Server.objects.filter(slug="rec").aupdate(argv=statements.argv)
+
+    assert (await rest.get(f"approvals/{call.last['id']}")).status == 404
+
+
+async def test_without_a_token_nothing_is_shown(rest: Rest) -> None:
+    rest.token = "csa_none"
+
+    assert (await asked(rest)).status == 401
+
+
+async def test_the_public_keys_need_no_token_and_are_kept_for_minutes(rest: Rest) -> None:
+    rest.token = ""
+
+    answer = await rest.get("approvals/keys")
+
+    assert answer.status == 200
+    assert [one["kty"] for one in answer.last["keys"]] == ["OKP"]
+    assert answer.last["revoked_keys"] == []
+    assert not {"d", "sealed_private"} & set(answer.last["keys"][0])
+
+
+def test_the_public_keys_are_cached_and_an_address_may_ask_only_so_often(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "KEYS_RATE", RequestRate(3, 60))
+    there = reverse("api:approval_keys")
+
+    first = client.get(there)
+    assert first["Cache-Control"] == "public, max-age=300"
+    same = client.get(there, headers={"If-None-Match": first["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    decision_keys.new_key()
+    changed = client.get(there, headers={"If-None-Match": first["ETag"]})
+    assert len(changed.json()["keys"]) == 2
+    refused = client.get(there)
+
+    assert refused.status_code == 429
+    assert 0 < int(refused["Retry-After"]) <= 60
+
+
+def test_a_withdrawn_key_is_published_as_such_and_signs_no_more(db: None) -> None:
+    first = decision_keys.new_key()
+    out = StringIO()
+
+    with pytest.raises(CommandError, match="Say why"):
+        call_command("decision_key", withdraw=str(first.pk))
+    call_command("decision_key", withdraw=str(first.pk), reason="A disk was lost.", stdout=out)
+
+    keys = decision_keys.key_set()
+    assert [one["kid"] for one in keys["keys"]] != [str(first.pk)]
+    revoked = keys["revoked_keys"][0]
+    assert (revoked["kid"], revoked["revoked"]["reason"]) == (str(first.pk), "A disk was lost.")
+    kid = jwt.get_unverified_header(decision_keys.sign({"a": 1}))["kid"]
+    assert [one["kid"] for one in keys["keys"]] == [kid]
+    assert kid in out.getvalue()
+    entry = Entry.objects.get(action="decision_key.withdrawn")
+    assert (entry.actor, entry.details["key"]) == ("command line", str(first.pk))
+    with pytest.raises(CommandError, match="withdrawn already"):
+        call_command("decision_key", withdraw=str(first.pk), reason="Again.")
+    for unknown in (str(UUID(int=1)), "none"):
+        with pytest.raises(CommandError, match="There is no key"):
+            call_command("decision_key", withdraw=unknown, reason="Again.")
+    with pytest.raises(DatabaseError, match="stays withdrawn"), transaction.atomic():
+        DecisionKey.objects.filter(pk=first.pk).update(withdrawn_at=None, reason="")
+    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+        DecisionKey.objects.filter(pk=kid).update(public=b"another")
+    call_command("decision_key", list=True, stdout=out)
+    assert f"{first.pk}  made" in out.getvalue()
+
+
+def test_a_key_other_than_the_newest_is_withdrawn_alone(db: None) -> None:
+    first, second = decision_keys.new_key(), decision_keys.new_key()
+
+    signing = decision_keys.withdraw(first, reason="An old one.", by=SYSTEM)
+
+    assert signing == second
+    assert DecisionKey.objects.count() == 2
+
+
+def test_no_earlier_key_signs_again_once_the_newest_is_withdrawn(db: None) -> None:
+    first, second = decision_keys.new_key(), decision_keys.new_key()
+
+    signing = decision_keys.withdraw(second, reason="A disk was lost.", by=SYSTEM)
+
+    assert signing not in (first, second)
+    assert jwt.get_unverified_header(decision_keys.sign({"a": 1}))["kid"] == str(signing.pk)
+    assert str(first.pk) in {one["kid"] for one in decision_keys.key_set()["keys"]}
+
+
+async def test_a_new_key_signs_and_the_old_one_still_verifies(rest: Rest) -> None:
+    before = (await asked(rest, wait=30)).last["signed_decision"]
+    made = await sync_to_async(decision_keys.new_key)()
+    after = (await asked(rest, {**STATEMENT, "why": "Ticket FIN-13"}, wait=30)).last
+
+    assert jwt.get_unverified_header(after["signed_decision"])["kid"] == str(made.pk)
+    await verified(rest, after["signed_decision"])
+    await verified(rest, before)
+
+
+async def test_the_example_acts_on_nothing_but_its_own_statement(rest: Rest) -> None:
+    signed = (await asked(rest, wait=30)).last["signed_decision"]
+    keys = (await rest.get("approvals/keys")).last
+
+    assert example.verified(signed, keys, STATEMENT)["decision"] == "allowed"
+    with pytest.raises(example.Refused, match="changed the statement"):
+        example.verified(signed, keys, {**STATEMENT, "what": "Pay invoice 4712."})
+
+
+async def test_a_changed_decision_does_not_verify(rest: Rest) -> None:
+    head, body, signature = (await asked(rest, wait=30)).last["signed_decision"].split(".")
+    claims = json.loads(seal.from_text(body)) | {"decision": "approved"}
+    forged = ".".join([head, seal.to_text(json.dumps(claims).encode()), signature])
+
+    with pytest.raises(jwt.InvalidSignatureError):
+        await verified(rest, forged)
+
+
+async def test_a_key_that_cannot_be_opened_is_said_and_signs_nothing(rest: Rest) -> None:
+    await sync_to_async(decision_keys.new_key)()
+    await DecisionKey.objects.aupdate(sealed_private=b"of another installation")
+
+    answer = await asked(rest, wait=30)
+
+    assert answer.status == 503
+    assert "cannot be opened here" in answer.last["detail"]
+
+
+def test_its_server_answers_as_the_protocol_says() -> None:
+    ask: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+    confirmed = reply({**ask, "params": {"name": "countersign", "arguments": STATEMENT}})
+    assert confirmed is not None
+    assert confirmed["result"]["structuredContent"] == {"countersigned": True}
+    assert reply({**ask, "params": {"name": "other"}})["error"]["code"] == -32602  # type: ignore[index]
+    assert reply({**ask, "method": "resources/list"})["error"]["code"] == -32601  # type: ignore[index]
+    assert reply({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
+    assert TOOL["annotations"]["destructiveHint"]  # type: ignore[index]

@@ -1,0 +1,376 @@
+"""Escalation policies: who is notified first, who later, and that nobody else ever is."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals import delegations
+from approvals.models import Approval, Delegation
+from audit.models import Entry
+from calls.record.states import State
+from notifications import deliveries, escalation_policies, services
+from notifications.cursor import read_entries
+from notifications.events import Event
+from notifications.models import Delivery, Escalation, EscalationPolicy, EscalationStep
+from notifications.recipients import Audience
+from policies.thresholds import Threshold
+from registry.models import Tool
+from tests.console import scenery
+from tests.notifications.conftest import reader
+
+pytestmark = pytest.mark.django_db
+
+TURN, ALL, OTHERS = "turn", "everybody", "group"
+
+
+@pytest.fixture
+def team(db: None) -> list[User]:
+    """Three people of the group that the rule asks, by the order of their names."""
+    group = Group.objects.create(name="payments")
+    people = [scenery.person(name, Role.APPROVER) for name in ("gina", "hugo", "ines")]
+    for person in people:
+        person.groups.add(group)
+        reader(person)
+    return people
+
+
+@pytest.fixture
+def lead(db: None) -> User:
+    """Of the group to escalate to; the rule does not ask her, unless it asks everybody."""
+    lead = scenery.person("lena", Role.APPROVER)
+    lead.groups.add(Group.objects.create(name="leads"))
+    return reader(lead)
+
+
+def policy(by: User, *steps: tuple[int, str, object], group: str | None = "payments") -> None:
+    made = EscalationPolicy(group=Group.objects.get(name=group) if group else None)
+    escalation_policies.save(made, [step(*one) for one in steps], by=by)
+
+
+def step(after: int, target: str, of: object) -> EscalationStep:
+    made = EscalationStep(after_min=after, target=target)
+    if target == TURN:
+        made.people = int(str(of))
+    elif target == OTHERS:
+        made.group = Group.objects.get(name=of)
+    return made
+
+
+@pytest.fixture
+def ask(scout: Agent, send_mail: Tool, cursor: None) -> "Ask":
+    return Ask(scout, send_mail)
+
+
+class Ask:
+    """scout asks, and a rule wants one approval of the group, or of these."""
+
+    def __init__(self, scout: Agent, tool: Tool) -> None:
+        self.scout, self.tool = scout, tool
+
+    def __call__(self, *sources: str) -> UUID:
+        asked = tuple(Threshold(source=one) for one in sources or ("group:payments",))
+        subject = {**scenery.MAIL, "subject": f"No. {Delivery.objects.count()}"}
+        made = scenery.call(self.scout, self.tool, subject, State.HELD, thresholds=asked)
+        read_entries()
+        return made
+
+
+def delegate(by: User, to: User) -> None:
+    now = timezone.now()
+    begins_at, ends_at = now - timedelta(days=1), now + timedelta(days=1)
+    delegations.make(Delegation(delegator=by, delegate=to, begins_at=begins_at, ends_at=ends_at))
+
+
+def told(call_id: UUID) -> Sequence[str]:
+    """Who was notified of it, by name."""
+    made = Delivery.objects.filter(call_id=call_id, event="approval.needed", person__isnull=False)
+    return list(made.order_by("person__username").values_list("person__username", flat=True))
+
+
+def pass_minutes(minutes: int) -> None:
+    """As if the next steps had been due so much earlier, and the call as well."""
+    for one in Escalation.objects.all():
+        Escalation.objects.filter(pk=one.pk).update(
+            next_at=one.next_at - timedelta(minutes=minutes)
+        )
+
+
+def look() -> int:
+    return deliveries.create_escalated()
+
+
+def test_without_a_policy_everybody_is_notified_at_once(ask: "Ask", team: list[User]) -> None:
+    assert told(ask()) == ["gina", "hugo", "ines"]
+    assert not Escalation.objects.exists()
+
+
+def test_a_round_robin_asks_who_was_asked_longest_ago(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1))
+
+    assert [told(ask()) for _n in range(4)] == [["gina"], ["hugo"], ["ines"], ["gina"]]
+
+
+def test_steps_follow_after_their_minutes_and_each_person_is_told_once(
+    ask: "Ask", team: list[User], olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy(olga, (0, TURN, 2), (5, ALL, None))
+    call = ask()
+    assert told(call) == ["gina", "hugo"]
+    waiting = Escalation.objects.get()
+    entry = Entry.objects.get(pk=waiting.entry_id)
+    assert waiting.next_at == entry.at + timedelta(minutes=5)
+    assert look() == 0
+
+    pass_minutes(5)
+    assert look() == 1
+
+    assert told(call) == ["gina", "hugo", "ines"]
+    assert look() == 0
+    assert not Escalation.objects.exists()
+
+
+def test_escalation_never_asks_who_may_not_decide(
+    ask: "Ask", team: list[User], lead: User, olga: User
+) -> None:
+    policy(olga, (0, TURN, 1), (5, OTHERS, "leads"))
+    call = ask()
+
+    pass_minutes(5)
+    look()
+    # The step reaches nobody, since no lead may decide: then the group is asked.
+    assert told(call) == ["gina", "hugo", "ines"]
+
+    # Where the rule asks the leads too, they are.
+    policy(olga, (0, ALL, None), group="leads")
+    second = ask("group:payments", "group:leads")
+    assert told(second) == ["gina", "lena"]
+
+
+def test_a_step_that_reaches_nobody_goes_on_at_once(
+    ask: "Ask", team: list[User], lead: User, olga: User
+) -> None:
+    policy(olga, (0, TURN, 1), (5, OTHERS, "leads"), (15, ALL, None), group=None)
+    for person in team:
+        services.mute(person, timezone.now() + timedelta(hours=1))
+
+    assert told(ask("")) == ["lena"]
+    services.mute(lead, timezone.now() + timedelta(hours=1))
+
+    # Nobody can be reached at any step: each is told when their mute ends.
+    assert told(ask("")) == ["gina", "hugo", "ines", "lena"]
+
+
+def test_a_delegate_who_wants_no_messages_takes_nobodys_place(
+    ask: "Ask", team: list[User], lead: User
+) -> None:
+    gina, hugo, _ines = team
+    delegate(gina, hugo)
+    assert told(ask()) == ["hugo", "ines"]
+    services.mute(hugo, timezone.now() + timedelta(hours=1))
+
+    held = ask()
+
+    assert told(held) == ["gina", "hugo", "ines"]
+    entry = Entry.objects.get(call_id=held, seq=1)
+    reminded = Audience().readers(entry, Event.APPROVAL_REMINDER)
+    assert [one.person.username for one in reminded] == ["gina", "hugo", "ines"]
+
+
+def test_a_step_that_reaches_a_delegate_waits_for_the_next(
+    ask: "Ask", team: list[User], lead: User, olga: User
+) -> None:
+    """Whoever delegates is away: their own quiet hours call nobody else."""
+    Group.objects.create(name="first").user_set.add(team[0])
+    policy(olga, (0, OTHERS, "first"), (5, OTHERS, "leads"), group=None)
+    gina, hugo, _ines = team
+    services.mute(gina, timezone.now() + timedelta(hours=1))
+    delegate(gina, hugo)
+
+    assert told(ask("")) == ["hugo"]
+
+
+def test_a_decided_call_is_not_escalated(ask: "Ask", team: list[User], olga: User) -> None:
+    from tests.notifications.test_mail import decide
+
+    policy(olga, (0, TURN, 1), (5, ALL, None))
+    call = ask()
+    decide(call, team[2])
+
+    pass_minutes(5)
+    look()
+
+    assert told(call) == ["gina"]
+    assert not Escalation.objects.exists()
+
+
+def test_a_call_whose_entry_is_detached_holds_up_no_others(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1), (5, ALL, None))
+    detached, other = ask(), ask()
+    Escalation.objects.filter(call_id=detached).update(entry_id=2**40)
+
+    pass_minutes(5)
+    look()
+
+    assert sorted(told(other)) == ["gina", "hugo", "ines"]
+    assert not Escalation.objects.exists()
+
+
+def test_a_removed_policy_leaves_nobody_out(ask: "Ask", team: list[User], olga: User) -> None:
+    policy(olga, (0, TURN, 1), (5, TURN, 1))
+    call = ask()
+    escalation_policies.remove(EscalationPolicy.objects.get(), by=olga)
+
+    pass_minutes(5)
+    look()
+
+    assert told(call) == ["gina", "hugo", "ines"]
+
+
+def test_a_step_is_taken_once_also_where_its_process_dies(
+    ask: "Ask", team: list[User], olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy(olga, (0, TURN, 1), (5, ALL, None))
+    call = ask()
+    pass_minutes(5)
+
+    def dies(*_given: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as broken:
+        broken.setattr(deliveries, "_insert", dies)
+        with pytest.raises(SystemExit):
+            look()
+    assert told(call) == ["gina"]
+
+    assert look() == 1
+    assert look() == 0
+    assert told(call) == ["gina", "hugo", "ines"]
+
+
+def test_the_card_says_who_was_notified_when_and_when_the_next_are(
+    client: Client, ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1), (5, ALL, None))
+    call = ask()
+    address = reverse("notifications:notified", args=[call])
+    client.force_login(team[2])
+
+    assert address in client.get(reverse("approvals:detail", args=[call])).text
+    page = client.get(address).text
+    part = client.get(address, headers={"HX-Request": "true"}).text
+
+    assert "<html" in page
+    assert "<html" not in part
+    for said in ("gina", "E-mail · Queued", "Next step of the escalation policy:"):
+        assert said in page
+        assert said in part
+    assert "hugo" not in part
+    client.force_login(olga)
+    assert client.get(address).status_code == 403
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return scenery.person("ada", Role.ADMINISTRATOR)
+
+
+def form(*steps: tuple[str, str], group: str = "") -> dict[str, str]:
+    given = {"group": group, "steps-TOTAL_FORMS": "5", "steps-INITIAL_FORMS": "0"}
+    for n, (after, who) in enumerate(steps):
+        given |= {f"steps-{n}-after": after, f"steps-{n}-who": who}
+    return given
+
+
+def test_an_administrator_makes_changes_and_removes_one(client: Client, ada: User) -> None:
+    leads = Group.objects.create(name="leads")
+    client.force_login(ada)
+    address = reverse("notifications:add_escalation")
+    assert "Group: leads" in client.get(address).text
+
+    page = client.post(address, form(("0", "turn:2"), ("15", f"group:{leads.pk}")), follow=True)
+
+    assert "after 0 min: 2 people in turn · after 15 min: Group: leads" in page.text
+    made = EscalationPolicy.objects.get()
+    edit = reverse("notifications:edit_escalation", args=[made.pk])
+    assert f'value="group:{leads.pk}" selected' in client.get(edit).text
+    client.post(edit, form(("0", "everybody"), group=str(leads.pk)))
+    assert made.steps.get().target == "everybody"
+    client.post(reverse("notifications:remove_escalation", args=[made.pk]))
+
+    assert not EscalationPolicy.objects.exists()
+    recorded = Entry.objects.filter(action__startswith="escalation_policy.").order_by("id")
+    assert [(one.action, one.actor) for one in recorded] == [
+        ("escalation_policy.saved", "ada"),
+        ("escalation_policy.saved", "ada"),
+        ("escalation_policy.removed", "ada"),
+    ]
+    assert recorded[0].details == {
+        "group": "",
+        "steps": [
+            {"after_min": 0, "notify": "turn", "people": 2},
+            {"after_min": 15, "notify": "group", "group": "leads"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([], "Choose who is notified first."),
+        ([("5", "everybody")], "The first step must be after 0 minutes."),
+        ([("0", "turn:1"), ("0", "everybody")], "Each step must be later than the one before."),
+        ([("0", "turn:1"), ("", "everybody")], "After how many minutes?"),
+        ([("0", "turn:99")], "is not one of the available choices"),
+        ([("0", "turn:1"), ("9999", "everybody")], "less than or equal to 1440"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    client: Client, ada: User, steps: list[tuple[str, str]], said: str
+) -> None:
+    client.force_login(ada)
+
+    page = client.post(reverse("notifications:add_escalation"), form(*steps))
+
+    assert page.status_code == 200
+    assert said in page.text
+    assert not EscalationPolicy.objects.exists()
+
+
+def test_a_group_has_one_policy(client: Client, ada: User) -> None:
+    client.force_login(ada)
+    address = reverse("notifications:add_escalation")
+    client.post(address, form(("0", "everybody")))
+
+    page = client.post(address, form(("0", "everybody")))
+
+    assert "There is an escalation policy for it already." in page.text
+    assert EscalationPolicy.objects.count() == 1
+
+
+def test_only_administrators_change_them(
+    client: Client, olga: User, alice: User, ada: User
+) -> None:
+    policy(ada, (0, ALL, None), group=None)
+    made = EscalationPolicy.objects.get()
+    for person in (olga, alice):
+        client.force_login(person)
+        assert client.get(reverse("notifications:add_escalation")).status_code == 403
+        for name in ("edit_escalation", "remove_escalation"):
+            address = reverse(f"notifications:{name}", args=[made.pk])
+            assert client.post(address).status_code == 403
+    client.force_login(ada)
+    assert client.get(reverse("notifications:remove_escalation", args=[made.pk])).status_code == 405
+    assert Approval.objects.count() == 0
+    assert EscalationPolicy.objects.exists()

@@ -1,0 +1,188 @@
+"""Unusual use by an agent: counted from the record, with reasons, and never a reason to allow."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Agent, User
+from accounts.roles import Role
+from calls.record.states import State
+from policies import decide, lookback, unusual
+from policies.conditions import BadCondition, compiled
+from policies.decide import Subject
+from policies.drafts import read_template
+from policies.models import Effect, Rule
+from policies.simulate import suppose
+from policies.unusual import Unusual
+from registry.models import Tool
+from tests.console import scenery
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def send(olga: User) -> Tool:
+    return scenery.server("mailer", olga, scenery.SEND).tools.for_catalogue().get()
+
+
+def call(scout: Agent, send: Tool, state: State, n: int = 0) -> Any:
+    return scenery.call(scout, send, {**scenery.MAIL, "subject": str(n)}, state)
+
+
+def found(agent: Agent, **about: Any) -> Unusual:
+    with_tool = unusual.parameters(agent.pk, "mailer.send_mail", **about)
+    rows = lookback.fetch(unusual.SQL, with_tool)
+    assert rows is not None
+    return unusual.of_rows(rows)
+
+
+def test_an_agent_without_calls_is_not_unusual(scout: Agent) -> None:
+    assert list(found(scout).reasons()) == []
+    assert found(scout).facts() == {
+        "unusual.hour": False,
+        "unusual.rate": 0.0,
+        "unusual.refusals": 0,
+        "unusual.first_use": True,
+    }
+
+
+def test_refusals_in_a_row_are_counted_until_a_call_is_sent(scout: Agent, send: Tool) -> None:
+    call(scout, send, State.REFUSED)
+    call(scout, send, State.RUNNING)
+    assert found(scout).refusals == 0
+    for n in range(5):
+        last = call(scout, send, State.REFUSED, n)
+
+    assert found(scout).refusals == 5
+    assert found(scout, but=last).refusals == 4
+    assert list(found(scout).reasons()) == ["Its last 5 calls were blocked or denied."]
+    assert not found(scout).is_first_use
+
+
+def test_the_record_is_counted_by_hours_and_days(scout: Agent, send: Tool) -> None:
+    for n in range(3):
+        call(scout, send, State.QUEUED, n)
+
+    later = found(scout, at=datetime.now(UTC) + timedelta(days=1))
+
+    assert (later.days, later.at_hour, later.lately, later.before) == (1, 3, 0, 3)
+    assert later.hours_before == 1
+    now = found(scout)
+    assert (now.days, now.at_hour, now.lately, now.before) == (0, 0, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_new"),
+    [
+        ({"days": 7}, True),
+        ({"days": 6}, False),
+        ({"days": 7, "at_hour": 1}, False),
+    ],
+)
+def test_a_new_hour_takes_a_week_to_know(counts: dict[str, int], is_new: bool) -> None:
+    known = Unusual(hour=3, lately=1, **counts)
+
+    assert known.is_new_hour == is_new
+    assert list(known.reasons()) == (
+        ["It never called between 03:00 and 04:00 UTC on 7 earlier days."] if is_new else []
+    )
+
+
+def test_ten_times_as_many_calls_are_told() -> None:
+    usual = {"before": 48, "hours_before": 24}
+
+    assert Unusual(lately=19, **usual).rate == 9.5
+    assert list(Unusual(lately=19, **usual).reasons()) == []
+    assert list(Unusual(lately=20, **usual).reasons()) == [
+        "20 calls in the last hour are 10 times as many as usual."
+    ]
+    assert Unusual(lately=900, before=23, hours_before=23).rate == 0.0
+
+
+def test_more_entries_than_are_looked_at_are_unusual_themselves(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(4):
+        call(scout, send, State.QUEUED, n)
+    assert not found(scout).is_flood
+    monkeypatch.setattr(unusual, "SQL", unusual.SQL.replace("5000", "4"))
+
+    flood = found(scout)
+
+    assert flood.is_flood
+    assert flood.facts()["unusual.rate"] >= 1_000_000
+    assert flood.facts()["unusual.hour"] is True
+    assert list(flood.reasons()) == [
+        "It has so many new entries that its usual calls are out of sight."
+    ]
+    # Days that are long enough to know what is usual.
+    later = found(scout, at=datetime.now(UTC) + timedelta(days=8))
+    assert (later.is_flood, later.rate, later.is_new_hour) == (False, 0.0, False)
+
+
+def test_the_template_holds_a_flood(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = read_template("unusual", "", "UTC").rule()
+    rule.full_clean()
+    rule.save()
+    Rule.objects.create(name="the rest", effect=Effect.ALLOW)
+    call(scout, send, State.RUNNING)
+    assert suppose("scout", "mailer.send_mail").decision.effect == Effect.ALLOW
+
+    monkeypatch.setattr(unusual, "SQL", unusual.SQL.replace("5000", "2"))
+
+    assert suppose("scout", "mailer.send_mail").decision.effect == Effect.ASK
+
+
+def test_the_template_holds(scout: Agent, send: Tool) -> None:
+    rule = read_template("unusual", "", "UTC").rule()
+    rule.full_clean()
+    rule.save()
+    Rule.objects.create(name="the rest", effect=Effect.ALLOW)
+
+    def decision() -> Effect:
+        return suppose("scout", "mailer.send_mail").decision.effect
+
+    # Its first use of a tool that sends outside.
+    assert decision() == Effect.ASK
+    call(scout, send, State.RUNNING)
+    assert decision() == Effect.ALLOW
+    for n in range(5):
+        call(scout, send, State.REFUSED, n)
+    assert decision() == Effect.ASK
+
+
+def test_it_never_allows() -> None:
+    with pytest.raises(BadCondition, match="cannot rest on how usual a call is"):
+        compiled("unusual.refusals == 0", hints=False)
+
+
+def test_unread_it_asks(scout: Agent, send: Tool) -> None:
+    Rule.objects.create(name="much", effect=Effect.DENY, when="unusual.rate > 10.0")
+    asked = Subject(scout.pk, "scout", frozenset(), 1, "mailer", "send_mail", {})
+
+    decision = decide.load().decide(asked)
+
+    assert decision.effect == Effect.ASK
+    assert "what happened before could not be read" in decision.reason
+
+
+def test_the_agents_page_shows_reasons_to_whom_it_is_shown(
+    client: Client, scout: Agent, send: Tool, bob: User, mallory: User
+) -> None:
+    there = reverse("policies:agent_unusual", args=["scout"])
+    client.force_login(bob)
+    assert "Nothing unusual in its latest calls." in client.get(there).text
+    for n in range(5):
+        call(scout, send, State.REFUSED, n)
+
+    assert "Its last 5 calls were blocked or denied." in client.get(there).text
+    assert there in client.get(reverse("accounts:agent", args=["scout"])).text
+    client.force_login(mallory)
+    assert client.get(there).status_code == 404
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+    assert client.get(there).status_code == 200
