@@ -208,7 +208,7 @@ def _facts_of(
         step_up_proofs.steps(waiting, person, session),
         _duplicates(facts),
         _edits(approvals),
-        role_changes.recent(),
+        _role_changes(facts),
         _stops(facts),
         second_accounts(facts),
         _flows(waiting),
@@ -221,6 +221,10 @@ def _flows(waiting: list[Approval]) -> dict[UUID, Flow]:
     asked = [FlowQuestion(one.agent_id, one.pk, one.asked_at) for one in calls]
     found = read_flows(asked)
     return {call_id: flow for call_id, flow in found.items() if flow.is_tainted}
+
+
+def _role_changes(facts: dict[UUID, EligibilityFacts]) -> list[RoleChange]:
+    return role_changes.recent() if any(one.has_role_changes for one in facts.values()) else []
 
 
 def _stops(facts: dict[UUID, EligibilityFacts]) -> FreezeBook:

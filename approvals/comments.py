@@ -42,7 +42,8 @@ def discussions(
     approvals: Sequence[Approval], person: User, facts: Mapping[UUID, EligibilityFacts]
 ) -> dict[UUID, Discussion]:
     said: dict[UUID, list[Comment]] = defaultdict(list)
-    for comment in Comment.objects.filter(approval__in=approvals).for_card():
+    discussed = [one for one in approvals if facts[one.pk].has_comments]
+    for comment in Comment.objects.filter(approval__in=discussed).for_card():
         said[comment.approval_id].append(comment)
     return {
         one.pk: _discussion(one, person, said[one.pk], facts[one.pk].excluded) for one in approvals

@@ -12,7 +12,9 @@ from uuid import UUID
 
 import orjson
 from django.db import connection
+from django.utils import timezone
 
+from accounts import role_changes
 from accounts.models import Agent, User
 from approvals.changes import find_more
 from approvals.models import Approval, BreakGlass, Vote
@@ -39,6 +41,8 @@ SELECT a.call_id,
     approvals_single_person(),
     ARRAY(SELECT p.person_id FROM approvals_parties(a.call_id) p),
     EXISTS (SELECT FROM accounts_user u WHERE u.unconfirmed_until IS NOT NULL),
+    EXISTS (SELECT FROM approvals_comment o WHERE o.approval_id = a.call_id),
+    EXISTS (SELECT FROM accounts_rolechange r WHERE r.decided_at > %(since)s),
     {pauses.IS_ANYTHING_STOPPED},
     CASE WHEN c.amendment_id IS NOT NULL THEN (
         SELECT jsonb_agg(
@@ -51,7 +55,7 @@ SELECT a.call_id,
 FROM approvals_approval a
 JOIN calls_call c ON c.id = a.call_id
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
-WHERE a.call_id = ANY(%s)
+WHERE a.call_id = ANY(%(ids)s)
 """
 
 
@@ -91,6 +95,9 @@ class EligibilityFacts(NamedTuple):
     parties: frozenset[int] = frozenset()
     # There are accounts that nobody but who let them in has confirmed.
     has_guests: bool = False
+    has_comments: bool = False
+    # Within the days for which cards show them.
+    has_role_changes: bool = False
     # Something is, though maybe not this call.
     is_anything_stopped: bool = False
     # Of each edit for which rules ask: the rule, and why it does.
@@ -101,8 +108,9 @@ class EligibilityFacts(NamedTuple):
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
     """The facts on these approvals, in one query."""
+    since = timezone.now() - role_changes.SHOWN
     with connection.cursor() as cursor:
-        cursor.execute(_FACTS, [list(ids)])
+        cursor.execute(_FACTS, {"ids": list(ids), "since": since})
         return {call_id: _facts(*row) for call_id, *row in cursor.fetchall()}
 
 
@@ -114,6 +122,8 @@ def _facts(
     single_person: bool,
     parties: list[int],
     has_guests: bool,
+    has_comments: bool,
+    has_role_changes: bool,
     is_anything_stopped: bool,
     asked_of_edits: str | None,
     delegations: str | None,
@@ -128,6 +138,8 @@ def _facts(
         single_person,
         frozenset(parties),
         has_guests,
+        has_comments,
+        has_role_changes,
         is_anything_stopped,
         [(rule, why) for rule, why in orjson.loads(asked_of_edits or "[]")],
         [(delegator, delegate) for delegator, delegate in orjson.loads(delegations or "[]")],

@@ -193,7 +193,7 @@ def test_a_cards_folds_tell_claims_and_what_was_before(alice: Page, office: Offi
     expect(alice.get_by_text("Sends one mail from the office's address.")).to_be_visible()
     alice.get_by_text("The 2 calls of scout before this one").focus()
     alice.keyboard.press("Enter")
-    alice.get_by_role("link", name="weather.forecast").click()
+    alice.locator("details[open]").get_by_role("link", name="weather.forecast").click()
     expect(alice.get_by_role("heading", name="weather.forecast")).to_be_visible()
     alice.go_back()
     alice.get_by_role("link", name="The call", exact=False).first.click()
