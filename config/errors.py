@@ -1,4 +1,7 @@
-"""The answer to a request that failed, in whichever layer: session, view or template."""
+"""Answers to requests that failed, in whichever layer: session, view or template.
+
+The language may not have been chosen by then: it is that of the cookie, or else the browser's.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import get_language_from_request, override
 from django.utils.translation import gettext as _
-from django.views.defaults import server_error
+from django.views import defaults
 
 from core import outage
 from core.http import is_htmx
@@ -19,11 +23,24 @@ RETRY_S = "1"
 APIS = ("/api/", "/scim/")
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    with override(_language(request)):
+        return defaults.bad_request(request, exception)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
+    with override(_language(request)):
+        return _failed(request)
+
+
+def _language(request: HttpRequest) -> str:
+    return "en" if _is_api(request) else get_language_from_request(request)
+
+
+def _failed(request: HttpRequest) -> HttpResponse:
     if not outage.is_outage(sys.exc_info()[1]):
-        return (
-            _problem(500, _("Countersign failed.")) if _is_api(request) else server_error(request)
-        )
+        is_api = _is_api(request)
+        return _problem(500, _("Countersign failed.")) if is_api else defaults.server_error(request)
     told = outage.outage_answer(request)
     response = _rest(request, told) if _is_api(request) else _page(request, told)
     response["Retry-After"] = RETRY_S

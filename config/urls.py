@@ -15,6 +15,7 @@ from registry.views import tool_urls
 
 tool_urls.register()
 
+handler400 = "config.errors.bad_request"
 handler500 = "config.errors.failed"
 
 urlpatterns = [

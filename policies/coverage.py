@@ -94,6 +94,11 @@ class Shadow:
     def is_whole(self) -> bool:
         return self.always or self.tools == self.of
 
+    @property
+    def is_redundant(self) -> bool:
+        """Both require approval: it would be required by `rule` too, and no less."""
+        return self.rule.effect == self.other.effect == Effect.ASK
+
 
 @dataclass(frozen=True, slots=True)
 class Shadows:

@@ -373,6 +373,11 @@ class Explanation:
     flow: Flow | None = None
 
     @property
+    def shadow_effect(self) -> Effect:
+        """The effect if monitor-only rules were enforced."""
+        return Effect(self.decision.shadow_effect["effect"])
+
+    @property
     def deciding_first(self) -> list[RuleEvaluation]:
         """The deciding rule, those that match too, and those that came close."""
         return sorted(self.heard, key=self._place)

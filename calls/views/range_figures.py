@@ -163,6 +163,7 @@ class TopCaller:
 
     name: str
     calls: int
+    ended: int
     error_percent: float | None
     p95: float | None
 
@@ -285,7 +286,7 @@ def _tops(sample: Iterable[Any], edges: Sequence[datetime]) -> dict[str, list[To
         for kind, key, name, calls in cursor.fetchall():
             wrong, ended, _p50, p95 = looked_at[kind, key]
             share = 100 * wrong / ended if ended else None
-            found[kind].append(TopCaller(name, int(calls or 0), share, p95))
+            found[kind].append(TopCaller(name, int(calls or 0), round(ended), share, p95))
     return {
         kind: sorted(callers, key=lambda one: (-one.calls, one.name))
         for kind, callers in found.items()

@@ -43,6 +43,11 @@ def localized(sentence: object) -> str:
     return localizing.localized(str(sentence)) if sentence else ""
 
 
+@register.filter
+def percent(share: float) -> str:
+    return _("%(share)s %%") % {"share": floatformat(share, "-1")}
+
+
 @register.inclusion_tag("ui/value.html")
 def value(content: object, name: str = "") -> dict[str, Any]:
     """One argument, whole, and as what it is: long ones folded, never cut."""

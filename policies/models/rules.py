@@ -105,7 +105,7 @@ class Rule(models.Model):
 
     @property
     def who_decides(self) -> str:
-        return " · ".join(str(one) for one in thresholds.parse(self.thresholds))
+        return thresholds.describe(thresholds.parse(self.thresholds))
 
     def clean(self) -> None:
         self._clean_condition()

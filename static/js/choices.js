@@ -28,7 +28,8 @@
       const typed = field.value.toLocaleLowerCase().split(/\s+/).filter(Boolean);
       const fits = rows.map(({ text }) => typed.every((word) => text.includes(word)));
       rows.forEach(({ box, row }, n) => { row.hidden = !fits[n] && !box.checked; });
-      count.textContent = `${fits.filter(Boolean).length} / ${rows.length}`;
+      const shown = rows.filter(({ row }) => !row.hidden).length;
+      count.textContent = list.dataset.shown.replace("{n}", shown).replace("{all}", rows.length);
     }
 
     field.addEventListener("input", (event) => {

@@ -114,8 +114,11 @@ def failed(template: str) -> Callable[["Page"], None]:
 
     def shown(page: "Page") -> None:
         from django.template.loader import render_to_string
+        from django.utils.translation import get_supported_language_variant, override
 
-        page.route("**/failed/", lambda route: route.fulfill(body=render_to_string(template)))
+        with override(get_supported_language_variant(LOCALE.lower())):
+            body = render_to_string(template)
+        page.route("**/failed/", lambda route: route.fulfill(body=body))
         page.goto("/failed/")
 
     return shown

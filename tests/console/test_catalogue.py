@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Agent, User
+from accounts.roles import Role
+from approvals import freezes
 from audit.models import Entry
 from calls.measuring import measure
 from calls.record.states import State
@@ -584,6 +586,33 @@ def test_servers_that_cannot_be_reached_stand_first(as_olga: Client, mailer: Ser
 
     assert [server.slug for server in page.context["servers"]] == ["zebra", "mailer"]
     assert "It hung up." in page.text
+
+
+SUSPENDED = 'data-state="suspended"'
+LISTS = ("registry:servers", "accounts:agents")
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_suspended_server_and_agent_say_so_first(
+    client: Client, mailer: Server, scout: Agent, everything: bool
+) -> None:
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
+    client.force_login(ada)
+    Server.objects.update(health="ok")
+    scenery.server("zebra", mailer.owner)
+    Agent.objects.create(name="raven", owner=scout.owner)
+    if everything:
+        freezes.begin(by=ada, reason="A leak.")
+    else:
+        freezes.begin(by=ada, reason="A leak.", server=mailer)
+        freezes.begin(by=ada, reason="A leak.", agent=scout)
+
+    servers, agents = (client.get(reverse(name)).text for name in LISTS)
+
+    assert servers.count(SUSPENDED) == agents.count(SUSPENDED) == (2 if everything else 1)
+    for address in ("/servers/mailer/", "/agents/scout/"):
+        assert SUSPENDED in client.get(address).text
+    assert servers.index(SUSPENDED) < servers.index("Reachable")
 
 
 @pytest.mark.django_db(transaction=True)

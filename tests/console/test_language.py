@@ -5,6 +5,8 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.http import HttpRequest
+from django.middleware.security import SecurityMiddleware
 from django.template import Context
 from django.test import Client
 from django.urls import reverse
@@ -41,6 +43,34 @@ def test_any_other_browser_gets_english(client: Client, asked: str) -> None:
 
     assert '<html lang="en"' in page.text
     assert not CHINESE.findall(page.text.replace("简体中文", ""))
+
+
+@pytest.mark.parametrize("cookie", [True, False])
+@pytest.mark.parametrize("status", [400, 403, 500])
+def test_error_pages_are_in_the_readers_language(
+    status: int, cookie: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    headers = {"Accept-Language": "en" if cookie else "zh-CN"}
+    if cookie:
+        client.cookies["django_language"] = "zh-hans"
+    if status == 400:
+        headers["Host"] = "elsewhere.example.org"
+    if status == 500:
+        # Before any other part has chosen a language.
+        monkeypatch.setattr(SecurityMiddleware, "process_request", broken)
+
+    with override("en"):
+        page = client.post("/sign-in/", headers=headers)
+
+    assert page.status_code == status
+    assert '<html lang="zh-hans"' in page.text
+    assert CHINESE.search(page.text)
+    assert "Go to the start page" not in page.text
+
+
+def broken(self: SecurityMiddleware, request: HttpRequest) -> None:
+    raise RuntimeError
 
 
 def test_the_language_is_chosen_before_sign_in_and_kept_with_the_account(client: Client) -> None:

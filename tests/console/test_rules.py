@@ -327,7 +327,10 @@ def test_agents_and_groups_are_minded(as_ada: Client, scout: Agent, bob: User) -
         both.pk: "everybody",
         viewed.pk: "of viewers",
     }
-    assert "Shadowed by “for scout”, which covers all that it covers" in as_ada.get(LIST).text
+    assert "Shadowed by “for scout”, which covers all that it covers" in (
+        page := as_ada.get(LIST).text
+    )
+    assert "Adds nothing: “everybody” already requires the same or more." in page
 
 
 def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) -> None:
@@ -464,7 +467,7 @@ def test_who_decides_is_said_in_rows_of_the_form(as_ada: Client, bob: User) -> N
         (1, "person:bob"),
     ]
     assert (
-        "1 approval of payments, confirmed by passkey; 1 denial decides · approval of bob"
+        "1 approval of payments, confirmed by passkey; 1 denial decides, or approval of bob"
         in page.text
     )
     form = as_ada.get(reverse("policies:rule", args=[made.pk])).text
