@@ -68,10 +68,11 @@ def request(person: User, *, by: User, reason: str, proof: Proof) -> FactorReset
 @transaction.atomic
 def confirm(reset: FactorReset, *, by: User, proof: Proof) -> None:
     """Ends the person's sessions. Raises AccountRefused."""
+    # Held from before the checks, so that no factor is added between them and the removal.
+    person = User.objects.select_for_update().get(pk=reset.person_id)
     if why := why_not_confirm(reset, by):
         raise AccountRefused(why)
     _decide(reset, FactorReset.State.DONE, by)
-    person = User.objects.select_for_update().get(pk=reset.person_id)
     count = second_factor.remove_factors(person)
     theirs = BrowserSession.objects.filter(person=person)
     sessions.end_by(by.actor, theirs, reason=_("The second factors were removed."))

@@ -12,6 +12,9 @@ from accounts.oidc.providers import usable_providers
 
 # Pages list no more.
 LISTED = 20
+# Of the pages that list them otherwise.
+SEES_PROVIDERS = "accounts.change_user"
+SEES_AGENTS = "accounts.view_agenttoken"
 
 
 class IssuedToken(NamedTuple):
@@ -22,9 +25,12 @@ class IssuedToken(NamedTuple):
     address: str
 
 
-def lasting_tokens(person: User) -> list[IssuedToken]:
-    """The newest that still open something, or that somebody else may yet confirm."""
-    return [*_of_providers(person), *_of_agents(person)][:LISTED]
+def lasting_tokens(person: User, *, reader: User) -> list[IssuedToken]:
+    """The newest that still open something, or that somebody else may yet confirm; of those, what
+    the reader may see."""
+    found = _of_providers(person) if reader.has_perm(SEES_PROVIDERS) else []
+    agents = _of_agents(person) if reader.has_perm(SEES_AGENTS) else []
+    return [*found, *agents][:LISTED]
 
 
 def _of_providers(person: User) -> list[IssuedToken]:

@@ -44,6 +44,8 @@ def begin(person: User) -> CodeApp:
 
 @transaction.atomic
 def confirm(person: User, code: str) -> None:
+    # So does who removes factors (accounts/factor_resets.py): this comes before or after it.
+    User.objects.select_for_update().get(pk=person.pk)
     app = CodeApp.objects.filter(person=person, confirmed_at=None).first()
     if app is None:
         raise CodeRefused(_("There is nothing to confirm. Begin again."))

@@ -81,6 +81,8 @@ def add(person: User, name: str, *, challenge: str, answer: str) -> Passkey:
             _("The device's answer does not fit: it was for another site, person or moment. "
               "Try again.")
         ) from error  # fmt: skip
+    # So does who removes factors (accounts/factor_resets.py): this comes before or after it.
+    User.objects.select_for_update().get(pk=person.pk)
     passkey = Passkey(
         person=person,
         name=_named(name),

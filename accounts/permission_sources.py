@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.backend import keep_rights, named, with_rights
 from accounts.models import SCOPED_FIELDS, Identity, UsedName, User
+from accounts.roles import Role
 from accounts.scopes import ScopedRole, ScopeTarget, scoped_role
 
 
@@ -43,9 +44,18 @@ class RoleBook:
     # Permission → names of the groups that give it everywhere.
     everywhere: Mapping[str, frozenset[str]]
     limited: tuple[ScopedRole, ...]
+    # Whether the reader may see groups and roles that the installation made.
+    shows_own: bool = True
+
+    def names(self, permission: str) -> tuple[list[str], bool]:
+        """The roles that give it, as far as the reader may see them, and whether there are more."""
+        limited = {role.name for role in self.limited if permission in role.permissions}
+        found = self.everywhere[permission] | limited
+        shown = found if self.shows_own else found & frozenset(Role)
+        return sorted(shown), shown != found
 
 
-def read_roles() -> RoleBook:
+def read_roles(*, shows_own: bool = True) -> RoleBook:
     """In one query."""
     everywhere: dict[str, set[str]] = defaultdict(set)
     limited = []
@@ -58,7 +68,7 @@ def read_roles() -> RoleBook:
         if scoped:
             limited.append(scoped_role(name, scoped, *tags))
     found = {permission: frozenset(names) for permission, names in everywhere.items()}
-    return RoleBook(defaultdict(frozenset, found), tuple(limited))
+    return RoleBook(defaultdict(frozenset, found), tuple(limited), shows_own)
 
 
 def people_with_rights() -> QuerySet[Any]:

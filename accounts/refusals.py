@@ -12,6 +12,7 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 from django.db import DatabaseError, InterfaceError, transaction
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -71,6 +72,12 @@ def scim_change(request: HttpRequest, by: Actor, detail: str) -> None:
     _note(request, "scim.refused", detail, by=by)
 
 
+def confirmation(request: HttpRequest, confirmed: Model, error: CountersignError) -> None:
+    """A confirmation by a user who may not be the second person, such as who asked for it."""
+    kind = f"confirmation.rejected {confirmed._meta.model_name} {confirmed.pk}"
+    _note(request, "confirmation.rejected", str(error), kind=kind, confirmed=str(confirmed))
+
+
 def access_token(address: str, reason: str, **details: str) -> None:
     """An access token of an identity provider that makes nobody an agent here."""
     told = {name: value[:HOST_MAX] for name, value in details.items()}
@@ -88,9 +95,15 @@ def _host(there: str) -> str:
 
 
 def _note(
-    request: HttpRequest, action: str, reason: str, *, by: Actor | None = None, **details: str
+    request: HttpRequest,
+    action: str,
+    reason: str,
+    *,
+    by: Actor | None = None,
+    kind: str = "",
+    **details: str,
 ) -> None:
-    _write(action, client_address(request), by or _actor(request), reason, **details)
+    _write(action, client_address(request), by or _actor(request), reason, kind=kind, **details)
 
 
 def _write(

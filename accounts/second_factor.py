@@ -135,6 +135,7 @@ def _statement(waiting: PendingSignIn, person: User) -> str:
 def reset_at_host(person: User) -> int:
     """Removes every passkey, the app and the recovery codes of somebody who lost them; returns how
     many passkeys and apps."""
+    User.objects.select_for_update().get(pk=person.pk)
     count = remove_factors(person)
     role_changes.note_of_host(person, RoleChange.State.ENTERED)
     reason = _("Lost, or locked out: the next sign-in asks for no second factor.")

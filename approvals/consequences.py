@@ -89,7 +89,7 @@ def of_server(server: Server) -> Consequences:
     return Consequences(figures, [opening, *_ending(calls)])
 
 
-def of_person(person: User) -> Consequences:
+def of_person(person: User, *, by: User) -> Consequences:
     """The consequences of disabling their account."""
     calls = _open_calls(agent__owner=person)
     votes = Vote.objects.standing().filter(person=person, approval__state="waiting").count()
@@ -112,11 +112,11 @@ def of_person(person: User) -> Consequences:
         _("Their votes on pending approvals no longer count."),
     ]
     ending = _ending(calls, running=_("Running calls of their agents are asked to stop."))
-    return Consequences(figures, [*sentences, *ending, *_lasting(person)])
+    return Consequences(figures, [*sentences, *ending, *_lasting(person, by)])
 
 
-def _lasting(person: User) -> list[str]:
-    names = [f"{one.token} ({one.holder})" for one in lasting_tokens(person)]
+def _lasting(person: User, by: User) -> list[str]:
+    names = [f"{one.token} ({one.holder})" for one in lasting_tokens(person, reader=by)]
     said = _("Tokens that they issued for others, and have seen, stay valid. Rotate them: %s.")
     return [said % ", ".join(names)] if names else []
 

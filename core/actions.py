@@ -69,6 +69,7 @@ OTHERS = (
     gettext_noop("Sign in answer rejected"),
     gettext_noop("Sign in logout token rejected"),
     gettext_noop("Sign in link rejected"),
+    gettext_noop("Confirmation rejected"),
     gettext_noop("Identity connected"),
     gettext_noop("Identity disconnected"),
     gettext_noop("Secret rotated"),

@@ -8,7 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from accounts import factor_resets, stepup
+from accounts import factor_resets, refusals, stepup
 from accounts.actors import AccountRefused
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import FactorReset, User
@@ -55,7 +55,10 @@ def _act(request: ConsoleRequest, person: User, asked: FactorReset | None) -> No
     by = request.user
     why = factor_resets.why_not_confirm(asked, by) if asked else factor_resets.why_not(person, by)
     if why:
-        raise AccountRefused(why)
+        error = AccountRefused(why)
+        if asked:
+            refusals.confirmation(request, asked, error)
+        raise error
     proof = factor_resets.prove(person, by, request.POST, asked)
     if asked is None:
         factor_resets.request(person, by=by, reason=reason_in(request), proof=proof)

@@ -124,6 +124,8 @@ def answer_request(request: ConsoleRequest, pk: int) -> HttpResponse:
     try:
         (role_changes.confirm if confirms else role_changes.refuse)(change, by=request.user)
     except services.AccountRefused as error:
+        if confirms:
+            refusals.confirmation(request, change, error)
         messages.error(request, str(error))
     else:
         names = {"who": change.person.username, "role": localized(change.role)}
@@ -156,6 +158,7 @@ def confirm(request: ConsoleRequest, pk: int) -> HttpResponse:
     try:
         independence.confirm(shown, by=request.user)
     except services.AccountRefused as error:
+        refusals.confirmation(request, shown, error)
         messages.error(request, str(error))
     else:
         messages.success(request, _("“%s” is confirmed as another person.") % shown)
@@ -280,7 +283,9 @@ def _show(request: ConsoleRequest, shown: User, form: GroupsForm, link: str = ""
         "agents": shown.agents.all(),
         "requests": shown.role_changes.filter(state=RoleChange.State.REQUESTED),
         "accounts": identities.connected_accounts(shown),
-        "lasting": [] if shown.is_active else issued_tokens.lasting_tokens(shown),
+        "lasting": []
+        if shown.is_active
+        else issued_tokens.lasting_tokens(shown, reader=request.user),
         "no_link": services.why_no_link(shown),
         "no_confirmation": independence.why_not_confirm(shown, request.user),
         "passkeys": shown.passkeys.usable().count(),

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import refusals
 from accounts.actors import AccountRefused
 from accounts.forms import ScimTokenForm
 from accounts.http import ConsoleRequest
@@ -79,6 +80,7 @@ def confirm_token(request: ConsoleRequest, public_id: str) -> HttpResponse:
     try:
         tokens.confirm(token, by=request.user)
     except AccountRefused as error:
+        refusals.confirmation(request, token, error)
         messages.error(request, str(error))
     else:
         messages.success(request, _("%s is confirmed.") % token)

@@ -119,7 +119,7 @@ def disable_person(request: ConsoleRequest, pk: int) -> HttpResponse:
             "people",
             _("Disable user %s?") % person.username,
             [*_under_settings(_("Users"), "accounts:people"), (person.username, there)],
-            consequences.of_person(person),
+            consequences.of_person(person, by=request.user),
             reverse("approvals:set_person_active", args=[pk]),
             _("Disable the user"),
             there,

@@ -188,8 +188,8 @@ def _describe(source: PermissionSource) -> str:
 
 def _no_role(permission: str, book: RoleBook) -> str:
     """Which roles would give it."""
-    limited = {role.name for role in book.limited if permission in role.permissions}
-    names = sorted(localized(name) for name in book.everywhere[permission] | limited)
+    shown, are_more = book.names(permission)
+    names = [*sorted(map(localized, shown)), *([_("a custom role")] if are_more else [])]
     given = {"permission": _(PERMISSION_NAMES.get(permission, permission))}
     if not names:
         return _("No role has the permission “%(permission)s”.") % given

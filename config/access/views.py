@@ -66,7 +66,7 @@ def access(request: ConsoleRequest) -> HttpResponse:
         if asked.person not in ("", request.user.username):
             raise PermissionDenied
         asked = asked._replace(person=request.user.username)
-    book = read_roles()
+    book = read_roles(shows_own=request.user.has_perm("auth.view_group"))
     context: dict[str, Any] = {
         "section": "access_review",
         "asked": asked,

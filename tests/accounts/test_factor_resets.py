@@ -1,21 +1,32 @@
 """Help for a lost second factor: two administrators, and nobody taken over."""
 
 import re
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyotp
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts import custom_roles, factor_resets, one_time_codes, second_factor, services
+from accounts import (
+    custom_roles,
+    factor_resets,
+    one_time_codes,
+    passkeys,
+    second_factor,
+    services,
+)
 from accounts.actors import AccountRefused
 from accounts.custom_roles import RoleTerms
-from accounts.models import BrowserSession, CodeApp, FactorReset, Proof, RoleChange, User
+from accounts.models import BrowserSession, CodeApp, FactorReset, Passkey, Proof, RoleChange, User
 from accounts.roles import Role
 from accounts.stepup import Ticket, keep_code_proof
 from audit.models import Entry
+from core.errors import CountersignError
 from notifications.events import Event, event_of
 from notifications.recipients import account_of
 from tests.approvals.test_stepping import passkey
@@ -23,6 +34,8 @@ from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
 PAGE = "accounts:factor_reset"
+BLOCKED = """SELECT EXISTS (SELECT FROM pg_locks l WHERE NOT l.granted
+AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid)))"""
 
 
 def has_codes(person: User) -> User:
@@ -196,7 +209,11 @@ def test_pages_ask_and_confirm_with_a_code_of_ones_own(ada: User, eve: User, los
     assert "Telephone lost." in second.get("/people/").text
     assert "Another administrator" in first.get(at).text
     asked = shown(second, lost)
-    assert first.post(at, {**asked, "code": code_of(ada)}).status_code == 403
+    for _n in range(2):
+        assert first.post(at, {**asked, "code": code_of(ada)}).status_code == 403
+    entry = Entry.objects.get(action="confirmation.rejected")
+    assert (entry.actor, entry.details["confirmed"]) == ("ada", str(FactorReset.objects.get()))
+    assert "Another administrator" in entry.reason
     assert second.post(at, asked).status_code == 403
     assert has_factor(lost)
     assert second.post(at, {**asked, "code": code_of(eve)}).status_code == 302
@@ -266,6 +283,87 @@ def test_an_old_request_removes_no_factor_that_was_set_up_since(
     factor_resets.refuse(reset, by=eve)
     confirm(ask(lost, ada), eve)
     assert not has_factor(lost)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_factor_that_is_added_at_this_moment_is_not_removed_unseen(
+    ada: User, eve: User, lost: User
+) -> None:
+    """Two connections: the confirmation waits for whoever adds one, and sees it then."""
+    reset, proof = ask(lost, ada), proof_of(eve, lost)
+
+    def confirm_meanwhile() -> str:
+        try:
+            factor_resets.confirm(reset, by=eve, proof=proof)
+        except AccountRefused as error:
+            return str(error)
+        finally:
+            connection.close()
+        return ""
+
+    CodeApp.objects.filter(person=lost).update(confirmed_at=None)
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            one_time_codes.confirm(lost, code_of(lost))
+            confirmation = thread.submit(confirm_meanwhile)
+            wait_until_blocked(confirmation)
+        answer = confirmation.result()
+
+    assert "second factor since" in answer
+    assert has_factor(lost)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["code app", "passkey"])
+def test_a_factor_that_is_added_during_a_reset_comes_after_it(
+    ada: User, eve: User, lost: User, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reset, proof = ask(lost, ada), proof_of(eve, lost)
+    answer = type("Answer", (), {"credential_id": b"new", "credential_public_key": b"key",
+                                 "sign_count": 0, "credential_backed_up": False})  # fmt: skip
+    monkeypatch.setattr(passkeys, "verify_registration_response", lambda **_given: answer)
+    CodeApp.objects.filter(person=lost).update(confirmed_at=None)
+    passkey(lost)
+    Passkey.objects.filter(person=lost).update(created_at=reset.asked_at)
+    code = code_of(lost)
+
+    def add() -> str:
+        try:
+            if kind == "passkey":
+                passkeys.add(lost, "new", challenge="", answer="{}")
+            else:
+                one_time_codes.confirm(lost, code)
+        except CountersignError as error:
+            return str(error)
+        finally:
+            connection.close()
+        return "added"
+
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            factor_resets.confirm(reset, by=eve, proof=proof)
+            added = thread.submit(add)
+            wait_until_blocked(added)
+        said = added.result()
+
+    left = list(Passkey.objects.usable().filter(person=lost).values_list("name", flat=True))
+    # The app that was begun before went with the reset: nothing is left to confirm.
+    assert (said, left) == {
+        "passkey": ("added", ["new"]),
+        "code app": ("There is nothing to confirm. Begin again.", []),
+    }[kind]
+    assert not CodeApp.objects.filter(person=lost).exists()
+
+
+def wait_until_blocked(job: Future[str]) -> None:
+    """Until a statement of the job waits for this connection's lock."""
+    until = time.monotonic() + 20
+    with connection.cursor() as cursor:
+        while not job.done() and time.monotonic() < until:
+            cursor.execute(BLOCKED)
+            if cursor.fetchone()[0]:
+                return
+    pytest.fail("It did not wait.")
 
 
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.APPROVER, Role.AUDITOR, Role.VIEWER])

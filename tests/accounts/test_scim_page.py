@@ -72,6 +72,8 @@ def test_another_administrator_confirms(company: FakeProvider, ada: User) -> Non
     confirm = f"/provisioning/tokens/{shown(page)[4:12]}/confirm/"
     assert confirm not in client.get("/provisioning/").text
     assert "Another administrator" in client.post(confirm, follow=True).text
+    entry = Entry.objects.get(action="confirmation.rejected")
+    assert (entry.actor, entry.details["confirmed"]) == ("ada", str(ScimToken.objects.get()))
     assert Directory(shown(page)).ask("GET", "/Users").status_code == 401
 
     assert confirm in eve.get("/provisioning/").text

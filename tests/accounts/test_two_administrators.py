@@ -12,6 +12,7 @@ from accounts import custom_roles
 from accounts.custom_roles import RoleTerms
 from accounts.models import RoleChange, User
 from accounts.roles import Role
+from audit.models import Entry
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -79,8 +80,12 @@ def confirm(by: User) -> None:
 def test_somebody_else_than_who_asked_confirms(ada: User, eve: User) -> None:
     paul, link = invite(ada, Role.APPROVER)
 
-    confirm(ada)
+    for _n in range(2):
+        confirm(ada)
     assert again(paul).group_names == []
+    entry = Entry.objects.get(action="confirmation.rejected")
+    assert (entry.actor, entry.details["confirmed"]) == ("ada", "Approver of paul: requested")
+    assert "Another administrator" in entry.reason
     confirm(eve)
 
     assert again(paul).group_names == [Role.APPROVER]

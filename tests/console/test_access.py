@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
@@ -320,6 +321,18 @@ def test_rules_of_a_tool_are_shown_to_whoever_may_see_rules(
         assert "that no rule covers" not in page
     assert "“Mail”" in read(alice)
     assert "Your roles do not show you rules" not in read(alice)
+
+
+def test_custom_roles_are_named_to_whoever_may_see_roles(
+    house: dict[str, Any], everybody: None, vera: User, ines: User
+) -> None:
+    asked = {"kind": "server", "name": "people", "person": "vera"}
+    change = f"{reverse('access')}?{urlencode(asked)}"
+
+    hidden = signed_in(vera).get(change).text.partition("<main")[2]
+    assert "Roles that have it: Operator, a custom role." in hidden
+    assert "Payments" not in hidden
+    assert "Roles that have it: Operator, Payments." in signed_in(ines).get(change).text
 
 
 def test_an_auditor_finds_an_act_an_object_and_a_user(
