@@ -37,6 +37,7 @@ DRAWS = {
 }
 # Who is invited is shown by the answer to the invitation, at its address; so is a new webhook.
 DRAWN_AT = {
+    ("accounts:invite", "access"): "accounts:person",
     ("accounts:invite", "accounts:person"): "accounts:person",
     ("accounts:invite", "approvals:disable_person"): "accounts:person",
     ("notifications:add_webhook", "notifications:edit_webhook"): "notifications:webhook",

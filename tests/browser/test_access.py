@@ -9,6 +9,7 @@ from accounts.models import CustomRole, ServiceToken, User
 from accounts.roles import Role
 from registry.models import Server
 from tests.browser.conftest import Opened
+from tests.browser.hands import choose
 from tests.browser.scene import Office
 from tests.console import scenery
 
@@ -119,6 +120,65 @@ def test_a_role_for_a_tag_is_made_changed_and_retired_by_keyboard(
     page.get_by_label("Reason (optional)").fill("Merged.")
     press(page, "button", "Retire the role")
     expect(page.get_by_text("nobody has it, and nobody gets it")).to_be_visible()
+
+
+def test_permissions_of_a_role_are_searched_and_limited_by_tags(
+    opened: Opened, office: Office, ada: User
+) -> None:
+    page = opened(ada)
+    page.goto("/new/role/")
+    page.get_by_label("Name").fill("Payments operator")
+    page.get_by_label("Description").fill("Operates payments")
+    search = page.get_by_role("searchbox", name="Search: Permissions")
+    search.press_sequentially("refresh servers")
+    search.press("ArrowDown")
+    page.keyboard.press("Space")
+    page.get_by_label("Only servers with a tag").fill("payments")
+    page.get_by_label("Only toolsets with a tag").fill("payments")
+    page.get_by_label("Only agents with a tag").fill("payments")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("“Payments operator” is there.")).to_be_visible()
+    role = CustomRole.objects.get()
+    services.set_groups(office.bob, [*office.bob.groups.all(), role.group], by=ada)
+
+    page.get_by_label("Description").fill("Operates all payments")
+    search.fill("publish")
+    page.get_by_label("Refresh servers and publish definitions").click()
+    search.fill("change toolsets")
+    page.get_by_label("Change toolsets").press("Space")
+    page.get_by_label("Only toolsets with a tag").fill("payments till")
+    page.get_by_label("Only agents with a tag").fill("payments till")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The role “Payments operator” is changed.")).to_be_visible()
+    role.refresh_from_db()
+    assert role.description == "Operates all payments"
+    assert role.toolset_tags == role.agent_tags == ["payments", "till"]
+    page.locator("main").get_by_role("link", name="bob").click()
+    expect(page.get_by_role("heading", name="bob")).to_be_visible()
+
+
+def test_who_may_do_what_is_asked_by_keyboard(opened: Opened, office: Office, ada: User) -> None:
+    page = opened(ada)
+    page.goto("/access/")
+    page.get_by_label("User", exact=True).fill("bob")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="What may bob do?")).to_be_visible()
+    choose(page.get_by_label("Kind of object"), "server")
+    page.get_by_label("Name, or the id of a call").fill("mail")
+    page.get_by_role("button", name="Show").press("Enter")
+    expect(page.get_by_text("There is no such object")).to_be_visible()
+    page.get_by_role("link", name="mailer", exact=True).press("Enter")
+    expect(page.get_by_role("heading", name="bob and mailer")).to_be_visible()
+
+    page.get_by_role("link", name="Others").press("Enter")
+    page.get_by_label("Find a user").fill("alice")
+    page.keyboard.press("Enter")
+    verdicts = page.get_by_role("region").get_by_role("listitem")
+    expect(verdicts).to_have_count(1)
+    expect(verdicts).to_contain_text("alice")
+    page.get_by_label("User", exact=True).fill("nobody at all")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("There is no user with this name.")).to_be_visible()
 
 
 def test_tags_for_roles_are_set_with_the_keyboard(opened: Opened, office: Office) -> None:
