@@ -40,6 +40,7 @@ PERMISSION_GROUPS = [
         {
             "calls.view_call": _("View calls"),
             "calls.view_payload": _("View arguments and results"),
+            "calls.view_received": _("View results as received, before cleaning"),
             "calls.cancel_call": _("Cancel calls and record outcomes"),
             "calls.begin_freeze": _("Begin an emergency stop"),
             "calls.end_freeze": _("End an emergency stop"),

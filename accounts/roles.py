@@ -90,6 +90,7 @@ PERMISSIONS: dict[Role, set[str]] = {
     | _SEE_RULES
     | _SEE_ON_CALL
     | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
+    | {"calls.view_received"}
     | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"}
     | {"notifications.view_webhook"},
 }

@@ -20,6 +20,7 @@ SCOPABLE = {
     "accounts.change_agenttoken": "agent",
     "calls.cancel_call": "call",
     "calls.view_payload": "call",
+    "calls.view_received": "call",
 }
 
 

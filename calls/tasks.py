@@ -2,6 +2,7 @@ import logging
 
 from celery import shared_task
 
+from calls.content import received_results
 from calls.content.large_results import expire, may_expire
 from calls.measuring import measure
 from calls.queue.worker import work
@@ -34,6 +35,9 @@ def expire_results() -> None:
     # Lost, it comes again within the hour; repeated, it finds nothing.
     if may_expire():
         while expire():
+            pass
+    if received_results.may_expire():
+        while received_results.expire():
             pass
     while forget(older_s=KEPT_S):
         pass

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from calls.views import calls, delete_server, narrowed, rule_of_call, usage
+from calls.views import calls, delete_server, narrowed, received, rule_of_call, usage
 
 app_name = "calls"
 
@@ -12,6 +12,7 @@ urlpatterns = [
     path("calls/<uuid:call_id>/rule/", rule_of_call.rule_of_call, name="make_rule"),
     path("calls/<uuid:call_id>/payload/", calls.payload, name="payload"),
     path("calls/<uuid:call_id>/content/<int:number>/", calls.piece, name="piece"),
+    path("calls/<uuid:call_id>/received/", received.received, name="received"),
     path("calls/<uuid:call_id>/resolve/", calls.resolve, name="resolve"),
     path("calls/<uuid:call_id>/result.json", calls.whole_result, name="result"),
     path("calls/<uuid:call_id>/arguments.json", calls.sent_arguments, name="arguments"),

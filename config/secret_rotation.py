@@ -13,6 +13,7 @@ from accounts.models import AgentToken
 from approvals import decision_keys
 from audit.models import Secret
 from audit.services import Actor, record
+from calls.content import received_results
 from config.secret import replace_secret
 from config.secret_check import check_secret
 from core import seal
@@ -36,6 +37,7 @@ SEALED = (
     *subscriptions.SEALED,
     *one_time_codes.SEALED,
     *decision_keys.SEALED,
+    *received_results.SEALED,
 )
 
 

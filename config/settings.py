@@ -375,6 +375,8 @@ RETRY_AFTER_S = [float(s) for s in os.environ.get("COUNTERSIGN_RETRY_AFTER_S", "
 LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
 # Results above 256 KB are kept for so long, and agents get more than so many bytes as links.
 LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"))
+# As received, a result that was cleaned or blocked is kept so long; 0: not at all.
+RECEIVED_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_RECEIVED_RESULTS_DAYS", "7"))
 AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 

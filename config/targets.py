@@ -36,8 +36,8 @@ PAGES_OF_ONE = {
             "take_back say talk disable_agent revoke_token disable_server cancel"
         ),
         "calls": (
-            "detail make_rule payload piece resolve result arguments agent_usage server_usage "
-            "delete_server usage of_tool trouble"
+            "detail make_rule payload received piece resolve result arguments agent_usage "
+            "server_usage delete_server usage of_tool trouble"
         ),
         "gateway": (
             "again try try_agent server_cases run_server_cases schedule_server run_tool_cases "

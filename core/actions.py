@@ -190,6 +190,8 @@ OTHERS = (
     gettext_noop("Person signed in"),
     gettext_noop("Proof failed"),
     gettext_noop("Proof limited"),
+    gettext_noop("Received result viewed"),
+    gettext_noop("Received results expired"),
     gettext_noop("Record forgotten"),
     gettext_noop("Record restored"),
     gettext_noop("Resource subscribed"),

@@ -28,7 +28,9 @@ class SealedField:
         """Seals every value under the present secret; returns the places of those that no secret
         opens, which stay as they are. In the caller's transaction."""
         rows = self.rows().select_for_update().order_by("pk")
-        return [self.place(row) for row in rows if not self._reseal(row)]
+        # Some are as large as results: few at a time.
+        few = rows.iterator(chunk_size=20)
+        return [self.place(row) for row in few if not self._reseal(row)]
 
     def _reseal(self, row: models.Model) -> bool:
         place = self.place(row)

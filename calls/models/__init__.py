@@ -8,6 +8,7 @@ from calls.models.content import (
     ListedTask,
     LogLevel,
     LogLine,
+    ReceivedResult,
     Result,
     ResultPart,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "Once",
     "Pause",
     "PauseQuerySet",
+    "ReceivedResult",
     "Rerun",
     "Result",
     "ResultPart",

@@ -162,6 +162,7 @@ class Call(models.Model):
         default_permissions = ("view",)
         permissions = [
             ("view_payload", "Can see the arguments and results of every call"),
+            ("view_received", "Can see results as received, before they were cleaned"),
             ("cancel_call", "Can cancel every call"),
         ]
         indexes = [

@@ -10,7 +10,7 @@ from accounts.models import Agent
 from audit.models import ClockTime
 from calls.models.legal import HAS_MOVE, IS_RUNNING, ResultGuard
 from calls.record.states import Executed, State
-from core.triggers import Refuse, append_only
+from core.triggers import Keep, Refuse, append_only
 from registry.models import Server
 
 
@@ -73,6 +73,34 @@ class ResultPart(models.Model):
 
     def __str__(self) -> str:
         return f"part {self.number} of {self.call_id}"
+
+
+class ReceivedResult(models.Model):
+    """A result as its server sent it, sealed, where cleaning changed or blocked it. Removed after
+    RECEIVED_RESULTS_DAYS; digests of both stay in the record."""
+
+    call = models.OneToOneField(
+        "calls.Call", models.PROTECT, primary_key=True, related_name="+", db_constraint=False
+    )
+    sealed = models.BinaryField()
+    kept_until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(name="calls_received_kept", fields=["kept_until"])]
+        triggers = [
+            # Another secret of the installation seals it anew.
+            Keep(name="fixed", columns=["call_id", "kept_until"]),
+            Refuse(name="no_truncate", operation=pgtrigger.Truncate),
+            ResultGuard(
+                name="result_guard",
+                known=IS_RUNNING,
+                why="a received result, of a call that does not run",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"received for {self.call_id}"
 
 
 class LateReply(models.Model):

@@ -338,6 +338,8 @@ class Outcome:
     after_s: float | None = None
     # What its entry says besides.
     details: dict[str, Any] | None = None
+    # As its server sent it, where that is not what is passed on.
+    received: bytes | None = None
 
 
 @dataclass(slots=True)

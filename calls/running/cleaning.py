@@ -1,7 +1,8 @@
 """Treats what a tool's server says as its operator chose, before anybody gets it.
 
 The one place that all results pass: of calls and tasks, resources and prompts, whoever asked. The
-record has the digest of what came and of what is passed on; of what was masked only how often.
+record has the digest of what came and of what is passed on; of what was masked only how often. What
+came is kept sealed for some days (calls/content/received_results.py).
 What a server says while it runs a call passes here too: progress, logs, and questions.
 """
 
@@ -140,7 +141,8 @@ def _clean(outcome: Outcome, body: bytes, rules: ResultRules, tool: PublishedToo
     if found.found:
         # An error's own words stand in it.
         sentence = _cleaned_sentence(sentence, rules, is_error=is_error)
-    return replace(outcome, result=found.body, sentence=sentence, details={KEY: about})
+    done = replace(outcome, result=found.body, sentence=sentence, details={KEY: about})
+    return replace(done, received=body) if found.found else done
 
 
 def _cleaned_sentence(sentence: str, rules: ResultRules, *, is_error: bool) -> str:
@@ -179,7 +181,8 @@ def _blocked(outcome: Outcome, sentence: str, about: dict[str, Any]) -> Outcome:
     sentence = _("The call was executed. %s") % sentence
     about = {"blocked": True, **about, **_came(outcome.result)}
     executed = Executed.YES if outcome.kind == "result" else outcome.executed
-    return Outcome(State.FAILED, sentence, executed, details={KEY: about})
+    details = {KEY: about}
+    return Outcome(State.FAILED, sentence, executed, details=details, received=outcome.result)
 
 
 def _came(body: bytes) -> dict[str, Any]:

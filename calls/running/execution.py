@@ -21,6 +21,7 @@ import orjson
 from django.conf import settings
 
 from audit.services import SYSTEM
+from calls.content import received_results
 from calls.content.answers import Answer, build_answer
 from calls.freezes import STILL_FREE
 from calls.record.call_options import NO_OPTIONS, CallOptions
@@ -456,7 +457,10 @@ class Engine:
     def _write(
         self, execution_request: ExecutionRequest, flight: InFlightCall, outcome: Outcome
     ) -> Coroutine[Any, Any, asyncio.Future[None] | None]:
-        line = ending(execution_request.call_id, execution_request.fence, outcome, SYSTEM)
+        call_id = execution_request.call_id
+        line = ending(call_id, execution_request.fence, outcome, SYSTEM)
+        if outcome.received is not None and settings.RECEIVED_RESULTS_DAYS > 0:
+            line[received_results.MEMBER] = received_results.sealed(call_id, outcome.received)
         return self.outcome_writer.write(flight, line)
 
     def _tell(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:

@@ -19,6 +19,7 @@ import orjson
 from django.conf import settings
 
 from audit.services import SYSTEM
+from calls.content import received_results
 from calls.content.large_results import LARGE, lines_of
 from calls.record import resource_links
 from calls.record.states import Executed, State
@@ -159,6 +160,7 @@ class OutcomeWriter:
         log.warning("call %s: ended elsewhere, our outcome came too late", end.line["id"])
         if is_evidence(end.line):
             late = {**end.line, "received_at": end.known_at}
+            late.pop(received_results.MEMBER, None)
             await self._journal.write((LATE, late), within=within)
 
     async def _keep(self, end: PendingOutcome) -> None:
@@ -235,6 +237,10 @@ def _lines_of(end: PendingOutcome) -> list[Line]:
         for name in RESULT:
             if name in end.line:
                 line[name] = end.line[name]
+    if received_results.MEMBER in line:
+        kept = received_results.lines_of(line)
+        rest = {name: line[name] for name in line if name != received_results.MEMBER}
+        return [*kept, *resource_links.lines_of(rest), *lines_of(move, rest)]
     if "links" not in end.line and (line.get("result_size") or 0) <= LARGE:
         return [(move, line)]
     return [*resource_links.lines_of(end.line), *lines_of(move, line)]

@@ -16,6 +16,7 @@ from audit import display_names
 from audit.models import Entry
 from calls.content import progress_figures, results
 from calls.content.amendments import edited
+from calls.content.received_results import is_kept
 from calls.models import Call, LateReply, Rerun
 from calls.queue import stale_leases
 from calls.record.states import LIVE, State
@@ -34,6 +35,7 @@ class ViewerRights:
     time_zone: str
     may_read: bool
     may_resolve: bool
+    may_see_received: bool
 
 
 def of_call(call_id: UUID, person: User, find: str = "") -> dict[str, Any] | None:
@@ -53,7 +55,9 @@ def eyes(call: Call | None, person: User) -> ViewerRights | None:
     if call is None or not person.has_perm("calls.view_call"):
         return None
     may_read = may_read_payload(call, person)
-    return ViewerRights(person.time_zone, may_read, person.has_perm("calls.cancel_call"))
+    may_see_received = may_read and person.has_perm("calls.view_received")
+    may_resolve = person.has_perm("calls.cancel_call")
+    return ViewerRights(person.time_zone, may_read, may_resolve, may_see_received)
 
 
 def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, Any]:
@@ -62,6 +66,7 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     shown = results.of_call(call, find) if may_read else None
     entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
     late = _late_replies(call)
+    treated = _treated(entries) if may_read else None
     return {
         # As parts of a page ask for them.
         "user": looking,
@@ -77,7 +82,8 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         "edited": edited(call) if may_read else None,
         "result": shown,
         "find": find,
-        "treated": _treated(entries) if may_read else None,
+        "treated": treated,
+        "is_received_kept": bool(treated and looking.may_see_received) and is_kept(call),
         "result_gone": results.deleted_at(call) if call.result_size and not shown else None,
         "late": late,
         # It says by itself what happened: recording that by hand comes second.

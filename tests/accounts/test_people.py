@@ -20,6 +20,7 @@ from tests.conftest import person
 MAY = {
     "approvals.decide_approval": {Role.APPROVER},
     "calls.view_payload": {Role.APPROVER, Role.AUDITOR},
+    "calls.view_received": {Role.AUDITOR},
     "calls.cancel_call": {Role.ADMINISTRATOR, Role.OPERATOR},
     "registry.operate_server": {Role.OPERATOR},
     "audit.export_entry": {Role.AUDITOR},
@@ -49,6 +50,7 @@ def test_no_role_may_change_entries_or_calls() -> None:
         "audit.export_entry",
         "calls.view_call",
         "calls.view_payload",
+        "calls.view_received",
         "calls.cancel_call",
         "calls.begin_freeze",
         "calls.end_freeze",

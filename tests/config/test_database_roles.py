@@ -113,6 +113,7 @@ CAN: dict[tuple[str, str], tuple[str, ...]] = {
     (SEAL, "sign what it likes"): (CHECKPOINT,),
     (MAINTENANCE, "see which calls"): ("SELECT call_id, kept_until FROM calls_result",),
     (MAINTENANCE, "remove parts"): ("DELETE FROM calls_resultpart",),
+    (MAINTENANCE, "remove results as received"): ("DELETE FROM calls_receivedresult",),
     (MAINTENANCE, "remove checkpoints"): ("DELETE FROM audit_checkpoint WHERE size = 10",),
     (MAINTENANCE, "read and add entries"): (ENTRY, NAME, READ.format("audit_entry")),
     (MAINTENANCE, "let the database make"): ("SELECT core_make_months()",),
@@ -227,6 +228,7 @@ CANNOT: dict[tuple[str, str], tuple[str, ...]] = {
         *(READ.format(table) for table in ("calls_call", "accounts_user", "registry_server")),
         "SELECT body FROM calls_result",
         "SELECT body FROM calls_resultpart",
+        "SELECT sealed FROM calls_receivedresult",
     ),
     (MAINTENANCE, "change anything"): (
         FORGET,

@@ -34,7 +34,7 @@ def urls(databases: Databases, fresh_database: dict[str, str]) -> Mapping[str, s
 
 
 def result(past: psycopg.Connection[Any], *, kept: str) -> str:
-    """`past`: the triggers, since no call brought it."""
+    """A large one, and one as received. `past`: the triggers, since no call brought it."""
     call_id = str(uuid4())
     with past.transaction():
         past.execute("SET LOCAL session_replication_role = replica")
@@ -46,6 +46,11 @@ def result(past: psycopg.Connection[Any], *, kept: str) -> str:
         past.execute(
             "INSERT INTO calls_resultpart (call_id, number, body) VALUES (%s, 0, 'secret')",
             [call_id],
+        )
+        past.execute(
+            "INSERT INTO calls_receivedresult (call_id, sealed, kept_until)"
+            " VALUES (%s, 'secret', clock_timestamp() + %s::interval)",
+            [call_id, kept],
         )
     return call_id
 
@@ -59,14 +64,24 @@ def test_the_scheduled_command_removes_what_is_past_its_time(
 
     said = manage(["maintain"], env={"DATABASE_URL": urls["DATABASE_MAINTENANCE_URL"]})
 
-    assert said == "Removed 1 large results that were past their time.\n"
+    assert said == (
+        "Removed 1 large results that were past their time.\n"
+        "Removed 1 results as received, past their time.\n"
+    )
     with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
-        left = owner.execute("SELECT call_id::text FROM calls_resultpart").fetchall()
+        left = [
+            *owner.execute("SELECT call_id::text FROM calls_resultpart"),
+            *owner.execute("SELECT call_id::text FROM calls_receivedresult"),
+        ]
         entries = owner.execute(
-            "SELECT actor_kind, details->>'count' FROM audit_entry WHERE action = 'results.expired'"
+            "SELECT action, actor_kind, details->>'count' FROM audit_entry"
+            " WHERE action LIKE '%results.expired' ORDER BY id"
         ).fetchall()
-    assert left == [(young,)]
-    assert entries == [("system", "1")]
+    assert left == [(young,), (young,)]
+    assert entries == [
+        ("results.expired", "system", "1"),
+        ("received_results.expired", "system", "1"),
+    ]
 
 
 # Days back, time, size, and whether it stays.

@@ -219,6 +219,10 @@ PERMISSIONS = {
     },
     "calls.view_call": {"en": "view calls", "zh-hans": "查看调用"},
     "calls.view_payload": {"en": "view arguments and results", "zh-hans": "查看参数和结果"},
+    "calls.view_received": {
+        "en": "view results as received, before cleaning",
+        "zh-hans": "查看清理前收到的结果",
+    },
     "approvals.view_approval": {"en": "view approvals", "zh-hans": "查看审批"},
     "approvals.decide_approval": {"en": "approve and deny calls", "zh-hans": "批准和拒绝调用"},
     "approvals.view_grant": {"en": "view standing approvals", "zh-hans": "查看预授权"},

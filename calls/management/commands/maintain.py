@@ -3,6 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from audit.thinning import may_thin, thin
+from calls.content import received_results
 from calls.content.large_results import expire, may_expire
 from core import months
 
@@ -24,6 +25,11 @@ class Command(BaseCommand):
             results += len(removed)
         if results:
             self.stdout.write(f"Removed {results} large results that were past their time.")
+        received = 0
+        while removed_now := received_results.expire():
+            received += removed_now
+        if received:
+            self.stdout.write(f"Removed {received} results as received, past their time.")
         if may_thin() and (checkpoints := thin()):
             self.stdout.write(f"Removed {checkpoints} checkpoints for which later ones stand.")
         try:

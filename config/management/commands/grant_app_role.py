@@ -89,6 +89,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role};
 GRANT USAGE ON SCHEMA public TO {role};
 GRANT SELECT (call_id, kept_until) ON calls_result TO {role};
 GRANT SELECT (call_id), DELETE ON calls_resultpart TO {role};
+GRANT SELECT (call_id, kept_until), DELETE ON calls_receivedresult TO {role};
 GRANT SELECT, INSERT ON audit_entry, audit_entryrow, audit_name TO {role};
 GRANT SELECT, DELETE ON audit_checkpoint TO {role};
 GRANT SELECT ON audit_signer, audit_origin TO {role};
@@ -97,7 +98,7 @@ GRANT EXECUTE ON FUNCTION core_make_months TO {role};
 REVOKE EXECUTE ON FUNCTION core_make_months FROM {app};
 """
 # Where it does, nobody else does.
-OF_MAINTENANCE = ("calls_resultpart",)
+OF_MAINTENANCE = ("calls_resultpart", "calls_receivedresult")
 
 
 class Command(BaseCommand):
