@@ -319,7 +319,7 @@ def _tools(link: psycopg.Connection, servers: int, tools: int) -> Iterator[dict[
     known = link.execute("SELECT id, slug FROM registry_server ORDER BY id").fetchall()
     for n in range(1, tools + 1):
         server_id, slug = known[n % servers]
-        content = _definition(n, dice)
+        content = definition(n, dice)
         exposed = f"{slug}.{content['name']}"
         claims = search_index.claims(content)
         state = "new" if n % 500 == 0 else "published"
@@ -336,7 +336,7 @@ def _tools(link: psycopg.Connection, servers: int, tools: int) -> Iterator[dict[
         }
 
 
-def _definition(n: int, dice: random.Random) -> dict[str, Any]:
+def definition(n: int, dice: random.Random) -> dict[str, Any]:
     verb, thing = dice.choice(VERBS), dice.choice(THINGS)
     about = " ".join(f"term{dice.randrange(3000)}" for _ in range(120))
     destroys = verb in ("delete", "archive", "merge")

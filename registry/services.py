@@ -557,6 +557,16 @@ def set_hold(toolset: Toolset, seconds: int | None, *, by: User | None) -> None:
 
 
 @transaction.atomic
+def set_search_mode(toolset: Toolset, wanted: bool, *, by: User | None) -> None:
+    """Whether agents search for its tools in place of listing them."""
+    if wanted == toolset.search_mode:
+        return
+    toolset.search_mode = wanted
+    toolset.save(update_fields=["search_mode"])
+    record("toolset.search_mode_set", actor=acting(by), toolset=toolset.slug, search_mode=wanted)
+
+
+@transaction.atomic
 def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: User | None) -> None:
     """Which tools of ours it offers, for what agents know and say of their own calls."""
     wanted = set(names)

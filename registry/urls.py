@@ -42,6 +42,11 @@ urlpatterns = [
         name="set_toolset_own_tools",
     ),
     path("toolsets/<slug:slug>/hold/", toolsets.set_hold, name="set_toolset_hold"),
+    path(
+        "toolsets/<slug:slug>/search-mode/",
+        toolsets.set_search_mode,
+        name="set_toolset_search_mode",
+    ),
     path("toolsets/<slug:slug>/title/", toolsets.set_title, name="set_toolset_title"),
     path("toolsets/<slug:slug>/separator/", toolsets.set_separator, name="set_toolset_separator"),
     path("toolsets/<slug:slug>/servers/", toolsets.set_servers, name="set_toolset_servers"),

@@ -15,6 +15,7 @@ from gateway.protocol import replies
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.revisions import LAST_LEGACY, MODERN, SERVER_INFO, SUPPORTED, TASKS
+from gateway.tool_search.definitions import definitions as search_definitions
 from registry.publishing.published_tools import CALL, PublishedTool
 from registry.schemas import compiled
 
@@ -154,18 +155,27 @@ def _after(cursor: object) -> str:
 
 
 def _items(context: RequestContext, revision: str) -> dict[str, bytes]:
-    # As they were discovered: new ones come last.
-    tools = sorted(context.tools.items(), key=lambda one: one[1].tool_id)
-    items = {
-        name: _described(context.toolset.definition_for(name, tool), tool, revision)
-        for name, tool in tools
-        if tool.method == CALL
-    }
+    items = _search_tools(context) if context.searches else _published(context, revision)
     if not context.server:
         for own in sorted(context.toolset.own_tools & DEFINITIONS.keys()):
             name = context.toolset.own_name(own)
             items[name] = orjson.dumps(DEFINITIONS[own] | {"name": name})
     return items
+
+
+def _search_tools(context: RequestContext) -> dict[str, bytes]:
+    made = search_definitions(context.toolset)
+    return {name: orjson.dumps(definition) for name, definition in made.items()}
+
+
+def _published(context: RequestContext, revision: str) -> dict[str, bytes]:
+    # As they were discovered: new ones come last.
+    tools = sorted(context.tools.items(), key=lambda one: one[1].tool_id)
+    return {
+        name: _described(context.toolset.definition_for(name, tool), tool, revision)
+        for name, tool in tools
+        if tool.method == CALL
+    }
 
 
 def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> bytes:

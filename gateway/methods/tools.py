@@ -23,6 +23,7 @@ from gateway.methods import (
     own_tools,
     param_headers,
     pending,
+    search_tools,
     stream_resumption,
     tasks_legacy,
 )
@@ -48,12 +49,19 @@ async def call(rpc: RpcRequest) -> bytes:
         tasks_legacy.check(rpc)
     if name.startswith(RESERVED) and (own := own_tools.handler(rpc, name)):
         return await _call_own(rpc, name, own)
+    envelope = None
+    if name.startswith(RESERVED) and (searching := search_tools.search_tool(rpc, name)):
+        if searching in search_tools.LOOKS:
+            return await _call_own(rpc, name, search_tools.LOOKS[searching])
+        envelope = search_tools.open_envelope(rpc.message, searching)
+        rpc.message, name = envelope.message, envelope.message.params["name"]
 
     tool = _tool(rpc, name) or await _newest_tool(rpc, name)
     rpc.structured = tool is not None and "outputSchema" not in tool.content
     parsed = rpc.message.params.get("arguments")
     parsed = {} if parsed is None else parsed
-    if tool is not None and tool.shape.param_headers and rpc.client.modern:
+    # Of what stands in an envelope, a client knows no headers.
+    if tool is not None and tool.shape.param_headers and rpc.client.modern and not envelope:
         param_headers.check(rpc.context, tool, parsed)
     arguments = messages.raw_arguments(rpc.message)
     if rpc.is_retry:
@@ -61,6 +69,9 @@ async def call(rpc: RpcRequest) -> bytes:
 
     options = await options_of(rpc, tool)
     call_request = request_of(rpc, tool, name, arguments, parsed, options)
+    if envelope and envelope.reads_only:
+        wrong = search_tools.read_only_violations(rpc, tool)
+        call_request = call_request._replace(extra_violations=wrong)
     listener = listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)

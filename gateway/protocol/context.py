@@ -54,6 +54,11 @@ class RequestContext:
         return f"{self.toolset.slug}/{self.server}" if self.server else self.toolset.slug
 
     @property
+    def searches(self) -> bool:
+        """Whether tools are searched for here; at a server's own address they are listed."""
+        return self.toolset.search_mode and not self.server
+
+    @property
     def offered(self) -> Mapping[str, PublishedItems]:
         """Resources and prompts that are offered at this address, by server."""
         offered = self.toolset.offered

@@ -12,7 +12,14 @@ from registry.models.tools import (
     Tool,
     ToolQuerySet,
 )
-from registry.models.toolsets import OwnTool, Separator, ShownTool, Toolset, own_tools
+from registry.models.toolsets import (
+    OwnTool,
+    SearchTool,
+    Separator,
+    ShownTool,
+    Toolset,
+    own_tools,
+)
 
 __all__ = [
     "NAME",
@@ -24,6 +31,7 @@ __all__ = [
     "Listing",
     "OwnTool",
     "Publication",
+    "SearchTool",
     "Separator",
     "Server",
     "ShownTool",

@@ -35,6 +35,15 @@ class OwnTool(models.TextChoices):
     EXPLAIN = "explain", _("Ask what rules would say of a call")
 
 
+class SearchTool(models.TextChoices):
+    """In search mode, offered as `countersign_<name>` in place of the list."""
+
+    SEARCH = "search_tools", _("Search for tools")
+    DESCRIBE = "describe_tool", _("Describe a tool")
+    CALL_READ = "call_read_tool", _("Call a read-only tool")
+    CALL = "call_tool", _("Call a tool")
+
+
 def own_tools() -> list[str]:
     """The own tools of a new toolset: those about the agent's own calls."""
     return [name for name in OwnTool.values if name != OwnTool.EXPLAIN]
@@ -66,6 +75,8 @@ class Toolset(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
     )
+    # Agents get tools for searching in place of the list, which may be too long for a model.
+    search_mode = models.BooleanField(_("search mode"), default=False, db_default=False)
     tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

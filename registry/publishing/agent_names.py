@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from registry.models import OwnTool, Separator
+from registry.models import OwnTool, SearchTool, Separator
 from registry.names import MAX_NAME, RESERVED
 
 Thing = TypeVar("Thing")
@@ -24,9 +24,20 @@ def own(tool: str, separator: str) -> str:
 
 def own_tool(name: str) -> str:
     """Which own tool this names, in whatever toolset; "" if none."""
+    tool = _reserved(name)
+    return tool if tool in OwnTool.values else ""
+
+
+def search_tool(name: str) -> str:
+    """Which of the tools for searching this names; "" if none."""
+    tool = _reserved(name)
+    return tool if tool in SearchTool.values else ""
+
+
+def _reserved(name: str) -> str:
     separator, tool = name[len(RESERVED) :][:1], name[len(RESERVED) + 1 :]
     is_one = name.startswith(RESERVED) and separator in Separator.values
-    return tool if is_one and tool in OwnTool.values else ""
+    return tool if is_one else ""
 
 
 def public_name(name: str, separator: str) -> str:
@@ -113,7 +124,8 @@ def _plain(things: Mapping[int, str], given: Mapping[int, str], separator: str) 
 
 def _taken_names(plain: Iterable[str]) -> Counter[str]:
     taken = Counter(name.casefold() for name in plain)
-    taken.update(own(tool, separator) for tool in OwnTool.values for separator in Separator.values)
+    ours = [*OwnTool.values, *SearchTool.values]
+    taken.update(own(tool, separator) for tool in ours for separator in Separator.values)
     return taken
 
 

@@ -314,7 +314,9 @@ def _toolsets(
     single = _members(Toolset.tools.through, "tool_id")
     shown = _overrides()
     gathered = {}
-    for pk, slug, own_tools, separator, hold_s in Toolset.objects.values_list(*_TOOLSET):
+    for pk, slug, own_tools, separator, hold_s, search_mode in Toolset.objects.values_list(
+        *_TOOLSET
+    ):
         mine: dict[int, PublishedTool] = {}
         for server_id in servers[pk]:
             mine |= of_server[server_id]
@@ -325,6 +327,7 @@ def _toolsets(
             own_tools=frozenset(own_tools),
             separator=separator,
             hold_s=hold_s,
+            search_mode=search_mode,
             tools=mine,
             items={pk: items.get(pk, NOTHING) for pk in {tool.server_id for tool in mine.values()}},
             shown=shown[pk],
@@ -333,7 +336,7 @@ def _toolsets(
     return {toolset.slug: toolset.published for toolset in gathered.values()}
 
 
-_TOOLSET = ("pk", "slug", "own_tools", "separator", "hold_s")
+_TOOLSET = ("pk", "slug", "own_tools", "separator", "hold_s", "search_mode")
 
 
 def _members(through: type[Model], column: str) -> dict[int, list[int]]:
@@ -367,6 +370,7 @@ class _Gathered:
     own_tools: frozenset[str]
     separator: str
     hold_s: int | None
+    search_mode: bool
     tools: dict[int, PublishedTool]
     # By server.
     items: dict[int, PublishedItems]
@@ -386,7 +390,16 @@ class _Gathered:
     def _changed_from(self, before: _Gathered) -> PublishedToolset | None:
         """Where nothing but some tools changed, and none its name."""
         of_before = before._published
-        alike = ("slug", "agents", "own_tools", "separator", "hold_s", "items", "shown")
+        alike = (
+            "slug",
+            "agents",
+            "own_tools",
+            "separator",
+            "hold_s",
+            "search_mode",
+            "items",
+            "shown",
+        )
         if of_before is None or self.tools.keys() != before.tools.keys():
             return None
         if any(getattr(self, name) != getattr(before, name) for name in alike):
@@ -421,9 +434,10 @@ class _Gathered:
             agents=self.agents,
             by_exposed=self._placed(tools, before, ""),
             by_server={slug: self._placed(by_server[slug], before, slug) for slug in by_server},
-            own_tools=self.own_tools,
+            own_tools=frozenset(self.own_tools),
             separator=self.separator,
             hold_s=self.hold_s,
+            search_mode=self.search_mode,
             offered={
                 slug: found
                 for slug, mine in by_server.items()

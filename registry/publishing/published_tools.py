@@ -194,6 +194,8 @@ class PublishedToolset:
     separator: str = Separator.UNDERSCORE
     # How long a request waits for people; None: as everywhere.
     hold_s: int | None = None
+    # The list has tools for searching in place of these.
+    search_mode: bool = False
     # What may be read and got there, by the servers' names and in their order.
     offered: Mapping[str, PublishedItems] = field(default_factory=dict)
     # By tool id, where an operator had something to say.

@@ -102,14 +102,20 @@ def split(text: str) -> list[str]:
 
 
 def _words(exposed_name: str, content: dict[str, Any]) -> str:
-    names = [exposed_name, str(content.get("title") or ""), *_arguments(content)]
+    names = [exposed_name, str(content.get("title") or ""), *argument_texts(content)[0]]
     every = dict.fromkeys(word for name in names for word in (name, " ".join(split(name))) if word)
     # In small letters, so that a part of a name is found by way of the index.
     return _storable(" ".join(every).lower())[:MAX_WORDS]
 
 
-def _arguments(content: dict[str, Any]) -> Iterator[str]:
-    """Names of arguments, nested ones too."""
+def argument_texts(content: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Names of arguments, nested ones too, and what is said of them."""
+    found = list(_arguments(content))
+    said = [child.get("description") for _name, child in found if isinstance(child, dict)]
+    return [name for name, _child in found], [text for text in said if isinstance(text, str)]
+
+
+def _arguments(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     waiting = [(content.get("inputSchema"), 0)]
     named = 0
     while waiting:
@@ -121,7 +127,7 @@ def _arguments(content: dict[str, Any]) -> Iterator[str]:
             if named == MAX_NAMES:
                 return
             named += 1
-            yield name
+            yield name, child
             waiting += [(part, depth + 1) for part in (child, _items(child))]
 
 

@@ -142,6 +142,14 @@ def set_hold(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 
 @page("registry.change_toolset", "POST")
+def set_search_mode(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    services.set_search_mode(changed, request.POST.get("mode") == "search", by=request.user)
+    messages.success(request, _("Agents of “%s” get its tools as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
 def set_own_tools(request: ConsoleRequest, slug: str) -> HttpResponse:
     changed = get_object_or_404(Toolset, slug=slug)
     known = [name for name in request.POST.getlist("own") if name in OwnTool.values]

@@ -153,6 +153,12 @@ def test_a_toolset_loses_a_tool_and_gets_agents(opened: Opened, office: Office) 
     made.refresh_from_db()
     assert own.get_attribute("value") not in made.own_tools
 
+    page.get_by_label("The list of all tools").press("ArrowDown")
+    page.get_by_role("button", name="Save what agents get").press("Enter")
+    expect(page.get_by_label("Four tools for searching")).to_be_checked()
+    made.refresh_from_db()
+    assert made.search_mode
+
 
 def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) -> None:
     alice.goto("/agents/ledger-clerk/")

@@ -117,6 +117,16 @@ def test_tools_for_own_calls_are_chosen(as_olga: Client, office: Toolset) -> Non
     assert actions() == ["toolset.own_tools_set"]
 
 
+def test_agents_search_where_that_is_chosen(as_olga: Client, office: Toolset) -> None:
+    as_olga.post(at("set_toolset_search_mode", office), {"mode": "search"})
+    as_olga.post(at("set_toolset_search_mode", office), {"mode": "search"})
+
+    office.refresh_from_db()
+    assert office.search_mode
+    assert 'value="search" checked' in as_olga.get(at("toolset", office)).text
+    assert actions() == ["toolset.search_mode_set"]
+
+
 def shown(toolset: Toolset, tool: str = "mailer.send_mail") -> str:
     return reverse("registry:shown_tool", args=[toolset.slug, tool])
 
@@ -179,6 +189,7 @@ VERBS = [
     "set_toolset_title",
     "set_toolset_separator",
     "set_toolset_hold",
+    "set_toolset_search_mode",
     "add_tools",
     "remove_tools",
 ]

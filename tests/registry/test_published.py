@@ -186,6 +186,7 @@ CHANGES: dict[str, Callable[[list[Tool], User], object]] = {
     ),
     "the separator": lambda _, __: Toolset.objects.update(separator="-"),
     "how long is waited": lambda _, __: Toolset.objects.update(hold_s=3),
+    "search mode": lambda _, __: Toolset.objects.update(search_mode=True),
     "own tools": lambda _, __: Toolset.objects.update(own_tools=["get_call"]),
     "agents": lambda _, olga: Toolset.objects.get(slug="all").agents.add(
         Agent.objects.create(name="scout", owner=olga)

@@ -517,7 +517,8 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         stdout=output,
     )
 
-    own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\nseparator: _\n"
+    own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\n"
+    own += "separator: _\nsearch: no\n"
     assert output.getvalue() == f"servers: github\ntools: gitlab.add\nagents: scout\n{own}"
     known = published_catalogue.load().toolset("code")
     assert known is not None
@@ -534,7 +535,9 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         stdout=output,
     )
     own = "own tools: await_call, get_call, my_waiting_calls, justify, explain\n"
-    assert output.getvalue().endswith(f"servers: -\ntools: -\nagents: -\n{own}separator: _\n")
+    assert output.getvalue().endswith(
+        f"servers: -\ntools: -\nagents: -\n{own}separator: _\nsearch: no\n"
+    )
     assert Entry.objects.filter(action="toolset.own_tools_set").count() == 1
 
 

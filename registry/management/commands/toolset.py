@@ -35,6 +35,8 @@ class Command(BaseCommand):
         parser.add_argument("--title", default="")
         told = "until an agent that waits for people is answered; 0: as everywhere"
         parser.add_argument("--hold", type=int, metavar="SECONDS", help=told)
+        told = "agents search for its tools (yes), or get the list of them (no)"
+        parser.add_argument("--search", choices=("yes", "no"), help=told)
         told = "in agents' names, between server and tool (default: _)"
         parser.add_argument("--separator", choices=Separator.values, help=told)
         for option, *_ in PARTS:
@@ -76,6 +78,8 @@ class Command(BaseCommand):
                 verb(toolset, _named(model, column, name), by=None)
         if options["hold"] is not None:
             self._set_hold(toolset, options["hold"] or None)
+        if options["search"]:
+            services.set_search_mode(toolset, options["search"] == "yes", by=None)
         if options["separator"]:
             services.set_separator(toolset, options["separator"], by=None)
         self._set_own_tools(toolset, set(options["own_tool"]), set(options["without_own_tool"]))
@@ -112,6 +116,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{kind}: {names or '-'}")
         self.stdout.write(f"own tools: {', '.join(toolset.own_tools) or '-'}")
         self.stdout.write(f"separator: {toolset.separator}")
+        self.stdout.write(f"search: {'yes' if toolset.search_mode else 'no'}")
         if toolset.hold_s:
             self.stdout.write(f"hold: {toolset.hold_s} s")
         self._show_doubled(toolset)

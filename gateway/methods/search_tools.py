@@ -1,0 +1,134 @@
+"""Search mode: tools for finding the toolset's tools, and for calling what was found.
+
+Searching opens no call. A call through `call_tool` is the call of the tool that it names, in rules,
+approvals, limits and the record: the envelope is opened before anything is decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from core import strict_json
+from core.english import gettext as _
+from gateway.protocol import messages, replies
+from gateway.protocol.context import RpcRequest
+from gateway.protocol.errors import invalid_params
+from gateway.protocol.messages import RpcMessage
+from gateway.tool_search.definitions import MAX_QUERY, MOST, USUAL
+from gateway.tool_search.indexes import index_of
+from registry.models import SearchTool
+from registry.publishing import agent_names
+from registry.publishing.published_tools import CALL, PublishedTool, Violation
+
+# Of a description, so much is shown with what was found.
+SHORT = 240
+
+
+class Envelope(NamedTuple):
+    """A call that names the tool it means in its arguments."""
+
+    message: RpcMessage
+    reads_only: bool
+
+
+def search_tool(rpc: RpcRequest, name: str) -> str:
+    """Which of the tools for searching this names here; "" if none."""
+    context = rpc.context
+    return agent_names.search_tool(name) if context.searches else ""
+
+
+def _arguments_of(rpc: RpcRequest) -> dict[str, Any]:
+    given = rpc.message.params.get("arguments")
+    return given if isinstance(given, dict) else {}
+
+
+async def search(rpc: RpcRequest) -> bytes:
+    query, limit = _arguments_of(rpc).get("query"), _arguments_of(rpc).get("limit", USUAL)
+    if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY:
+        return rpc.sentence(
+            _("query must be a text of 1 to %(n)d characters: what the tool should do.")
+            % {"n": MAX_QUERY}
+        )
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
+        return rpc.sentence(_("limit must be a number from 1 to %(n)d.") % {"n": MOST})
+    index = await index_of(rpc.context)
+    names = await asyncio.to_thread(index.search, query, limit)
+    found = [_in_short(rpc, name) for name in names]
+    members: dict[str, Any] = {"tools": found, "searched": len(index)}
+    if not found:
+        members["hint"] = _("Nothing has these words. Try other words, or fewer.")
+    return rpc.result(replies.structured(members, modern=rpc.client.modern))
+
+
+def _in_short(rpc: RpcRequest, name: str) -> dict[str, Any]:
+    tool = rpc.context.tools[name]
+    told = rpc.context.toolset.definition_for(name, tool)
+    text = str(told.get("description") or "")
+    found = {
+        "name": name,
+        "title": told.get("title"),
+        "description": text if len(text) <= SHORT else f"{text[:SHORT]}…",
+        "arguments": _argument_names(told),
+        "readOnly": reads(tool),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _argument_names(told: dict[str, Any]) -> list[str]:
+    """Those that it requires are marked with a star."""
+    schema = told["inputSchema"]
+    properties, required = schema.get("properties"), schema.get("required") or ()
+    names = list(properties)[:MOST] if isinstance(properties, dict) else []
+    return [f"{name}*" if name in required else name for name in names]
+
+
+def reads(tool: PublishedTool) -> bool:
+    return tool.hints.get("readOnlyHint", False)
+
+
+async def describe(rpc: RpcRequest) -> bytes:
+    name = str(_arguments_of(rpc).get("tool"))
+    tool = rpc.context.tools.find(name)
+    if tool is None or tool.method != CALL:
+        return rpc.sentence(_("There is no such tool here: search for it."))
+    told = rpc.context.toolset.definition_for(name, tool)
+    return rpc.result(replies.structured(told, modern=rpc.client.modern))
+
+
+# Those that call nothing.
+LOOKS = {SearchTool.SEARCH.value: search, SearchTool.DESCRIBE.value: describe}
+
+
+def open_envelope(message: RpcMessage, search_tool: str) -> Envelope:
+    """The call that is meant, with its arguments as they were written. Raises RpcError."""
+    given = message.params.get("arguments")
+    if not isinstance(given, dict) or not isinstance(given.get("tool"), str):
+        raise invalid_params("arguments.tool must be a string: the name of the tool to call.")
+    if unknown := sorted(given.keys() - {"tool", "arguments"}):
+        raise invalid_params(
+            f"arguments.{unknown[0]} is unknown: put the tool's own into arguments.arguments."
+        )
+    inner = {key: value for key, value in message.params.items() if key != "arguments"}
+    inner["name"] = given["tool"]
+    text = ""
+    if given.get("arguments") is not None:
+        inner["arguments"] = given["arguments"]
+        text = "" if message.plain else _with_arguments(messages.raw_arguments(message))
+    opened = RpcMessage(message.id, message.method, inner, text, message.meta, message.plain)
+    return Envelope(opened, search_tool == SearchTool.CALL_READ)
+
+
+def _with_arguments(outer: bytes) -> str:
+    """A message that has nothing but these arguments, for `raw_arguments`."""
+    written = outer.decode()
+    start, end = strict_json.spans(written)["arguments"]
+    return f'{{"params": {{"arguments": {written[start:end]}}}}}'
+
+
+def read_only_violations(rpc: RpcRequest, tool: PublishedTool | None) -> tuple[Violation, ...]:
+    """Why this tool may not be called as one that only reads."""
+    if tool is None or reads(tool):
+        return ()
+    call = rpc.context.toolset.own_name(SearchTool.CALL)
+    return (Violation("$", f"is not for a tool that may change something: use {call}"),)

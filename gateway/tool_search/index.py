@@ -1,0 +1,110 @@
+"""An index of the tools at one address, by the words of their definitions as agents get them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from heapq import nlargest
+from typing import NamedTuple
+
+from gateway.tool_search.words import meant, weighed
+from registry.publishing.published_tools import CALL, PublishedTool, PublishedToolset
+from registry.publishing.tool_override import OverriddenTool
+
+# As Okapi BM25 is usually set: how soon more of the same word tells no more, and how much long
+# definitions are marked down.
+SATURATION, BY_LENGTH = 1.2, 0.6
+# A word that no tool has stands for those that are spelled nearly so.
+NEARLY, NEARLY_MAX, NEARLY_WEIGHT = 0.8, 3, 0.6
+
+
+class _Indexed(NamedTuple):
+    """A tool's words, and what they were taken from."""
+
+    tool: PublishedTool
+    override: OverriddenTool
+    words: dict[str, float]
+
+
+class _Postings(NamedTuple):
+    """The tools that have a word, by their place, and how much each has of it."""
+
+    places: array[int]
+    shares: array[float]
+
+
+class ToolIndex:
+    """Made once for a toolset as it is; `before`: of what it was, whose words are taken over."""
+
+    def __init__(
+        self,
+        toolset: PublishedToolset,
+        tools: Mapping[str, PublishedTool],
+        before: ToolIndex | None = None,
+    ) -> None:
+        self.tools = tools
+        known: Mapping[str, _Indexed] = before._indexed if before else {}
+        self._indexed: dict[str, _Indexed] = {
+            name: _index(name, tool, toolset, known.get(name))
+            for name, tool in tools.items()
+            if tool.method == CALL
+        }
+        self._names = list(self._indexed)
+        self._postings = _postings([one.words for one in self._indexed.values()])
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def search(self, question: str, most: int) -> list[str]:
+        """The names of the tools that fit best, the best first."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        for word, weight in self._present(meant(question)).items():
+            found = self._postings[word]
+            rarity = weight * math.log(1 + len(self._names) / (len(found.places) + 0.5))
+            for place, share in zip(found.places, found.shares, strict=True):
+                scores[place] += rarity * share
+        # Of the same score, in the order of the list.
+        best = nlargest(most, scores.items(), key=lambda one: (one[1], -one[0]))
+        return [self._names[place] for place, _score in best]
+
+    def _present(self, wanted: Mapping[str, float]) -> dict[str, float]:
+        """Words that tools have, in place of those that none has."""
+        found: dict[str, float] = {}
+        for word, weight in wanted.items():
+            if word in self._postings:
+                found[word] = max(weight, found.get(word, 0.0))
+                continue
+            # Synonyms that no tool has are nobody's mistake in writing.
+            for other in self._nearly(word) if weight == 1 else ():
+                found.setdefault(other, NEARLY_WEIGHT * weight)
+        return found
+
+    def _nearly(self, word: str) -> Iterable[str]:
+        return get_close_matches(word, self._postings, NEARLY_MAX, NEARLY)
+
+
+def _index(
+    name: str, tool: PublishedTool, toolset: PublishedToolset, known: _Indexed | None
+) -> _Indexed:
+    override = toolset.override_for(tool)
+    if known and known.tool is tool and known.override is override:
+        return known
+    told = toolset.definition_for(name, tool)
+    labels = [*tool.tags, *tool.labels]
+    return _Indexed(tool, override, weighed(told, tool.server_slug, labels))
+
+
+def _postings(every: list[dict[str, float]]) -> dict[str, _Postings]:
+    lengths = [sum(words.values()) for words in every]
+    usual = sum(lengths) / len(lengths) if lengths else 1.0
+    found: dict[str, _Postings] = {}
+    for place, (words, length) in enumerate(zip(every, lengths, strict=True)):
+        less = SATURATION * (1 - BY_LENGTH + BY_LENGTH * length / usual)
+        for word, count in words.items():
+            postings = found.get(word) or found.setdefault(word, _Postings(array("I"), array("f")))
+            postings.places.append(place)
+            postings.shares.append(count * (SATURATION + 1) / (count + less))
+    return found
