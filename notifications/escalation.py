@@ -57,7 +57,8 @@ class _Run:
 
     def __init__(self, entry: Entry, audience: Audience) -> None:
         self.entry, self.now = entry, timezone.now()
-        self.approval = Approval.objects.waiting().filter(pk=entry.call_id).first()
+        waiting = Approval.objects.waiting().select_related("call")
+        self.approval = waiting.filter(pk=entry.call_id).first()
         self.able = list(deciders(entry.call_id, audience.people(ASKING)))
         self.waiting = waiting_people(ASKING, self.now)
         self.held = delegations.of_call(self.approval.pk) if self.approval else []
@@ -79,7 +80,7 @@ class _Run:
 
     def advance(self, source: str, *, done_min: int, known: Escalation | None) -> None:
         """Takes the steps that are due, and remembers when the next one is."""
-        policy = _policy(source)
+        policy = self._policy(source)
         steps = list(policy.steps.all()) if policy else []
         if not steps or self.approval is None:
             # Nobody made one, or it was removed meanwhile: nobody is left out by that.
@@ -99,6 +100,17 @@ class _Run:
         if not reached:
             self.chosen |= {one.pk for one in self._of(source)}
         self._remember(source, None, done_min, known)
+
+    def _policy(self, source: str) -> EscalationPolicy | None:
+        """The policy of the rule that holds the call, else that of the group it asks."""
+        known = EscalationPolicy.objects.prefetch_related("steps__group", "steps__schedule")
+        rule = self.approval.call.rule_id if self.approval else None
+        if of_rule := known.filter(rule=rule).first() if rule else None:
+            return of_rule
+        kind, _colon, name = source.partition(":")
+        if kind not in ("", "group"):
+            return None
+        return known.filter(rule=None, group__name=name or None).first()
 
     def _take(self, step: EscalationStep, source: str) -> bool:
         """Whether it reaches anybody now. Where it does not, the next step is due at once."""
@@ -161,14 +173,6 @@ class _Run:
         Escalation.objects.update_or_create(
             call_id=self.entry.call_id, source=source, defaults=given
         )
-
-
-def _policy(source: str) -> EscalationPolicy | None:
-    kind, _colon, name = source.partition(":")
-    if kind not in ("", "group"):
-        return None
-    found = EscalationPolicy.objects.prefetch_related("steps__group", "steps__schedule")
-    return found.filter(group__name=name).first() if kind else found.filter(group=None).first()
 
 
 def _asked_at() -> dict[int, float]:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from notifications.escalation_models import EscalationPolicy, EscalationStep, in_turn
 from notifications.schedule_models import OnCallSchedule
+from policies.models import Effect, Rule
 
 STEPS_MAX = 5
 IN_TURN_MAX = 3
@@ -78,9 +79,12 @@ Steps: type[StepFormSet] = forms.formset_factory(  # type: ignore[assignment]
 class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = EscalationPolicy
-        fields = ["group"]
-        labels = {"group": _("Rules that ask")}
-        help_texts = {"group": _("The group that a rule names as its approvers.")}
+        fields = ["group", "rule"]
+        labels = {"group": _("Rules that ask"), "rule": _("Only for one rule")}
+        help_texts = {
+            "group": _("The group that a rule names as its approvers."),
+            "rule": _("Comes before the policy of the group that the rule asks."),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -88,10 +92,17 @@ class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
         field.required = False
         field.queryset = Group.objects.order_by("name")  # type: ignore[attr-defined]
         field.empty_label = _("Whoever may decide")  # type: ignore[attr-defined]
+        rule = self.fields["rule"]
+        rule.required = False
+        rule.queryset = Rule.objects.filter(effect=Effect.ASK)  # type: ignore[attr-defined]
+        rule.empty_label = _("no, for all rules that ask these")  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
+        group, rule = self.cleaned_data.get("group"), self.cleaned_data.get("rule")
+        if group and rule:
+            raise ValidationError(_("Choose a group or a rule, not both."))
         others = EscalationPolicy.objects.exclude(pk=self.instance.pk)
-        if others.filter(group=self.cleaned_data.get("group")).exists():
+        if others.filter(group=group, rule=rule).exists():
             raise ValidationError(_("There is an escalation policy for it already."))
         return self.cleaned_data
 

@@ -10,33 +10,47 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from core.ids import uuid7
+from core.messages.localizing import localized
 from notifications.schedule_models import OnCallSchedule
+from policies.models import Rule
 
 
 class EscalationPolicy(models.Model):
-    """The steps in which a group of approvers is notified. Without one all are notified at once."""
+    """The steps in which approvers are notified: of calls of one rule, or of all rules that ask a
+    group. Without one all are notified at once."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Of rules that ask this group; none: of rules that ask whoever may decide.
+    # Of calls that this rule decides to hold, before any policy of a group. It goes with the rule.
+    rule = models.OneToOneField(Rule, models.CASCADE, null=True, related_name="+")
+    # Without a rule: of rules that ask this group; none: of rules that ask whoever may decide.
     group = models.ForeignKey(Group, models.CASCADE, null=True, related_name="escalation_policies")
     changed_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         default_permissions = ("change",)
-        ordering = ["group__name"]
+        ordering = ["rule__name", "group__name"]
         constraints = [
             models.UniqueConstraint(
-                name="notifications_one_policy_a_group", fields=["group"], nulls_distinct=False
-            )
+                name="notifications_one_policy_a_group",
+                fields=["group"],
+                nulls_distinct=False,
+                condition=Q(rule=None),
+            ),
+            models.CheckConstraint(
+                name="notifications_policy_of_rule_or_group",
+                condition=Q(rule=None) | Q(group=None),
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"escalation policy of {self.source or 'everybody'}"
+        return f"escalation policy of {self.words}"
 
     @property
-    def source(self) -> str:
-        """Its name in thresholds of rules."""
-        return f"group:{self.group.name}" if self.group else ""
+    def words(self) -> str:
+        """The calls that it is for."""
+        if self.rule:
+            return _("Rule: %(name)s") % {"name": self.rule.name}
+        return localized(self.group.name) if self.group else _("Whoever may decide")
 
 
 class EscalationStep(models.Model):

@@ -38,6 +38,7 @@ def _record(
         action,
         actor=by.actor,
         group=policy.group.name if policy.group else "",
+        **({"rule": policy.rule.name} if policy.rule else {}),
         steps=[_plain(step) for step in steps],
     )
 

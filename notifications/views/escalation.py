@@ -15,11 +15,19 @@ from core.http import page
 from notifications import escalation_policies
 from notifications.escalation_forms import EscalationPolicyForm, Steps, value_of
 from notifications.models import EscalationPolicy
+from policies.models import Rule
 
 
 @page("notifications.change_escalationpolicy", "GET", "HEAD", "POST")
 def add(request: ConsoleRequest) -> HttpResponse:
-    return _form(request, EscalationPolicy(), [])
+    """`rule` of the address, an id: the rule that is chosen already."""
+    given = request.GET.get("rule", "")
+    pk = int(given) if given.isdecimal() and len(given) < 18 else 0
+    rule = Rule.objects.filter(pk=pk).first()
+    known = EscalationPolicy.objects.filter(rule=rule).first() if rule else None
+    if known:
+        return redirect("notifications:edit_escalation", known.pk)
+    return _form(request, EscalationPolicy(rule=rule), [])
 
 
 @page("notifications.change_escalationpolicy", "GET", "HEAD", "POST")

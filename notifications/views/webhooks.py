@@ -29,8 +29,8 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         "readers": MailRecipient.objects.reachable().count(),
         "devices": PushDevice.objects.reachable().count(),
         "folder": mail_folder(),
-        "policies": EscalationPolicy.objects.prefetch_related(
-            "group", "steps__group", "steps__schedule"
+        "policies": EscalationPolicy.objects.select_related("rule", "group").prefetch_related(
+            "steps__group", "steps__schedule"
         ),
     }
     return render(request, "notifications/webhooks.html", context)

@@ -319,7 +319,7 @@ def test_a_lost_phone_is_replaced_with_the_hosts_help(
     expect(page.get_by_text(said("Use a recovery code", "使用恢复码"))).to_have_count(0)
     picture(page, "lost-phone")
     call_command("reset_factors", "bob")
-    press(page, "link", said("Sign in as somebody else", "以其他身份登录"))
+    follow(page, said("Sign in as somebody else", "以其他身份登录"), f"{here}/sign-in/")
     sign_in(page, here, "/calls/", "bob")
     set_up_app(page, bob, said)
 

@@ -21,6 +21,8 @@ from notifications.cursor import read_entries
 from notifications.events import Event
 from notifications.models import Delivery, Escalation, EscalationPolicy, EscalationStep
 from notifications.recipients import Audience
+from policies.models import Rule
+from policies.services import remove_rule
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
@@ -50,8 +52,14 @@ def lead(db: None) -> User:
     return reader(lead)
 
 
-def policy(by: User, *steps: tuple[int, str, object], group: str | None = "payments") -> None:
-    made = EscalationPolicy(group=Group.objects.get(name=group) if group else None)
+def policy(
+    by: User,
+    *steps: tuple[int, str, object],
+    group: str | None = "payments",
+    rule: Rule | None = None,
+) -> None:
+    asked = Group.objects.get(name=group) if group and rule is None else None
+    made = EscalationPolicy(group=asked, rule=rule)
     escalation_policies.save(made, [step(*one) for one in steps], by=by)
 
 
@@ -75,10 +83,11 @@ class Ask:
     def __init__(self, scout: Agent, tool: Tool) -> None:
         self.scout, self.tool = scout, tool
 
-    def __call__(self, *sources: str) -> UUID:
+    def __call__(self, *sources: str, rule: Rule | None = None) -> UUID:
         asked = tuple(Threshold(source=one) for one in sources or ("group:payments",))
         subject = {**scenery.MAIL, "subject": f"No. {Delivery.objects.count()}"}
-        made = scenery.call(self.scout, self.tool, subject, State.HELD, thresholds=asked)
+        named = {"rule_id": rule.pk, "rule": rule.name} if rule else {}
+        made = scenery.call(self.scout, self.tool, subject, State.HELD, thresholds=asked, **named)
         read_entries()
         return made
 
@@ -137,6 +146,52 @@ def test_steps_follow_after_their_minutes_and_each_person_is_told_once(
     assert told(call) == ["gina", "hugo", "ines"]
     assert look() == 0
     assert not Escalation.objects.exists()
+
+
+@pytest.fixture
+def large(db: None) -> Rule:
+    return Rule.objects.create(name="Large payments", effect="ask")
+
+
+def test_a_rules_own_policy_comes_before_that_of_the_group(
+    ask: "Ask", team: list[User], lead: User, olga: User, large: Rule
+) -> None:
+    other = Rule.objects.create(name="Small payments", effect="ask")
+    policy(olga, (0, TURN, 1))
+    policy(olga, (0, TURN, 2), (5, ALL, None), rule=large)
+
+    assert told(ask(rule=other)) == ["gina"]
+    held = ask(rule=large)
+    assert told(held) == ["hugo", "ines"]
+    pass_minutes(6)
+    look()
+
+    assert told(held) == ["gina", "hugo", "ines"]
+    assert told(ask("", rule=large)) != []
+
+
+def test_a_rules_policy_asks_nobody_who_may_not_decide(
+    ask: "Ask", team: list[User], lead: User, olga: User, large: Rule
+) -> None:
+    policy(olga, (0, OTHERS, "leads"), (5, ALL, None), rule=large)
+
+    # The lead is in a group that the rule does not ask: the next step follows at once.
+    assert told(ask(rule=large)) == ["gina", "hugo", "ines"]
+
+
+def test_a_rules_policy_goes_with_the_rule(
+    ask: "Ask", team: list[User], olga: User, large: Rule
+) -> None:
+    policy(olga, (0, TURN, 1), (60, ALL, None), rule=large)
+    held = ask(rule=large)
+    assert told(held) == ["gina"]
+
+    remove_rule(large, by=olga.actor)
+    pass_minutes(61)
+    look()
+
+    assert not EscalationPolicy.objects.exists()
+    assert told(held) == ["gina", "hugo", "ines"]
 
 
 def test_escalation_never_asks_who_may_not_decide(
@@ -346,6 +401,30 @@ def test_what_is_wrong_is_said(
     assert page.status_code == 200
     assert said in page.text
     assert not EscalationPolicy.objects.exists()
+
+
+def test_a_policy_of_one_rule_is_made_from_the_rules_page(
+    client: Client, ada: User, large: Rule
+) -> None:
+    client.force_login(ada)
+    there = f"{reverse('notifications:add_escalation')}?rule={large.pk}"
+    assert there in client.get(reverse("policies:rule", args=[large.pk])).text
+    assert f'value="{large.pk}" selected' in client.get(there).text
+    both = form(("0", "turn:2"), group=str(Group.objects.create(name="leads").pk))
+    assert (
+        "Choose a group or a rule, not both."
+        in client.post(there, both | {"rule": str(large.pk)}).text
+    )
+
+    page = client.post(there, form(("0", "turn:2")) | {"rule": str(large.pk)}, follow=True)
+
+    assert "Rule: Large payments" in page.text
+    made = EscalationPolicy.objects.get()
+    assert Entry.objects.get(action="escalation_policy.saved").details["rule"] == "Large payments"
+    edit = reverse("notifications:edit_escalation", args=[made.pk])
+    assert client.get(there)["Location"] == edit
+    for wrong in ("x", "99999", "9" * 30):
+        assert client.get(f"{there.partition('=')[0]}={wrong}").status_code == 200
 
 
 def test_a_group_has_one_policy(client: Client, ada: User) -> None:
