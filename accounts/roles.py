@@ -11,7 +11,7 @@ from enum import StrEnum
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
-from django.utils.translation import gettext, gettext_noop, override
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, override
 
 from audit.services import SYSTEM, record
 
@@ -24,6 +24,29 @@ class Role(StrEnum):
     APPROVER = gettext_noop("Approver")
     AUDITOR = gettext_noop("Auditor")
     VIEWER = gettext_noop("Viewer")
+
+
+DESCRIPTIONS = {
+    Role.ADMINISTRATOR: gettext_lazy(
+        "Manages users, roles, agents, rules, limits and notifications, and reads the audit log. "
+        "Decides no calls."
+    ),
+    Role.OPERATOR: gettext_lazy(
+        "Registers servers, publishes definitions, and manages toolsets, agents and webhooks. "
+        "Begins and ends emergency stops."
+    ),
+    Role.APPROVER: gettext_lazy(
+        "Approves and denies calls, and sees their arguments and results. Begins emergency stops."
+    ),
+    Role.AUDITOR: gettext_lazy(
+        "Reads and exports the audit log, with arguments and results, and signs off access "
+        "reviews. Changes nothing else."
+    ),
+    Role.VIEWER: gettext_lazy(
+        "Sees servers, tools, toolsets and the list of calls, but no arguments and no results. "
+        "Every role may do this too."
+    ),
+}
 
 
 def shown_names() -> Iterator[str]:

@@ -15,17 +15,19 @@ from accounts.forms import RoleForm
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import CustomRole
 from accounts.permission_names import PERMISSION_NAMES
-from accounts.roles import Role
+from accounts.roles import DESCRIPTIONS, Role
 from core.http import page
 
 
 @page("auth.view_group")
 def role_list(request: ConsoleRequest) -> HttpResponse:
-    counted = Group.objects.annotate(holders=Count("user")).order_by("name")
+    fixed = (
+        Group.objects.filter(name__in=list(Role)).annotate(holders=Count("user")).order_by("name")
+    )
     own = CustomRole.objects.select_related("group", "created_by").order_by("group__name")
     context = {
         "section": "roles",
-        "fixed": counted.filter(name__in=list(Role)),
+        "fixed": [(group, DESCRIPTIONS[Role(group.name)]) for group in fixed],
         "own": own.annotate(holders=Count("group__user")),
     }
     return render(request, "accounts/roles.html", context)

@@ -216,6 +216,7 @@ def test_approvers_see_their_groups_and_themselves_and_auditors_everybody(
     assert "finance" in of_alice
     assert "others" not in of_alice
     assert "carol" not in of_alice
+    assert "counted in each of them" in of_auditor
     for name in ("finance", "others", "alice", "carol"):
         assert name in of_auditor
 

@@ -101,7 +101,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     page.goto("/audit/?agent=scout")
     page.get_by_label("Save filter as").fill("What scout did")
     page.get_by_label("for everybody").check()
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Save filter").click()
     expect(page.get_by_text("Saved as “What scout did”.")).to_be_visible()
     page.goto("/audit/")
     page.get_by_role("link", name="What scout did").click()

@@ -31,7 +31,7 @@ def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, offi
         alice.get_by_label("URL").fill(f"{url}/mcp")
         alice.get_by_role("button", name="Test the connection").click()
         expect(alice.get_by_text("calculator answers and offers 1 tool.")).to_be_visible()
-        alice.get_by_role("button", name="Save", exact=True).press("Enter")
+        alice.get_by_role("button", name="Save the server").press("Enter")
         alice.wait_for_url(re.compile("/servers/calculator/"))
     assert Server.objects.get(slug="calculator").url == f"{url}/mcp"
 

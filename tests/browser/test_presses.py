@@ -217,7 +217,7 @@ def test_an_auditor_takes_away_who_allowed_a_mail(
     told = page.get_by_role("region", name=auditor.words("Calls"))
     with override(language):
         expect(told).to_contain_text(gettext("Approved by %(who)s.") % {"who": "alice"})
-    auditor.button("Save")
+    auditor.button("Save report")
     with page.expect_download() as download:
         auditor.button("Export")
 

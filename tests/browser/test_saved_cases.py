@@ -51,13 +51,13 @@ def test_a_case_is_changed_and_deleted(alice: Page, case: SavedCase) -> None:
     address = f"/tools/{case.tool.exposed_name}/cases/{case.pk}/"
     alice.goto(address)
     alice.get_by_label("Values in the result").fill("n = 1")
-    press(alice, "Save")
+    press(alice, "Save the case")
     expect(alice.locator(".error")).to_contain_text("n = 1")
     alice.get_by_label("Values in the result").fill("$.n = 1")
     words = alice.get_by_role("group", name=re.compile("^words"))
     words.get_by_role("button", name="Add an item to words").press("Enter")
     words.get_by_role("textbox").fill("one")
-    press(alice, "Save")
+    press(alice, "Save the case")
     expect(alice.locator("main")).to_contain_text("“Case 1” is saved.")
     case.refresh_from_db()
     assert bytes(case.arguments) == b'{"words":["one"],"loud":true}'

@@ -88,7 +88,7 @@ def test_how_a_server_is_reached_is_changed_and_it_is_switched_off(
         expect(alice.get_by_text("mailer answers and offers 1 tool.")).to_be_visible()
         alice.get_by_text("Its tools", exact=True).click()
         expect(alice.get_by_text("Adds two numbers.")).to_be_hidden()
-        alice.get_by_role("button", name="Save", exact=True).click()
+        alice.get_by_role("button", name="Save the server").click()
         expect(alice.get_by_text("is reached in the new way")).to_be_visible()
         assert offering.asked[-1]["X-Office"] == "north"
         assert offering.asked[-1]["Authorization"] == "Bearer s3cret"

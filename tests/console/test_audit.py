@@ -48,6 +48,20 @@ def test_filters_find_entries(as_ines: Client, decided: UUID) -> None:
     assert found(as_ines, agent="nobody") == set()
 
 
+def test_a_row_says_what_its_target_is_or_that_there_is_none(
+    as_ines: Client, decided: UUID, ines: User
+) -> None:
+    digest = (
+        Entry.objects.exclude(definition_digest="").filter(call_id=decided)[0].definition_digest
+    )
+    record("person.signed_in", actor=ines.actor)
+
+    page = as_ines.get(reverse("audit:list")).text
+
+    assert f'definition <span class="mono">{digest[:8]}</span>' in page
+    assert '<span class="muted">–</span>' in page
+
+
 def test_time_is_the_persons_own(as_ines: Client, ines: User, decided: UUID) -> None:
     User.objects.filter(pk=ines.pk).update(time_zone="Asia/Tokyo")
     at = Entry.objects.of_call(decided).get(action="call.held").at

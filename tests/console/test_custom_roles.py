@@ -13,7 +13,7 @@ from accounts import custom_roles, role_changes, services
 from accounts.custom_roles import RoleTerms
 from accounts.models import Agent, CustomRole, RoleChange, User
 from accounts.permission_names import PERMISSION_NAMES
-from accounts.roles import PERMISSIONS, Role
+from accounts.roles import DESCRIPTIONS, PERMISSIONS, Role
 from audit.models import Entry
 from calls.record.states import State
 from registry.models import Server, Toolset
@@ -24,6 +24,15 @@ pytestmark = pytest.mark.django_db
 OPERATES = frozenset(
     {"registry.view_server", "registry.view_tool", "registry.change_server", "calls.view_call"}
 )
+
+
+def test_each_fixed_role_says_what_it_permits(client: Client) -> None:
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+
+    page = client.get(reverse("accounts:roles")).text
+
+    assert set(DESCRIPTIONS) == set(Role)
+    assert all(str(description) in page for description in DESCRIPTIONS.values())
 
 
 @pytest.fixture

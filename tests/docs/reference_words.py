@@ -113,7 +113,7 @@ KINDS = {
             "A limit is reached, or too many calls are waiting. `after_s`: seconds until there is room, where known."
             " `changed` if this call alone exceeds the limit."
         ),
-        "zh-hans": "达到限制，或等待中的调用过多。`after_s`：到有余量为止的秒数（如果已知）。仅此调用就超过限制时为 `changed`。",
+        "zh-hans": "达到限额，或等待中的调用过多。`after_s`：到有余量为止的秒数（如果已知）。仅此调用就超过限额时为 `changed`。",
     },
     "frozen": {
         "en": "An emergency stop or a pause.",
@@ -251,8 +251,8 @@ PERMISSIONS = {
         "en": "create and change agents and tokens",
         "zh-hans": "创建和更改智能体及令牌",
     },
-    "policies.view_rule": {"en": "view rules and limits", "zh-hans": "查看规则和限制"},
-    "policies.change_rule": {"en": "change rules and limits", "zh-hans": "更改规则和限制"},
+    "policies.view_rule": {"en": "view rules and limits", "zh-hans": "查看规则和限额"},
+    "policies.change_rule": {"en": "change rules and limits", "zh-hans": "更改规则和限额"},
     "accounts.view_user": {"en": "view users", "zh-hans": "查看用户"},
     "accounts.change_user": {
         "en": "invite and change users and their roles",
