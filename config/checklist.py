@@ -42,7 +42,8 @@ FACTS = f"""
             SELECT FROM gateway_savedcase c JOIN gateway_caserun r ON r.id = c.last_run_id
             WHERE r.is_scheduled AND r.state IN ('failed', 'not_run') LIMIT {COUNTED}) s),
         (SELECT count(*) FROM gateway_caseschedule WHERE stopped <> ''),
-        (SELECT count(*) FROM approvals_breakglass WHERE reviewed_at IS NULL)
+        (SELECT count(*) FROM approvals_breakglass WHERE reviewed_at IS NULL),
+        (SELECT count(*) FROM (SELECT FROM policies_unusualuse LIMIT {COUNTED}) u)
 """
 
 
@@ -64,6 +65,7 @@ class InstallationFacts(NamedTuple):
     failed_cases: int
     stopped_schedules: int
     glass_broken: int
+    unusual: int
 
 
 class ChecklistItem(NamedTuple):

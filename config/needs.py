@@ -39,6 +39,9 @@ def list_needs(
     if facts.unresolved and person.has_perm("calls.cancel_call"):
         said = ngettext("{n} unresolved outcome", "{n} unresolved outcomes", facts.unresolved)
         yield _need("unknown", said, facts.unresolved, "calls:unknown")
+    if facts.unusual and person.has_perm("accounts.view_agent"):
+        said = ngettext("{n} agent with unusual use", "{n} agents with unusual use", facts.unusual)
+        yield _need("warning", said, facts.unusual, "policies:unusual")
     yield from _of_servers(facts, person)
     yield from _of_notifications(facts, person)
 

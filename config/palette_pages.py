@@ -37,6 +37,7 @@ PAGES = [
     PalettePage("rule", _("Limits"), "policies:limits", "policies.view_limit"),
     PalettePage("add", _("New limit"), "policies:add_limit", "policies.add_limit"),
     PalettePage("agent", _("Agents"), "accounts:agents"),
+    PalettePage("warning", _("Unusual use"), "policies:unusual"),
     PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),
     PalettePage("toolset", _("Toolsets"), "registry:toolsets", "registry.view_toolset"),
     PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),

@@ -130,6 +130,7 @@ OTHERS = (
     gettext_noop("Agent disabled"),
     gettext_noop("Agent enabled"),
     gettext_noop("Agent hold set"),
+    gettext_noop("Agent unusual"),
     gettext_noop("Approval answer"),
     gettext_noop("Approval comment"),
     gettext_noop("Approval question"),

@@ -20,6 +20,7 @@ class Event(models.TextChoices):
     CALENDAR_RECOVERED = "on_call_calendar.recovered", _("An on-call calendar can be read again")
     TOKEN_EXPIRING = "token.expiring", _("A token is about to expire")
     LIMIT_REACHED = "limit.reached", _("A limit or budget was reached")
+    AGENT_UNUSUAL = "agent.unusual", _("The use of an agent is unusual")
     VERIFICATION_FAILED = (
         "audit.verification_failed",
         _("The verification of the audit log failed"),
@@ -71,6 +72,7 @@ USUAL = [
     Event.SERVER_UNREACHABLE,
     Event.CALENDAR_FAILED,
     Event.TOKEN_EXPIRING,
+    Event.AGENT_UNUSUAL,
     Event.VERIFICATION_FAILED,
     Event.BACKUP_FAILED,
     Event.STOP_BEGAN,
@@ -93,6 +95,7 @@ BY_ACTION = {
     "token.expiring": Event.TOKEN_EXPIRING,
     "limit.refused": Event.LIMIT_REACHED,
     "limit.reached": Event.LIMIT_REACHED,
+    "agent.unusual": Event.AGENT_UNUSUAL,
     "audit.verification_failed": Event.VERIFICATION_FAILED,
     "backup.failed": Event.BACKUP_FAILED,
     "workload.weekly": Event.WORKLOAD,

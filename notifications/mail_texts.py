@@ -63,6 +63,8 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
             return operating_mails.of_token(delivery, entry)
         case Event.LIMIT_REACHED:
             return operating_mails.of_limit(delivery, entry)
+        case Event.AGENT_UNUSUAL:
+            return operating_mails.of_unusual_use(delivery, entry)
         case Event.VERIFICATION_FAILED:
             return operating_mails.of_verification(delivery, entry)
         case Event.BACKUP_FAILED:

@@ -106,6 +106,16 @@ def of_limit(delivery: Delivery, entry: Entry) -> MailText:
     )
 
 
+def of_unusual_use(delivery: Delivery, entry: Entry) -> MailText:
+    return MailText(
+        _("Unusual use: %(agent)s") % {"agent": entry.agent},
+        localized(entry.reason),
+        link(delivery),
+        _("Open the agent"),
+        [(_("Agent"), entry.agent)],
+    )
+
+
 def of_verification(delivery: Delivery, entry: Entry) -> MailText:
     details = entry.details or {}
     return MailText(

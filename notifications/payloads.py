@@ -62,6 +62,9 @@ def path(delivery: Delivery) -> str:
         return reverse("notifications:schedules")
     if event == Event.TOKEN_EXPIRING:
         return _tokens(Entry.objects.get(pk=delivery.entry_id))
+    if event == Event.AGENT_UNUSUAL:
+        agent = Entry.objects.get(pk=delivery.entry_id).agent
+        return reverse("accounts:agent", args=[agent])
     if event in OF_EVENT:
         return reverse(OF_EVENT[event])
     if event == Event.ROLE_CHANGED:

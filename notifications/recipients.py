@@ -29,6 +29,7 @@ PERMISSIONS = {
     Event.CALENDAR_FAILED: {"notifications.change_oncallschedule", "registry.operate_server"},
     Event.CALENDAR_RECOVERED: {"notifications.change_oncallschedule", "registry.operate_server"},
     Event.LIMIT_REACHED: {"policies.change_limit"},
+    Event.AGENT_UNUSUAL: {"accounts.change_agent"},
     Event.VERIFICATION_FAILED: {"audit.view_entry"},
     Event.BACKUP_FAILED: {"registry.operate_server", "accounts.change_user"},
     Event.WORKLOAD: {DECIDE, "accounts.view_user"},
@@ -98,6 +99,8 @@ def may_act(person: User, event: Event, entry: Entry) -> bool:
         details = entry.details or {}
         is_own = details.get("person_id") == person.pk
         return is_own or person.has_perm(TOKEN_PERMISSIONS.get(details.get("kind", ""), ""))
+    if event == Event.AGENT_UNUSUAL and person.agents.filter(pk=entry.agent_id or 0).exists():
+        return True
     return any(person.has_perm(name) for name in PERMISSIONS.get(event, ()))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from core.english import gettext as _
@@ -63,6 +63,13 @@ FROM moment LEFT JOIN mine ON true
 """
 
 
+class UnusualFinding(NamedTuple):
+    """A reason in English; of a kind there is one at a time."""
+
+    kind: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Unusual:
     """Counts over the agent's newest entries. `hour`: of now, in UTC. `sight_h`: how many hours
@@ -112,22 +119,26 @@ class Unusual:
 
     def reasons(self) -> Iterator[str]:
         """The reasons why its use as a whole is unusual, in English."""
+        return (one.reason for one in self.findings())
+
+    def findings(self) -> Iterator[UnusualFinding]:
         if self.is_flood:
-            yield _("It has so many new entries that its usual calls are out of sight.")
+            said = _("It has so many new entries that its usual calls are out of sight.")
+            yield UnusualFinding("rate", said)
         elif self.is_new_hour and self.lately:
             said = _("It never called between %(from)s and %(to)s UTC on %(n)d earlier days.")
             hours = {"from": f"{self.hour:02}:00", "to": f"{(self.hour + 1) % 24:02}:00"}
-            yield said % {**hours, "n": self.days}
+            yield UnusualFinding("hour", said % {**hours, "n": self.days})
         if self.rate >= TENFOLD and not self.is_flood:
             said = _("%(n)d calls in the last hour are %(times)d times as many as usual.")
-            yield said % {"n": self.lately, "times": self.rate}
+            yield UnusualFinding("rate", said % {"n": self.lately, "times": self.rate})
         if self.refusals >= REFUSALS:
             said = ngettext(
                 "Its last call was blocked or denied.",
                 "Its last %d calls were blocked or denied.",
                 self.refusals,
             )
-            yield said % self.refusals
+            yield UnusualFinding("refusals", said % self.refusals)
 
 
 def parameters(

@@ -3,7 +3,7 @@ from typing import Any
 from django.urls import path
 
 from policies.scope import CountCalls
-from policies.views import limits, picks, rules, simulator
+from policies.views import limits, picks, rules, simulator, unusual
 
 
 def urls(count_calls: CountCalls) -> tuple[list[Any], str]:
@@ -28,5 +28,6 @@ def urls(count_calls: CountCalls) -> tuple[list[Any], str]:
         path("limits/<int:pk>/switch/", limits.switch_limit, name="switch_limit"),
         path("limits/<int:pk>/remove/", limits.remove_limit, name="remove_limit"),
         path("agents/<slug:name>/limits/", limits.agent_limits, name="agent_limits"),
-        path("agents/<slug:name>/unusual/", limits.agent_unusual, name="agent_unusual"),
+        path("agents/<slug:name>/unusual/", unusual.agent_unusual, name="agent_unusual"),
+        path("unusual-use/", unusual.unusual_agents, name="unusual"),
     ], "policies"

@@ -2,6 +2,7 @@
 
 from policies.models.limits import Limit, LimitCounter, LimitQuerySet, LimitUse
 from policies.models.rules import Effect, Rule, RuleQuerySet
+from policies.models.unusual import UnusualUse
 
 __all__ = [
     "Effect",
@@ -11,4 +12,5 @@ __all__ = [
     "LimitUse",
     "Rule",
     "RuleQuerySet",
+    "UnusualUse",
 ]

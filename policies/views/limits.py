@@ -15,7 +15,6 @@ from core.http import page
 from policies.forms.limits import LimitForm
 from policies.limits import services, usage
 from policies.limits.words import shown_measure
-from policies.lookback import read_unusual
 from policies.models import Limit, Rule
 from policies.views.saving import save_form
 from registry.models import Server, Tool
@@ -91,15 +90,6 @@ def agent_limits(request: ConsoleRequest, name: str) -> HttpResponse:
     """A piece for an agent's page: for whoever may see that."""
     shown = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
     return render(request, "policies/agent_limits.html", {"usages": usage.of_agent(shown)})
-
-
-@page("")
-def agent_unusual(request: ConsoleRequest, name: str) -> HttpResponse:
-    """A piece for an agent's page: for whoever may see that."""
-    shown = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
-    found = read_unusual(shown.pk)
-    context = {"reasons": list(found.reasons()) if found else [], "is_unread": found is None}
-    return render(request, "policies/agent_unusual.html", context)
 
 
 def _form(

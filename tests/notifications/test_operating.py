@@ -98,6 +98,23 @@ def test_whoever_may_change_limits_hears_that_one_was_reached(
     assert "60 calls a minute." in text_of(mailbox.messages[0], "plain")
 
 
+def test_of_unusual_use_its_owner_hears_and_whoever_may_change_the_agent(
+    scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox, settings: Any
+) -> None:
+    for person in (bob, olga, scenery.person("vera", Role.VIEWER)):
+        reader(person)
+    reason = "Its last 5 calls were blocked or denied."
+    record("agent.unusual", actor=SYSTEM, agent=(scout.pk, "scout"), reason=reason)
+
+    notify()
+
+    assert sorted(mailbox.recipients) == ["bob@example.org", "olga@example.org"]
+    assert mailbox.messages[0]["Subject"] == "Unusual use: scout"
+    said = text_of(mailbox.messages[0], "plain")
+    assert reason in said
+    assert f"{settings.PUBLIC_URL}/agents/scout/" in said
+
+
 def test_operators_hear_that_a_backup_failed(olga: User, cursor: None, mailbox: Mailbox) -> None:
     for person in (olga, scenery.person("vera", Role.VIEWER)):
         reader(person)

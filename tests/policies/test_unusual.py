@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from audit.models import Entry
 from calls.record.states import State
-from policies import decide, lookback, unusual
+from policies import decide, lookback, unusual, unusual_use
 from policies.conditions import BadCondition, compiled
 from policies.decide import Subject
 from policies.drafts import read_template
-from policies.models import Effect, Rule
+from policies.models import Effect, Rule, UnusualUse
 from policies.simulate import suppose
 from policies.unusual import Unusual
 from registry.models import Tool
@@ -169,6 +171,50 @@ def test_unread_it_asks(scout: Agent, send: Tool) -> None:
 
     assert decision.effect == Effect.ASK
     assert "what happened before could not be read" in decision.reason
+
+
+def test_it_is_told_once_while_it_lasts_and_again_after_a_day(scout: Agent, send: Tool) -> None:
+    call(scout, send, State.RUNNING)
+    assert unusual_use.watch() == 0
+    for n in range(5):
+        call(scout, send, State.REFUSED, n)
+
+    assert [unusual_use.watch() for _ in range(2)] == [1, 0]
+
+    (entry,) = Entry.objects.filter(action="agent.unusual")
+    assert (entry.agent, entry.reason) == ("scout", "Its last 5 calls were blocked or denied.")
+    assert entry.details == {"kinds": ["refusals"]}
+    UnusualUse.objects.update(seen_at=timezone.now() - timedelta(hours=25))
+    assert unusual_use.watch() == 1
+
+
+def test_an_agent_that_does_not_call_is_not_looked_at(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(5):
+        call(scout, send, State.REFUSED, n)
+    monkeypatch.setattr(unusual_use, "LATELY_S", -1)
+
+    assert unusual_use.watch() == 0
+
+
+def test_the_overview_leads_to_the_list_of_such_agents(
+    client: Client, scout: Agent, send: Tool, bob: User, mallory: User
+) -> None:
+    for n in range(5):
+        call(scout, send, State.REFUSED, n)
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+    assert "unusual use" not in client.get(reverse("overview")).text
+    unusual_use.watch()
+
+    there = reverse("policies:unusual")
+    assert "1 agent with unusual use" in client.get(reverse("overview")).text
+    assert there in client.get(reverse("overview")).text
+    assert "Its last 5 calls were blocked or denied." in client.get(there).text
+    client.force_login(bob)
+    assert "scout" in client.get(there).text
+    client.force_login(mallory)
+    assert "scout" not in client.get(there).text
 
 
 def test_the_agents_page_shows_reasons_to_whom_it_is_shown(
