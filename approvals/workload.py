@@ -1,5 +1,5 @@
 """The workload of approvers in one week: how much they decided, how fast, and what they might not
-have to be asked. Six queries, whatever there is.
+have to be asked. Seven queries, whatever there is.
 
 The time to decide is from when the card was first shown to the person to their vote. Votes on calls
 whose card was never shown to them count as decided, and in no time.
@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 
 from accounts.models import User, shown_name
 from calls.models import Amendment
@@ -33,21 +35,23 @@ PROPOSE_OVER = timedelta(days=28)
 
 _VOTES = """
 SELECT v.person_id, u.username, u.first_name, v.approve, v.at,
-       extract(epoch FROM v.at - s.at)::float
+       extract(epoch FROM v.at - s.at)::float, c.rule_id
 FROM (
     SELECT * FROM approvals_vote
     WHERE fallen_at IS NULL AND at >= %(since)s AND at < %(until)s ORDER BY at DESC LIMIT %(most)s
 ) v
 JOIN accounts_user u ON u.id = v.person_id
+JOIN calls_call c ON c.id = v.approval_id
 LEFT JOIN approvals_cardview s
     ON s.call_id = v.approval_id AND s.person_id = v.person_id AND s.at <= v.at
 ORDER BY v.at
 """
 _ENDED = """
-SELECT count(*),
+SELECT c.rule_id, count(*),
        count(*) FILTER (WHERE EXISTS (SELECT FROM approvals_cardview s WHERE s.call_id = a.call_id))
-FROM approvals_approval a
+FROM approvals_approval a JOIN calls_call c ON c.id = a.call_id
 WHERE a.state = 'expired' AND a.decided_at >= %(since)s AND a.decided_at < %(until)s
+GROUP BY c.rule_id
 """
 _RULES = """
 SELECT c.rule_id, c.tool_name, array_agg(DISTINCT c.agent_id), count(*)
@@ -57,6 +61,17 @@ WHERE a.decided_at >= %(since)s AND a.decided_at < %(until)s AND a.state <> 'wit
 GROUP BY c.rule_id, c.tool_name
 HAVING count(*) >= %(least)s AND bool_and(a.state = 'approved' AND c.amendment_id IS NULL)
 ORDER BY count(*) DESC LIMIT 20
+"""
+# The newest call of each that the reader approved alone: a standing approval is made from it.
+_ALONE = """
+SELECT DISTINCT ON (c.rule_id, c.tool_name) c.rule_id, c.tool_name, c.id
+FROM calls_call c JOIN approvals_approval a ON a.call_id = c.id
+JOIN approvals_vote v ON v.approval_id = a.call_id
+WHERE c.rule_id = ANY(%(rules)s) AND a.state = 'approved' AND a.decided_at >= %(since)s
+  AND v.person_id = %(person)s AND v.approve AND v.fallen_at IS NULL
+  AND NOT EXISTS (SELECT FROM approvals_vote o WHERE o.approval_id = a.call_id
+                  AND o.person_id <> v.person_id AND o.approve AND o.fallen_at IS NULL)
+ORDER BY c.rule_id, c.tool_name, a.decided_at DESC
 """
 
 
@@ -69,15 +84,26 @@ class TimedVote(NamedTuple):
     approve: bool
     at: datetime
     seconds: float | None
+    # Of the rule that held the call.
+    rule: int | None = None
 
 
 class EditCount(NamedTuple):
-    """How many calls a person edited."""
+    """How often a person edited calls that one rule held."""
 
     person: int
     username: str
     display: str
+    rule: int | None
     edits: int
+
+
+class ExpiredCount(NamedTuple):
+    """How many calls of one rule expired, and of how many somebody had seen the card."""
+
+    rule: int | None
+    expired: int
+    abandoned: int
 
 
 class Burst(NamedTuple):
@@ -91,11 +117,14 @@ class Burst(NamedTuple):
 
 @dataclass
 class WorkloadRow:
-    """The figures of one person or one group."""
+    """The figures of one person, one group or one rule."""
 
     name: str
     votes: list[TimedVote] = field(default_factory=list)
     edits: int = 0
+    # Of a rule.
+    expired: int = 0
+    abandoned: int = 0
 
     @property
     def decided(self) -> int:
@@ -136,6 +165,7 @@ class RuleProposal:
 class Workload:
     groups: list[WorkloadRow]
     people: list[WorkloadRow]
+    rules: list[WorkloadRow]
     bursts: list[Burst]
     # Votes by hour of the day, in the reader's time zone.
     hours: list[int]
@@ -155,15 +185,16 @@ def read(groups: Collection[str] | None, since: datetime, *, own: User | None = 
     votes = [one for one in every if groups is None or one.person in members]
     edits = [one for one in _edits(given) if groups is None or one.person in members]
     people = _people(votes, edits)
-    expired, abandoned = _rows(_ENDED, given)[0]
+    ended = [ExpiredCount(*row) for row in _rows(_ENDED, given)]
     return Workload(
         groups=_groups(people, members),
         people=[row for pk, row in people.items() if own is None or pk == own.pk],
+        rules=_by_rule(votes, edits, ended),
         bursts=[one for pk, row in people.items() if own is None or pk == own.pk
                 for one in find_bursts(row.name, row.votes)],
         hours=_hours(votes),
-        expired=expired,
-        abandoned=abandoned,
+        expired=sum(one.expired for one in ended),
+        abandoned=sum(one.abandoned for one in ended),
         proposals=_proposals(since + WEEK),
         is_sampled=len(every) == LOOKED_AT,
     )  # fmt: skip
@@ -193,7 +224,7 @@ def _people(votes: Iterable[TimedVote], edits: Iterable[EditCount]) -> dict[int,
         rows.setdefault(vote.person, WorkloadRow(name)).votes.append(vote)
     for one in edits:
         name = shown_name(one.username, one.display)
-        rows.setdefault(one.person, WorkloadRow(name)).edits = one.edits
+        rows.setdefault(one.person, WorkloadRow(name)).edits += one.edits
     ordered = sorted(rows.items(), key=lambda item: -item[1].decided)
     return dict(ordered)
 
@@ -208,6 +239,22 @@ def _groups(people: dict[int, WorkloadRow], members: dict[int, list[str]]) -> li
     return sorted(rows.values(), key=lambda row: row.name)
 
 
+def _by_rule(
+    votes: Iterable[TimedVote], edits: Iterable[EditCount], ended: Iterable[ExpiredCount]
+) -> list[WorkloadRow]:
+    rows: dict[int | None, WorkloadRow] = defaultdict(lambda: WorkloadRow(""))
+    for vote in votes:
+        rows[vote.rule].votes.append(vote)
+    for edit in edits:
+        rows[edit.rule].edits += edit.edits
+    for one in ended:
+        rows[one.rule].expired, rows[one.rule].abandoned = one.expired, one.abandoned
+    names = dict(Rule.objects.filter(pk__in=[pk for pk in rows if pk]).values_list("pk", "name"))
+    for pk, row in rows.items():
+        row.name = names.get(pk, _("a removed rule")) if pk else _("no rule")
+    return sorted(rows.values(), key=lambda row: (-row.decided, row.name))
+
+
 def _members(groups: Collection[str] | None) -> dict[int, list[str]]:
     """Names of groups by person."""
     found: dict[int, list[str]] = defaultdict(list)
@@ -219,8 +266,8 @@ def _members(groups: Collection[str] | None) -> dict[int, list[str]]:
 
 def _edits(given: dict[str, Any]) -> list[EditCount]:
     made = Amendment.objects.filter(at__gte=given["since"], at__lt=given["until"])
-    people = made.order_by().values_list("person_id", "person__username", "person__first_name")
-    return [EditCount(*row) for row in people.annotate(edits=Count("pk"))]
+    names = ("person_id", "person__username", "person__first_name", "call__rule_id")
+    return [EditCount(*row) for row in made.order_by().values_list(*names).annotate(Count("pk"))]
 
 
 def _hours(votes: Iterable[TimedVote]) -> list[int]:
@@ -239,6 +286,15 @@ def _proposals(until: datetime) -> list[RuleProposal]:
         for pk, tool, agents, asked in rows
         if pk in rules
     ]
+
+
+def approved_alone(
+    proposals: Collection[RuleProposal], person: User, until: datetime
+) -> dict[tuple[int, str], UUID]:
+    """For each rule and tool of these the newest call that the person approved alone."""
+    rules = [one.rule.pk for one in proposals]
+    given = {"rules": rules, "since": until - PROPOSE_OVER, "person": person.pk}
+    return {(rule, tool): pk for rule, tool, pk in _rows(_ALONE, given)} if rules else {}
 
 
 def _rows(sql: str, given: dict[str, Any]) -> list[Any]:

@@ -20,6 +20,7 @@ from approvals import bounds, forms, standing_approvals
 from approvals.bounds import BadBound
 from approvals.forms import TermsForm
 from approvals.models import MOST_DAYS, Approval, Grant, GrantQuerySet
+from approvals.proposed_terms import proposed
 from approvals.standing_approvals import GrantRefused, Proposal
 from calls.models import Call
 from core.http import page
@@ -41,7 +42,9 @@ LISTS = ("in_force", "suspended")
 def new_grant(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     call = get_object_or_404(Approval.objects.for_queue(), pk=call_id).call
     if request.method != "POST":
-        return _form(request, call, forms.first(call))
+        is_proposed = request.GET.get("bounds") == "past"
+        form = proposed(call, request.user) if is_proposed else forms.first(call)
+        return _form(request, call, form)
     form = forms.filled(call, request.POST, request.POST.getlist("weekday"))
     if request.POST.get("do") != "make" or request.POST.get("looked") != form.digest:
         # What one has not seen the meaning of, one does not grant.

@@ -4,7 +4,9 @@ who may see users."""
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
@@ -39,7 +41,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
         "later": ago - 1 if ago > 0 else None,
         "busiest": max(found.hours),
         "hours": list(enumerate(found.hours)),
-        "proposals": [(one, _address(one)) for one in found.proposals],
+        "proposals": _proposals(request, found.proposals, since + workload.WEEK),
         "sees_all": sees_all,
     }
     return render(request, "approvals/workload.html", context)
@@ -50,6 +52,30 @@ def _week(text: str) -> tuple[datetime, int]:
     ago = min(int(text), WEEKS) if text.isdecimal() and len(text) < 4 else 0
     today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     return today - timedelta(days=today.weekday(), weeks=ago), ago
+
+
+class ShownProposal(NamedTuple):
+    """A proposal with the pages that are filled in with it."""
+
+    proposal: RuleProposal
+    rule_editor: str
+    # Empty where the reader has no call of it that they approved alone.
+    standing_approval: str
+
+
+def _proposals(
+    request: ConsoleRequest, proposals: list[RuleProposal], until: datetime
+) -> list[ShownProposal]:
+    decides = request.user.has_perm(DECIDE)
+    calls = workload.approved_alone(proposals, request.user, until) if decides else {}
+    return [
+        ShownProposal(one, _address(one), _standing_approval(calls.get((one.rule.pk, one.tool))))
+        for one in proposals
+    ]
+
+
+def _standing_approval(call: UUID | None) -> str:
+    return f"{reverse('approvals:new_grant', args=[call])}?bounds=past" if call else ""
 
 
 def _address(proposal: RuleProposal) -> str:

@@ -1,12 +1,14 @@
 """The workload of approvers: what is measured, who sees it, and what is proposed."""
 
+import html
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,7 +17,7 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import card_views, editing, workload
 from approvals.editing import Edit
-from approvals.models import Approval, CardView
+from approvals.models import Approval, CardView, Grant
 from approvals.services import expire, vote
 from approvals.workload import TimedVote
 from calls.record.states import State
@@ -198,6 +200,95 @@ def test_a_rule_that_was_never_denied_is_proposed_with_its_bounds(
     assert "mailer.send_mail without asking" in editor
     assert 'value="shadow" selected' in editor or 'value="shadow" checked' in editor
     assert not Rule.objects.exclude(pk=rule.pk).exists()
+
+
+TRANSFER = {
+    "name": "transfer",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "number"}, "to": {"type": "array", "items": {"type": "string"}},
+            "bank": {"type": "string"}, "note": {"type": "string"}, "at": {"type": "object"},
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def transferred(alice: User, olga: User, scout: Agent) -> Rule:
+    """Ten transfers that alice approved alone, by one rule."""
+    tool = scenery.server("bank", olga, TRANSFER).tools.for_catalogue().get()
+    rule = Rule(name="money leaves", effect=Effect.ASK, server="bank", position=10)
+    save_rule(rule, by=alice.actor)
+    for n in range(10):
+        arguments = {
+            "amount": 10 * n, "to": ["ana", "ben"][: 1 + n % 2], "bank": "one",
+            "note": f"“{n}”\n", "at": {"place": ["home", "work"][n % 2]},
+        }  # fmt: skip
+        held = scenery.call(scout, tool, arguments, State.HELD, rule_id=rule.pk, rule=rule.name)
+        decide(held, alice)
+    return rule
+
+
+def proposal_of(person: User) -> str:
+    found = re.search(
+        r'href="(/queue/[^"]+/grant/\?bounds=past)"', as_(person).get("/workload/").text
+    )
+    return found[1] if found else ""
+
+
+def test_a_standing_approval_is_proposed_within_what_was_approved(
+    transferred: Rule, alice: User, scout: Agent
+) -> None:
+    there = proposal_of(alice)
+
+    page = as_(alice).get(there).text
+
+    chosen = dict(re.findall(r'name="is\.(\d)">.*?value="(\w+)" selected', page))
+    assert chosen == {"0": "range", "1": "set", "2": "equal", "3": "set", "4": "set"}
+    assert 'name="least.0" value="0"' in page
+    assert 'name="most.0" value="90"' in page
+    assert "It would have matched 10 of your last 10 approvals of this tool" in page
+    assert not Grant.objects.exists()
+    given = dict(
+        re.findall(
+            r'name="((?:least|most|prefix)\.\d|looked|max_uses|days_valid)" value="([^"]*)"', page
+        )
+    )
+    values = re.findall(r'name="(values\.\d)"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    given |= {name: html.unescape(text) for name, text in values}
+    kinds = {f"is.{n}": kind for n, kind in chosen.items()}
+    made = as_(alice).post(there, given | kinds | {"do": "make"})
+    assert made.status_code == 302, made.text
+    assert len(Grant.objects.get().bounds) == 4
+
+
+def test_it_is_proposed_to_whoever_approved_alone(transferred: Rule, scout: Agent) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    auditor = scenery.person("ines", Role.AUDITOR)
+
+    assert proposal_of(carol) == ""
+    assert proposal_of(auditor) == ""
+    assert "money leaves" in as_(carol).get("/workload/").text
+
+
+def test_the_week_has_the_figures_of_each_rule(
+    transferred: Rule, alice: User, scout: Agent, send: Tool
+) -> None:
+    decide(hold(scout, send, 1), alice, approve=False)
+    hold(scout, send, 2, rule_id=transferred.pk, rule=transferred.name)
+    Approval.objects.waiting().update(decide_by=timezone.now())
+    expire()
+    decide(hold(scout, send, 3, rule_id=999, rule="gone"), alice)
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    rows = [(one.name, one.decided, one.denied_percent, one.expired) for one in found.rules]
+    assert rows == [("money leaves", 10, 0, 1), ("a removed rule", 1, 0, 0), ("no rule", 1, 100, 0)]
+    assert "By rule" in as_(alice).get("/workload/").text
+    reader = scenery.person("reader")
+    reader.user_permissions.add(Permission.objects.get(codename="view_user"))
+    assert "By rule" not in as_(reader).get("/workload/").text
 
 
 def test_approvers_see_their_groups_and_themselves_and_auditors_everybody(
