@@ -2,6 +2,8 @@
 opens the card; without a connection there is a page that says so."""
 
 import json
+import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +29,7 @@ from tests.notifications.push_service import PushService, push_service
 from tests.processes import Stack
 
 pytestmark = pytest.mark.long
+log = logging.getLogger(__name__)
 
 HERE = "/profile/notifications/"
 # In place of the browser's maker's push service, which no test reaches. What is subscribed is kept
@@ -171,7 +174,8 @@ def test_a_device_is_added_and_a_push_opens_the_card(
 def test_from_a_push_to_a_passkeys_approval_it_is_three_presses_and_four_requests(
     opened: Opened, office: Office, stack: Stack, service: PushService
 ) -> None:
-    """The notification, Approve, and the device's own question."""
+    """The notification, Approve, and the device's own question. With --log-cli-level=INFO it tells
+    how many seconds it took from the push."""
     here = stack.web_url.replace("127.0.0.1", "localhost")
     page = opened()
     page.context.add_cookies([session_cookie(office.alice, here)])
@@ -187,6 +191,7 @@ def test_from_a_push_to_a_passkeys_approval_it_is_three_presses_and_four_request
         service,
         lambda: scenery.call(office.scout, office.send, scenery.MAIL, State.HELD, thresholds=asked),
     )
+    began = time.monotonic()
     deliver(page, body)
     wait_for(page, ["Approval needed", call.hex])
     waited: list[str] = []
@@ -201,6 +206,7 @@ def test_from_a_push_to_a_passkeys_approval_it_is_three_presses_and_four_request
     page.goto(f"{here}{worker_of(page).evaluate(CLICKED, call.hex)}")
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator("[data-card]")).to_contain_text("Approved by alice")
+    log.info("from the push to the decision: %.1f s", time.monotonic() - began)
 
     assert Vote.objects.get(approval=call).proof
     assert waited == [
