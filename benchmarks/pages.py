@@ -104,6 +104,8 @@ class Seen:
     queries: int
     # Large tables that a plan reads from end to end, with the query that does.
     scans: list[str]
+    # The queries, as they begin.
+    asked: list[str]
 
 
 def paths(*, tool: str, call: str, rule: int, voter: int) -> Iterator[str]:
@@ -127,7 +129,8 @@ def look(client: Any, path: str) -> Seen:
     assert response.status_code == 200, (path, response.status_code)
     asked = [query["sql"] for query in captured.captured_queries]
     read = [sql for sql in asked if sql.lstrip().startswith(("SELECT", "WITH"))]
-    return Seen(path, len(read), [scan for sql in read for scan in _scans(sql)])
+    scans = [scan for sql in read for scan in _scans(sql)]
+    return Seen(path, len(read), scans, [sql.strip()[:60] for sql in read])
 
 
 def _scans(sql: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from heapq import nlargest
 from typing import NamedTuple
@@ -17,7 +17,9 @@ from registry.publishing.tool_override import OverriddenTool
 # As Okapi BM25 is usually set: how soon more of the same word tells no more, and how much long
 # definitions are marked down.
 SATURATION, BY_LENGTH = 1.2, 0.6
-# A word that no tool has stands for those that are spelled nearly so.
+# The weight of synonyms beside a word, and where no tool has the word.
+BESIDE, INSTEAD = 0.3, 0.7
+# A word that no tool has, and no synonym of it, stands for those that are spelled nearly so.
 NEARLY, NEARLY_MAX, NEARLY_WEIGHT = 0.8, 3, 0.6
 
 
@@ -70,17 +72,24 @@ class ToolIndex:
         best = nlargest(most, scores.items(), key=lambda one: (one[1], -one[0]))
         return [self._names[place] for place, _score in best]
 
-    def _present(self, wanted: Mapping[str, float]) -> dict[str, float]:
-        """Words that tools have, in place of those that none has."""
+    def _present(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, float]:
+        """The words to look for, with their weights."""
         found: dict[str, float] = {}
-        for word, weight in wanted.items():
-            if word in self._postings:
-                found[word] = max(weight, found.get(word, 0.0))
-                continue
-            # Synonyms that no tool has are nobody's mistake in writing.
-            for other in self._nearly(word) if weight == 1 else ():
-                found.setdefault(other, NEARLY_WEIGHT * weight)
+        for word, synonyms in wanted.items():
+            for other, weight in self._for(word, synonyms):
+                found[other] = max(weight, found.get(other, 0.0))
         return found
+
+    def _for(self, word: str, synonyms: Iterable[str]) -> Iterator[tuple[str, float]]:
+        """The word with its synonyms, or where no tool has it, what stands for it."""
+        known = [one for one in synonyms if one in self._postings]
+        if word in self._postings:
+            yield word, 1.0
+            yield from ((one, BESIDE) for one in known)
+        elif known:
+            yield from ((one, INSTEAD) for one in known)
+        else:
+            yield from ((one, NEARLY_WEIGHT) for one in self._nearly(word))
 
     def _nearly(self, word: str) -> Iterable[str]:
         return get_close_matches(word, self._postings, NEARLY_MAX, NEARLY)

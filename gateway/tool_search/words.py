@@ -15,9 +15,13 @@ from registry.versions.search_index import UNSPACED, argument_texts, bigrams, pa
 MAX_TEXT = 8_000
 # They stand in questions and descriptions alike and tell no tool from another.
 _EMPTY_WORDS = """
-a about all an and any are as at be by can do does for from has have how i if in into is it its me
-my need of on or our please so some that the their them then there these this to use using want was
-we what when where which who will with would you your
+a about after again all also an and another any are as at away back be been before being but by can
+could did do does doing done down each else ever every for from give go going had has have having he
+her here him his how i if in into is it its just let like long make many may me more most much must
+my need no not now of off on once one only onto or other our out over please put same say she should
+so some someone something still such take tell than that the their them then there these they thing
+this those through to too under until up us use used using very want was we were what when where
+whether which while who whom whose why will with without would yet you your
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 _EMPTY_CHINESE = frozenset(
@@ -25,47 +29,114 @@ _EMPTY_CHINESE = frozenset(
 )
 # Verbs and nouns that servers use for the same thing: each finds the others, for less.
 _SYNONYMS = """
-create add new make insert register open
-delete remove drop destroy erase discard
-update edit change modify set alter patch
-get fetch read show view retrieve display lookup see
-list enumerate browse
-search find query look
-send post deliver
-cancel abort stop
+create add new make insert register open set
+delete remove drop destroy erase discard wipe clear purge
+update edit change modify set alter patch adjust rename reschedule postpone move
+get fetch read show view retrieve display lookup see check
+list enumerate browse all
+search find query look filter grep
+send post deliver write notify
+cancel abort stop end terminate revoke
 start run launch trigger execute begin
-pay charge
+close resolve finish complete transition fix
+reply respond answer
+approve accept confirm sign
+reject decline deny
+assign delegate owner
+share invite grant permission access
+pay charge collect payment money
 refund reimburse
-user person member people employee
-customer client
-ticket issue
-mail email
-message chat
+balance money account remaining left
+price cost rate quote estimate
+remind reminder overdue chase
+user person member people employee colleague staff
+customer client payer buyer contact
+lead prospect deal opportunity
+ticket issue bug task defect story
+mail email inbox
+message chat dm channel
+comment remark note
 picture image photo
 folder directory
-appointment meeting event
+file document object blob
+appointment meeting event calendar
 schedule calendar
 bill invoice
 purchase order
 deploy release rollout
-machine server host
+rollback revert undo
+machine server host node instance
+container pod
 error failure exception
-upload store save
-发送 推送 发
-创建 新建 添加 新增 建立 登记
+alert alarm monitor incident page
+oncall duty
+metric measure statistic usage
+log trace
+upload store save put
+download fetch get
+branch repository repo
+pull merge request
+dns domain subdomain record zone
+flight plane fly airline
+hotel room accommodation
+train railway ticket
+weather temperature forecast rain warm cold wind
+route direction drive walk way
+nearby close around near place poi
+stock inventory goods warehouse
+parcel package shipment shipping delivery
+holiday vacation leave absence timeoff
+salary payroll wage
+translate translation language
+sheet spreadsheet table cell
+wiki page article knowledge
+flag toggle feature switch
+signature sign contract envelope
+subscription plan membership
+发送 推送 群发 通知
+创建 新建 添加 新增 建立 登记 提交 发起
 删除 移除 清除 去掉
-修改 更新 编辑 变更 改
-查询 查看 搜索 检索 查找 查 看看 找
-取消 撤销 撤回
+修改 更新 编辑 变更 调整 改
+查询 查看 搜索 检索 查找 获取 查 看看 找
+取消 撤销 撤回 作废
 预订 预定 订
-路线 导航 怎么走
-快递 物流 包裹
+路线 导航 开车 驾车 步行 公交 怎么走
+天气 气温 温度 多少度 下雨 降雨 降水 预报
+雾霾 空气质量 污染
+附近 周边 周围
+餐厅 饭馆 饭店
+地址 位置 地方 坐标 地点
+快递 物流 包裹 运单 寄
+运费 多少钱 价格 费用
 邮件 邮箱
 消息 通知
-员工 同事 人员
-客户 顾客
+员工 同事 人员 成员
+部门 组织 团队
+客户 顾客 买家
 付款 支付 缴费
-退款 退钱
+退款 退钱 退票
+订单 单子
+库存 存货 余量 商品
+仓库 仓
+调拨 调货
+年假 假期 请假 休假
+余额 剩余 几天 还有
+打卡 考勤 签到 补卡
+报销 费用
+发票 开票
+翻译 译成 翻成 译法
+术语 词汇 专业词
+会议室 会议
+火车 高铁 车票 车次
+停靠 经停 站点
+日志 报错 错误
+告警 报警 警报
+值班 轮值
+上线 发布 部署
+回滚 回退
+工单 投诉
+审批 批准 同意 驳回
+慢查询 慢sql
 """
 _stem = lru_cache(maxsize=50_000)(snowballstemmer.stemmer("english").stemWord)
 
@@ -82,7 +153,7 @@ def words(text: str) -> Iterator[str]:
 
 def _runs(text: str) -> Iterator[str]:
     for pair in bigrams(text):
-        if len(pair) > 1 and not _EMPTY_CHINESE.issuperset(pair):
+        if not _EMPTY_CHINESE.issuperset(pair):
             yield pair
 
 
@@ -100,22 +171,16 @@ def _texts(
 ) -> Iterator[tuple[float, list[str]]]:
     name, title = str(content.get("name") or ""), str(content.get("title") or "")
     names, descriptions = argument_texts(content)
-    yield 3.0, [name, title]
-    yield 1.5, [server, *labels]
+    yield 2.0, [name, title]
+    yield 1.0, [server, *labels]
     yield 1.0, [str(content.get("description") or "")]
-    yield 0.6, names
+    yield 0.5, names
     yield 0.3, descriptions
 
 
-def meant(question: str) -> dict[str, float]:
-    """Words to look for, with their weights: those of the question, and for less their synonyms."""
-    said = dict.fromkeys(words(question), 1.0)
-    others: dict[str, float] = {}
-    for word in said:
-        for other in _synonyms().get(word, ()):
-            if other not in said:
-                others[other] = 0.4
-    return said | others
+def meant(question: str) -> dict[str, frozenset[str]]:
+    """The words of a question, each with its synonyms."""
+    return {word: _synonyms().get(word, frozenset()) for word in words(question)}
 
 
 @lru_cache(maxsize=1)

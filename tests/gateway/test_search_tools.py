@@ -17,7 +17,7 @@ from registry import services
 from registry.models import OwnTool, SearchTool, Toolset, own_tools
 from registry.publishing import override_service
 from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent
-from tests.gateway.conftest import AddRule, Play, server
+from tests.gateway.conftest import AddRule, Play, server, until
 from tests.gateway.test_listing import names
 from tests.upstreams.recorder import OBJECT, Recorder
 
@@ -332,7 +332,10 @@ async def test_a_tool_that_is_gone_is_found_no_more(
     office = await toolset.servers.aget(slug="office")
     await sync_to_async(services.set_enabled)(office, False, by=bob)
 
-    assert "office_forecast" not in await searched(modern, "weather", limit=20)
+    async def is_gone() -> bool:
+        return "office_forecast" not in await searched(modern, "weather", limit=20)
+
+    await until(is_gone)
     assert (await through(modern, "office_forecast", {"city": "x"})).error["code"] == -32602
 
 
