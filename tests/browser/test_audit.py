@@ -50,7 +50,7 @@ def test_entries_are_folded_by_call(opened: Opened, office: Office) -> None:
     call.locator("summary").press("Enter")
     expect(call.get_by_text("Asked → Pending approval")).to_be_visible()
     # A bar, a filter taken away and the form keep it.
-    page.get_by_role("button", name="Filter").press("Enter")
+    page.get_by_role("button", name="Filter", exact=True).press("Enter")
     expect(page).to_have_url(re.compile(r"group=call"))
     page.get_by_role("listitem").get_by_text("Pending approval").first.click()
     page.get_by_role("link", name="Only its entries").first.press("Enter")
@@ -146,7 +146,7 @@ def test_who_ran_what_is_narrowed_to_a_state(opened: Opened, office: Office) -> 
     page = opened(office.alice)
     page.goto("/audit/who-ran-what/")
     choose(page.get_by_label("State"), "succeeded")
-    page.get_by_role("button", name="Filter").press("Enter")
+    page.get_by_role("button", name="Filter", exact=True).press("Enter")
 
     expect(page).to_have_url(re.compile("state=succeeded"))
     expect(page.get_by_label("State")).to_have_value("succeeded")
@@ -164,7 +164,7 @@ def test_the_record_is_read_without_javascript(opened: Opened, office: Office) -
     page.goto("/audit/")
     page.get_by_label("Agent", exact=True).fill("scout")
     choose(page.get_by_label("Time", exact=True), "today")
-    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("button", name="Filter", exact=True).click()
     expect(page.get_by_role("cell", name="scout").first).to_be_visible()
     page.get_by_role("link", name="Who ran what").click()
     expect(page.get_by_role("heading", name="Summary")).to_be_visible()

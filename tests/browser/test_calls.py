@@ -151,7 +151,7 @@ def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> 
     row = page.get_by_role("row").filter(has_text="weather.forecast")
     expect(row.locator("[data-label=Duration]")).to_contain_text("ms")
     choose(page.get_by_label("Time"), "24h")
-    page.get_by_role("button", name="Filter").press("Enter")
+    page.get_by_role("button", name="Filter", exact=True).press("Enter")
     expect(page).to_have_url(re.compile(r"range=24h"))
     newest = page.locator("tbody th a").first.get_attribute("href")
     page.get_by_role("columnheader", name="Asked").get_by_role("link").press("Enter")

@@ -212,7 +212,7 @@ def test_each_filter_of_the_record_narrows_it(alice: Page, name: str) -> None:
         type_time(field, value)
     else:
         field.fill(value)
-    alice.locator("[data-filters]").get_by_role("button", name="Filter").click()
+    alice.locator("[data-filters]").get_by_role("button", name="Filter", exact=True).click()
 
     alice.wait_for_url(re.compile(rf"[?&]{name}="))
     expect(alice.locator(f"[data-filters] [name={name}]")).to_have_value(value)
@@ -224,7 +224,7 @@ def test_the_record_is_filtered_by_choices(alice: Page) -> None:
     choose(alice.get_by_label("State"), "held")
     choose(alice.get_by_label("Time", exact=True), "24h")
     choose(alice.get_by_label("Decision"), "ask")
-    alice.locator("[data-filters]").get_by_role("button", name="Filter").press("Enter")
+    alice.locator("[data-filters]").get_by_role("button", name="Filter", exact=True).press("Enter")
 
     expect(alice.locator("#entries tbody tr")).to_have_count(2)
     alice.get_by_text("As a table").first.click()
@@ -318,6 +318,6 @@ def test_what_somebody_found_out_is_written_down(
 def test_calls_are_filtered_by_each_choice(alice: Page) -> None:
     alice.goto("/calls/")
     choose(alice.get_by_label("State"), "live")
-    alice.get_by_role("button", name="Filter").press("Enter")
+    alice.get_by_role("button", name="Filter", exact=True).press("Enter")
 
     expect(alice.locator("tbody tr")).to_have_count(3)

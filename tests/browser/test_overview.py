@@ -99,7 +99,7 @@ def test_calls_are_narrowed_to_a_stretch_of_time(alice: Page) -> None:
     type_time(alice.get_by_label("From"), "2026-01-01T00:00")
     type_time(alice.get_by_label("Until"), "2026-01-02T00:00")
 
-    alice.get_by_role("button", name="Filter").click()
+    alice.get_by_role("button", name="Filter", exact=True).click()
 
     alice.wait_for_url("**since=2026-01-01T00%3A00**")
     expect(alice.get_by_text("No call fits")).to_be_visible()

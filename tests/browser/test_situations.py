@@ -223,7 +223,7 @@ def test_back_and_reload_keep_ones_place_in_the_record_and_the_calls(
 ) -> None:
     alice.goto("/audit/")
     choose(alice.get_by_label("State"), "held")
-    alice.locator("[data-filters]").get_by_role("button", name="Filter").press("Enter")
+    alice.locator("[data-filters]").get_by_role("button", name="Filter", exact=True).press("Enter")
     expect(alice.locator("#entries tbody tr")).to_have_count(2)
     alice.locator("#entries tbody tr").first.get_by_role("link").first.press("Enter")
     expect(alice.get_by_role("heading", level=1)).to_contain_text("Entry")
@@ -272,7 +272,7 @@ def test_without_javascript_a_call_is_read_and_withdrawn_and_a_tool_found(
     page = opened(office.alice, java_script_enabled=False)
     page.goto("/calls/")
     choose(page.get_by_label("State"), "held")
-    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("button", name="Filter", exact=True).click()
     page.get_by_role("link", name="mailer.send_mail").click()
     expect(page.get_by_text("Minutes of Tuesday", exact=True)).to_be_visible()
     page.get_by_text("As the agent wrote them").click()
