@@ -55,13 +55,13 @@ class CleanedResult:
     found: dict[str, int] = field(default_factory=dict)
 
 
-# In a document without any of these, no text can hold a hidden character.
-_COULD_HIDE = re.compile(rb"[\x7f-\xff]|\\[ubf]")
+# In an ASCII document without any of these, no text can hold a hidden character.
+_COULD_HIDE = (b"\x7f", rb"\u", rb"\b", rb"\f")
 # How names of members end that hold a secret.
 _NAME_ENDS = ('password"', 'passwd"', 'pwd"', 'secret"', 'key"', 'token"')
 _LONG_NAME = 500
-# No personal data is written without one of these.
-_COULD_BE_PERSONAL = re.compile(r"@|\d[\d \-.()]{6}")
+# No personal data is written without one of these, or an @.
+_COULD_BE_NUMBER = re.compile(r"\d[\d \-.()]{6}")
 
 
 def clean(body: bytes, rules: ResultRules, *, is_error: bool = False) -> CleanedResult:
@@ -77,7 +77,7 @@ def clean(body: bytes, rules: ResultRules, *, is_error: bool = False) -> Cleaned
 
 
 def _cleaned(body: bytes, rules: ResultRules, found: Counter[str], *, is_error: bool) -> bytes:
-    hides = bool(rules.hidden) and _COULD_HIDE.search(body) is not None
+    hides = bool(rules.hidden) and _could_hide(body)
     # An escape may spell anything, one before a slash hides an address, and characters that nobody
     # sees hide whatever they stand in: then each text is asked by itself.
     document = body.decode()
@@ -87,12 +87,20 @@ def _cleaned(body: bytes, rules: ResultRules, found: Counter[str], *, is_error: 
         detectors = secrets.DETECTORS if is_escaped else secrets.wanted(document)
     names = rules.secrets and (is_escaped or _names_a_secret(document))
     traces = rules.tracebacks and (is_error or is_escaped or tracebacks.could_be(document))
-    is_personal = rules.personal and (is_escaped or bool(_COULD_BE_PERSONAL.search(document)))
+    is_personal = rules.personal and (is_escaped or _could_be_personal(document))
     if not (hides or detectors or names or traces or is_personal):
         return body
     cleaner = _Cleaner(rules, detectors, found, is_error=is_error)
     changed = replaced(document, cleaner.text)
     return body if changed is document else changed.encode()
+
+
+def _could_hide(body: bytes) -> bool:
+    return not body.isascii() or any(mark in body for mark in _COULD_HIDE)
+
+
+def _could_be_personal(document: str) -> bool:
+    return "@" in document or _COULD_BE_NUMBER.search(document) is not None
 
 
 def _names_a_secret(document: str) -> bool:
