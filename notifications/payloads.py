@@ -45,6 +45,11 @@ def payload(delivery: Delivery) -> bytes:
 
 
 def link(delivery: Delivery) -> str:
+    """In mail on a call, a link that notes when its reader followed it."""
+    is_mail = delivery.channel == Delivery.Channel.EMAIL
+    if is_mail and delivery.call_id and delivery.event in OF_CALL:
+        there = reverse("notifications:follow_mail", args=[delivery.call_id, delivery.pk])
+        return settings.PUBLIC_URL + there
     return settings.PUBLIC_URL + path(delivery)
 
 

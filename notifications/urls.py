@@ -44,6 +44,7 @@ urlpatterns = [
     path("on-call/<uuid:pk>/overrides/", schedules.add_override, name="add_override"),
     path("on-call/overrides/<uuid:pk>/remove/", schedules.remove_override, name="remove_override"),
     path("queue/<uuid:call_id>/notified/", notified.notified, name="notified"),
+    path("queue/<uuid:call_id>/mail/<uuid:pk>/", notified.follow, name="follow_mail"),
     path("queue/<uuid:call_id>/break-glass/", break_glass.break_glass, name="break_glass"),
     path("queue/<uuid:call_id>/break-glass/sign/", break_glass.sign, name="sign_break_glass"),
     path("profile/notifications/", profile.notifications, name="profile"),

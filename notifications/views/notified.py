@@ -1,16 +1,27 @@
-"""People who were notified of a pending call, where and when, by its deliveries."""
+"""People who were notified of a pending call, where and when, and what they did then."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 
-from approvals.models import Approval
+from accounts.http import ConsoleRequest
+from approvals.models import Approval, Vote
+from audit.models import ClockTime
 from core.http import is_htmx, page
 from notifications.models import Delivery, Escalation
+from notifications.payloads import path
 from notifications.recipients import ASKED
+
+
+class Notified(NamedTuple):
+    """A delivery, and the standing vote of the person whom it reached."""
+
+    delivery: Delivery
+    vote: Vote | None
 
 
 @page("approvals.view_approval")
@@ -18,11 +29,29 @@ def notified(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """A piece for the call's card, and a page of its own."""
     approval = get_object_or_404(Approval.objects.select_related("call"), pk=call_id)
     asked = Delivery.objects.filter(call_id=call_id, event__in=ASKED, webhook=None)
+    votes = {one.person_id: one for one in Vote.objects.standing().filter(approval=approval)}
     context = {
         "section": "queue",
         "call": approval.call,
-        "deliveries": asked.for_page().order_by("created_at", "pk"),
+        "deliveries": [
+            Notified(one, votes.get(one.reader.pk) if one.reader else None)
+            for one in asked.for_page().order_by("created_at", "pk")
+        ],
         "waiting": Escalation.objects.filter(call_id=call_id).order_by("next_at"),
     }
     whole = "notifications/notified.html"
     return render(request, f"{whole}#people" if is_htmx(request) else whole, context)
+
+
+@page("")
+def follow(request: ConsoleRequest, call_id: UUID, pk: UUID) -> HttpResponse:
+    """From a mail to the page of its call. It notes when its reader came; whoever else has the link
+    sees there what they may see anyway."""
+    delivery = Delivery.objects.filter(pk=pk, call_id=call_id).first()
+    if delivery is None:
+        # Rows of messages are removed after a while.
+        return redirect("approvals:detail", call_id)
+    Delivery.objects.filter(pk=pk, person=request.user, opened_at=None).update(
+        opened_at=ClockTime()
+    )
+    return redirect(path(delivery))

@@ -373,6 +373,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "escalation/<uuid:pk>": f"escalation/{escalation_policy(person)}",
         "notifications/devices/<uuid:pk>": f"notifications/devices/{person.push_devices.get().pk}",
         "open/<uuid:pk>": f"open/{Delivery.objects.earliest('id').pk}",
+        "mail/<uuid:pk>": f"mail/{Delivery.objects.earliest('id').pk}",
         "deliveries/<uuid:pk>": f"deliveries/{Delivery.objects.earliest('id').pk}",
         "password-reset/<str:text>": f"password-reset/{password_reset.link_text(dave)}",
         "confirm/<str:token>": "confirm/a-token-of-a-mail",

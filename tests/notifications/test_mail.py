@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from email.message import EmailMessage
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from accounts import factor_resets, recovery_codes
 from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import freezes
-from approvals.models import Approval
+from approvals.models import Approval, Vote
 from approvals.services import expire, vote
 from audit.services import SYSTEM, record
 from calls.record.states import State
@@ -79,6 +80,62 @@ def test_whoever_may_decide_gets_mail_that_leads_to_the_card(
 
     sent_in = client.get(reverse("approvals:detail", args=[held]))
     assert sent_in["Location"].endswith(f"?next={reverse('approvals:detail', args=[held])}")
+
+
+def link_in(message: EmailMessage) -> str:
+    """The path of the link that leads to the call."""
+    found = re.search(r"https?://[^/]+(/queue/[^\s]+)", text_of(message))
+    assert found
+    return found[1]
+
+
+def test_it_is_noted_who_followed_the_link_and_voted(
+    alice: User, bob: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    notify()
+    there, card = link_in(mailbox.messages[0]), reverse("approvals:detail", args=[held])
+    carol = scenery.person("carol", Role.APPROVER)
+    as_alice, as_carol = signed_in(alice), signed_in(carol)
+    notified = reverse("notifications:notified", args=[held])
+
+    # A program that follows links is led to sign in, and a colleague to whom it was forwarded to
+    # what they may see themselves: neither is its reader.
+    assert Client().get(there)["Location"] == f"{reverse('accounts:sign_in')}?next={there}"
+    assert as_carol.get(there)["Location"] == card
+    assert signed_in(scenery.person("mallory")).get(there, follow=True).status_code == 403
+    assert Delivery.objects.get().opened_at is None
+    assert "link opened" not in as_alice.get(notified).text
+    assert Vote.objects.count() == 0
+
+    assert as_alice.get(there)["Location"] == card
+    opened = Delivery.objects.get().opened_at
+    assert opened
+    as_alice.get(there)
+    assert Delivery.objects.get().opened_at == opened
+    page = as_alice.get(notified).text
+    assert "link opened" in page
+    assert "approved" not in page
+    decide(held, alice, approve=True)
+    assert "approved" in as_alice.get(notified).text
+
+
+def test_a_link_whose_message_was_removed_still_leads_to_the_call(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    notify()
+    Delivery.objects.all().delete()
+
+    answer = signed_in(alice).get(link_in(mailbox.messages[0]))
+
+    assert answer["Location"] == reverse("approvals:detail", args=[held])
+
+
+def signed_in(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
 
 
 def test_each_reads_it_in_their_own_language_and_time(

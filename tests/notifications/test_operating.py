@@ -152,7 +152,7 @@ def test_the_week_is_told_in_the_figures_of_the_page_and_the_words_of_its_reader
         said = workload_mails.compose(next_week, alice)
 
     assert said.link == f"{settings.PUBLIC_URL}/workload/?week=1"
-    assert ("alice", "1 次决定 · 拒绝 100 %") in said.facts
+    assert ("alice", "1 次决定 · 拒绝 100%") in said.facts
 
 
 def test_of_a_week_without_decisions_nobody_is_mailed(
