@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from core import actions, exact_json, text, text_kinds
 from core.messages import localizing
@@ -41,6 +42,11 @@ def revealed(value: object) -> str:
 def localized(sentence: object) -> str:
     """A sentence of ours that was kept in English, in the language of this page."""
     return localizing.localized(str(sentence)) if sentence else ""
+
+
+@register.filter
+def join_names(names: Iterable[object]) -> str:
+    return pgettext("list", ", ").join(map(str, names))
 
 
 @register.filter
@@ -118,7 +124,7 @@ def absolute(context: template.Context, at: datetime) -> dict[str, Any]:
     here = at.astimezone(ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC"))
     now = timezone.now()
     day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
-    said = f"{date_format(here, day)}, {here:%H:%M:%S}"
+    said = _day_and_time(here, day)
     return {"at": at, "said": said, "relative": relative(at, now)}
 
 
@@ -132,7 +138,11 @@ def countdown(at: datetime) -> dict[str, Any]:
 def exact(at: datetime, person: object) -> str:
     zone = getattr(person, "time_zone", "") or "UTC"
     local = at.astimezone(ZoneInfo(zone))
-    return f"{date_format(local, _('j M Y'))}, {local:%H:%M:%S} {local.tzname()}"
+    return f"{_day_and_time(local, _('j M Y'))} {local.tzname()}"
+
+
+def _day_and_time(at: datetime, day: str) -> str:
+    return _("%(day)s, %(time)s") % {"day": date_format(at, day), "time": f"{at:%H:%M:%S}"}
 
 
 def relative(at: datetime, now: datetime) -> str:

@@ -8,8 +8,14 @@
     if (boxes.length <= LONG || list.querySelector("[type=search]")) return;
     const rows = boxes.map((box) => ({ box, ...rowOf(box.closest("label")) }));
     // Once, before anybody reads them: what is chosen comes first.
-    for (const { box, row } of rows.toReversed()) if (box.checked) row.parentElement.prepend(row);
-    list.querySelector("legend").after(...searchField(list, rows));
+    for (const { box, row } of rows.toReversed()) if (box.checked) putFirst(row);
+    (list.querySelector(":scope > .hint") ?? list.querySelector("legend")).after(...searchField(list, rows));
+  }
+
+  // Below the title of its group, if it is in one.
+  function putFirst(row) {
+    const first = [...row.parentElement.children].find((e) => e.matches("label, div") && e.querySelector("input"));
+    row.parentElement.insertBefore(row, first);
   }
 
   // Django puts each label into an element of its own.
@@ -19,7 +25,9 @@
   }
 
   function searchField(list, rows) {
-    const field = Object.assign(document.createElement("input"), { type: "search", autocomplete: "off" });
+    const field = Object.assign(document.createElement("input"), {
+      type: "search", autocomplete: "off", placeholder: list.dataset.search,
+    });
     field.setAttribute("aria-label", `${list.dataset.search}: ${list.querySelector("legend").textContent}`);
     const count = Object.assign(document.createElement("p"), { className: "muted small" });
     count.setAttribute("role", "status");

@@ -271,7 +271,7 @@ def test_the_card_names_the_rule_that_asks_because_of_the_edit(
 
     client.force_login(carol)
     page = " ".join(client.get(f"/queue/{held}/").content.decode().split())
-    assert "It requires approval: No rule covers this tool." in page
+    assert "It requires approval: No rule covers this call, so a person decides." in page
     assert "As edited, the rule “Mails of Wednesday” requires approval too: Odd day." in page
     edit(held, carol, scenery.MAIL | {"subject": "On Wednesday"})
     page = client.get(f"/queue/{held}/").content.decode()

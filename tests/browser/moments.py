@@ -61,7 +61,7 @@ COMMENT = (
 # How a call that ran may end, and in which words.
 ENDS = {
     State.FAILED: "The server closed the connection before it answered.",
-    State.TIMED_OUT: "No answer within 60 seconds.",
+    State.TIMED_OUT: "The server was silent for 60 seconds.",
     State.CANCELLED: "Cancelled by bob.",
 }
 
@@ -164,7 +164,7 @@ def decided(office: Office, person: User) -> None:
     withdrawn = held(office.scout, office.send, {**scenery.MAIL, "subject": "Never mind"})
     services.cancel(withdrawn.pk, by=office.scout.actor)
     queued = scenery.call(office.scout, office.search, {"pattern": "x"}, State.QUEUED, **ALLOWED)
-    why = "The tool's definition changed after it was allowed."
+    why = "The tool's definition changed after the call was asked for."
     assert move_now(Move(queued, State.QUEUED, State.SUPERSEDED, SYSTEM, reason=why, outcome=why))
 
 

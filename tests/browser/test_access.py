@@ -194,7 +194,7 @@ def test_tags_for_roles_are_set_with_the_keyboard(opened: Opened, office: Office
     assert fits(page)
     first.refresh_from_db()
     assert first.tags == ["payments"]
-    press(page, "button", f"Save {first}")
+    press(page, "button", f"Save the tags {first}")
     page.locator("main").get_by_role("link", name="Roles").press("Enter")
     expect(page.get_by_role("heading", name="Fixed roles")).to_be_visible()
 

@@ -9,7 +9,8 @@ from accounts.models import Agent
 from accounts.roles import Role
 from calls.models import Call
 from registry import services
-from registry.models import Toolset
+from registry.models import Server, Toolset
+from registry.views import facets
 from tests.browser.conftest import Opened
 from tests.browser.hands import choose
 from tests.browser.scene import SEARCH, Office
@@ -226,3 +227,30 @@ def test_what_does_not_fit_is_said_at_its_field(alice: Page, office: Office, des
         re.compile("is required")
     )
     assert not Call.objects.filter(agent=desk).exists()
+
+
+def test_all_choices_of_a_facet_are_shown_searched_and_folded(alice: Page, office: Office) -> None:
+    shops = (
+        Server(
+            slug=f"shop-{n:02}", transport="http", url="https://shop.example/mcp", owner=office.bob
+        )
+        for n in range(facets.SHOWN * 2)
+    )
+    every = (
+        len(Server.objects.bulk_create(shops))
+        + Server.objects.exclude(slug__startswith="shop-").count()
+    )
+    alice.goto("/catalogue/")
+    servers = alice.locator("#facet-server")
+    expect(servers.get_by_role("listitem")).to_have_count(facets.SHOWN)
+
+    servers.get_by_role("link", name=f"Show all {every}").press("Enter")
+    expect(servers.get_by_role("listitem")).to_have_count(every)
+    servers.get_by_role("searchbox").fill("shop-1")
+    alice.keyboard.press("Enter")
+    expect(servers.get_by_role("listitem")).to_have_count(6)
+    servers.get_by_role("searchbox").fill("no such")
+    servers.get_by_role("button", name="Search").click()
+    expect(servers.get_by_text("Nothing found")).to_be_visible()
+    servers.get_by_role("link", name="Show fewer").click()
+    expect(servers.get_by_role("listitem")).to_have_count(facets.SHOWN)

@@ -160,7 +160,7 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "effect": "ask" if state == State.HELD else "allow",
         "rule_id": None,
         "rule": "",
-        "reason": "No rule covers this tool.",
+        "reason": "No rule covers this call, so a person decides.",
         "state": state,
         "statement": _statement(agent, tool, orjson.dumps(arguments)),
     }
@@ -191,7 +191,8 @@ def finish(call_id: UUID, result: Any, state: State = State.SUCCEEDED, said: str
     """What execution writes at the end, for a call that runs. `result`: None where none came."""
     fence = Call.objects.get(pk=call_id).fence
     body = None if result is None else orjson.dumps(result)
-    outcome = Outcome(state, said, Executed.YES, body)
+    is_answered = state in (State.SUCCEEDED, State.TOOL_ERROR)
+    outcome = Outcome(state, said, Executed.YES if is_answered else Executed.UNKNOWN, body)
     assert write(MOVE, ending(call_id, fence, outcome, SYSTEM))
 
 

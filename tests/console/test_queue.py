@@ -46,7 +46,7 @@ def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: U
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
     assert "scout , for bob , requests mailer.send_mail on mailer ." in page
-    assert "It requires approval: No rule covers this tool." in page
+    assert "It requires approval: No rule covers this call, so a person decides." in page
 
 
 def test_arguments_come_in_the_schemas_order_with_what_was_left_out(

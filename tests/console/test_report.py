@@ -143,7 +143,7 @@ def test_what_rules_say_is_no_persons_word(as_ines: Client, held: UUID, alice: U
     text = told(as_ines)
 
     assert "alice: Not today." in text
-    assert "Policy: No rule covers this tool." in text
+    assert "Policy: No rule covers this call, so a person decides." in text
 
 
 def test_who_edited_is_named_and_votes_of_before_are_not(

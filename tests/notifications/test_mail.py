@@ -72,7 +72,7 @@ def test_whoever_may_decide_gets_mail_that_leads_to_the_card(
     for kind in ("plain", "html"):
         said = text_of(message, kind)
         assert link in said
-        assert "No rule covers this tool." in said
+        assert "No rule covers this call, so a person decides." in said
         # Nothing of the arguments.
         for value in ("ana@example.org", "Minutes of Tuesday", "the minutes are attached"):
             assert value not in str(message) + said

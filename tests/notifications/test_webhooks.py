@@ -75,7 +75,7 @@ def test_what_happens_to_a_pending_call_is_told_without_its_arguments(
         "user": "bob",
         "server": "mailer",
         "tool": asked.tool,
-        "reason": "No rule covers this tool.",
+        "reason": "No rule covers this call, so a person decides.",
         "actor": {"kind": asked.actor_kind, "name": asked.actor},
         "url": f"{settings.PUBLIC_URL}/queue/{held}/",
     }
