@@ -18,7 +18,7 @@ from registry.models import Server, Tool, Toolset
 PAGES_OF_ONE = {
     f"{space}:{name}"
     for space, names in {
-        "notifications": "notified",
+        "notifications": "notified follow_mail",
         "accounts": (
             "agent set_agent_enabled set_agent_hold issue_token rotate_token revoke_token "
             "name_client"
