@@ -21,6 +21,7 @@ SATURATION, BY_LENGTH = 1.2, 0.6
 BESIDE, INSTEAD = 0.3, 0.7
 # A word that no tool has, and no synonym of it, stands for those that are spelled nearly so.
 NEARLY, NEARLY_MAX, NEARLY_WEIGHT = 0.8, 3, 0.6
+NEARLY_FROM, NEARLY_LONGER = 4, 2
 
 
 class _Indexed(NamedTuple):
@@ -92,7 +93,15 @@ class ToolIndex:
             yield from ((one, NEARLY_WEIGHT) for one in self._nearly(word))
 
     def _nearly(self, word: str) -> Iterable[str]:
-        return get_close_matches(word, self._postings, NEARLY_MAX, NEARLY)
+        if len(word) < NEARLY_FROM or not word.isascii():
+            return []
+        # Comparing is slow, and hardly anybody mistakes the first letter.
+        candidates = [
+            one
+            for one in self._postings
+            if one[0] == word[0] and abs(len(one) - len(word)) <= NEARLY_LONGER
+        ]
+        return get_close_matches(word, candidates, NEARLY_MAX, NEARLY)
 
 
 def _index(
