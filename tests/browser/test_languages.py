@@ -41,7 +41,7 @@ ANY_LANGUAGE = re.compile(
 
 
 # Of a title, or of what somebody said.
-PARTS = re.compile(" · |: |[“”]")
+PARTS = re.compile(" · |: |[“”：]")
 
 
 class Reader(HTMLParser):
@@ -108,7 +108,7 @@ def is_english_of_ours(text: str, written: str, messages: set[str]) -> bool:
 
 def is_unknown(text: str, written: str) -> bool:
     """Words that neither a row holds nor every language writes so, and no name or address."""
-    plain = _spaced(text).strip(' .,:·“”()–…[]"')
+    plain = _spaced(text).strip(' .,:·“”()–…[]"，。；、（）')
     is_name = " " not in plain and re.search(r"[._/:@=-]|^[0-9a-f]{64}$", plain)
     return not is_name and bool(WORD.search(ANY_LANGUAGE.sub("", plain))) and plain not in written
 
