@@ -245,6 +245,7 @@ OTHERS = (
     gettext_noop("Toolset own tools set"),
     gettext_noop("Toolset removed"),
     gettext_noop("Toolset renamed"),
+    gettext_noop("Toolset search mode set"),
     gettext_noop("Toolset separator set"),
     gettext_noop("Toolset tool shown"),
 )

@@ -252,6 +252,14 @@ class RuleBook:
             known = self._known[key] = self._settled(subject)
         return known if isinstance(known, Decision) else judged(known, subject)
 
+    def always_denies(self, subject: Subject) -> bool:
+        """Whether no condition, and so no argument, could change that it is denied."""
+        return any(
+            rule.effect == Effect.DENY and rule.when is None and not rule.shadow
+            for rule in self.rules
+            if rule.scope.covers(subject)
+        )
+
     def lookbacks(self, subject: Subject) -> frozenset[str]:
         """The facts of the past that rules which cover it ask for; these are then read."""
         if not self.backward:

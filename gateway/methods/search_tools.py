@@ -6,21 +6,24 @@ approvals, limits and the record: the envelope is opened before anything is deci
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, NamedTuple
+from uuid import UUID
 
+from calls.models import Call
 from core import strict_json
 from core.english import gettext as _
+from gateway.call_request import NO_ARGUMENTS, CallRequest, subject
 from gateway.protocol import messages, replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.messages import RpcMessage
+from gateway.tool_search import indexes
 from gateway.tool_search.definitions import MAX_QUERY, MOST, USUAL
-from gateway.tool_search.indexes import index_of
 from registry.models import SearchTool
 from registry.publishing import agent_names
 from registry.publishing.published_tools import CALL, PublishedTool, Violation
 
+NO_CALL = UUID(int=0)
 # Of a description, so much is shown with what was found.
 SHORT = 240
 
@@ -32,10 +35,13 @@ class Envelope(NamedTuple):
     reads_only: bool
 
 
-def search_tool(rpc: RpcRequest, name: str) -> str:
+async def search_tool(rpc: RpcRequest, name: str) -> str:
     """Which of the tools for searching this names here; "" if none."""
-    context = rpc.context
-    return agent_names.search_tool(name) if context.searches else ""
+    found = agent_names.search_tool(name)
+    if found and not rpc.context.searches:
+        # The mode may have been chosen a moment ago.
+        await rpc.look_again()
+    return found if rpc.context.searches else ""
 
 
 def _arguments_of(rpc: RpcRequest) -> dict[str, Any]:
@@ -43,7 +49,14 @@ def _arguments_of(rpc: RpcRequest) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
+def _unknown(rpc: RpcRequest, *known: str) -> str:
+    """The first argument that there is not; "" if all are known."""
+    return next(iter(sorted(_arguments_of(rpc).keys() - {*known})), "")[:60]
+
+
 async def search(rpc: RpcRequest) -> bytes:
+    if unknown := _unknown(rpc, "query", "limit"):
+        return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
     query, limit = _arguments_of(rpc).get("query"), _arguments_of(rpc).get("limit", USUAL)
     if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY:
         return rpc.sentence(
@@ -52,10 +65,10 @@ async def search(rpc: RpcRequest) -> bytes:
         )
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
         return rpc.sentence(_("limit must be a number from 1 to %(n)d.") % {"n": MOST})
-    index = await index_of(rpc.context)
-    names = await asyncio.to_thread(index.search, query, limit)
-    found = [_in_short(rpc, name) for name in names]
-    members: dict[str, Any] = {"tools": found, "searched": len(index)}
+    # Some more, since those that are always denied are left out.
+    names = await indexes.search(rpc.context, query, limit + MOST)
+    found = [_in_short(rpc, name) for name in names if not _is_denied(rpc, name)][:limit]
+    members: dict[str, Any] = {"tools": found}
     if not found:
         members["hint"] = _("Nothing has these words. Try other words, or fewer.")
     return rpc.result(replies.structured(members, modern=rpc.client.modern))
@@ -84,13 +97,35 @@ def _argument_names(told: dict[str, Any]) -> list[str]:
 
 
 def reads(tool: PublishedTool) -> bool:
-    return tool.hints.get("readOnlyHint", False)
+    """By its server's own words, of which none says the opposite."""
+    hints = tool.hints
+    return hints.get("readOnlyHint", False) and not hints.get("destructiveHint", False)
+
+
+def _is_denied(rpc: RpcRequest, name: str) -> bool:
+    """Whether rules deny it to this agent whatever the arguments: then it is not named."""
+    context = rpc.context
+    tool = context.tools.find(name)
+    assert tool is not None
+    asked = CallRequest(
+        call_id=NO_CALL,
+        bearer=context.bearer,
+        toolset=context.toolset,
+        tool=tool,
+        tool_name=tool.exposed_name,
+        arguments=NO_ARGUMENTS,
+        parsed={},
+        origin=Call.Origin.MCP,
+    )
+    return context.snapshot.rules.always_denies(subject(asked, tool))
 
 
 async def describe(rpc: RpcRequest) -> bytes:
+    if unknown := _unknown(rpc, "tool"):
+        return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
     name = str(_arguments_of(rpc).get("tool"))
     tool = rpc.context.tools.find(name)
-    if tool is None or tool.method != CALL:
+    if tool is None or tool.method != CALL or _is_denied(rpc, name):
         return rpc.sentence(_("There is no such tool here: search for it."))
     told = rpc.context.toolset.definition_for(name, tool)
     return rpc.result(replies.structured(told, modern=rpc.client.modern))

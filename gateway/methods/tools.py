@@ -50,7 +50,7 @@ async def call(rpc: RpcRequest) -> bytes:
     if name.startswith(RESERVED) and (own := own_tools.handler(rpc, name)):
         return await _call_own(rpc, name, own)
     envelope = None
-    if name.startswith(RESERVED) and (searching := search_tools.search_tool(rpc, name)):
+    if name.startswith(RESERVED) and (searching := await search_tools.search_tool(rpc, name)):
         if searching in search_tools.LOOKS:
             return await _call_own(rpc, name, search_tools.LOOKS[searching])
         envelope = search_tools.open_envelope(rpc.message, searching)

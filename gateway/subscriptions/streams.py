@@ -26,7 +26,8 @@ from gateway.protocol.revisions import META
 from gateway.protocol.sessions import session_key
 from gateway.subscriptions import session_progress, task_updates
 from gateway.subscriptions.resource_updates import Subscriptions
-from registry.publishing.published_tools import CALL
+from registry.publishing.published_tools import CALL, PublishedTool, PublishedToolset
+from registry.publishing.tool_override import OverriddenTool
 
 SUBSCRIPTION = META + "subscriptionId"
 # What may be asked for, and the method that tells of it.
@@ -211,14 +212,22 @@ def _offered(context: RequestContext, snapshot: Snapshot) -> dict[str, Any] | No
         return None
     servers = [context.server] if context.server else list(toolset.offered)
     others = {slug: toolset.offered[slug] for slug in servers if slug in toolset.offered}
+    searched = toolset.search_mode and not context.server
+    own = (toolset.own_tools, toolset.separator) if not context.server else ()
     return {
-        "toolsListChanged": {
-            name: (tool.definition_id, toolset.override_for(tool))
-            for name, tool in tools.items()
-            if tool.method == CALL
-        },
+        "toolsListChanged": (searched, own, {} if searched else _listed(toolset, tools)),
         "promptsListChanged": {slug: one.prompts for slug, one in others.items()},
         "resourcesListChanged": {slug: one.listed for slug, one in others.items()},
+    }
+
+
+def _listed(
+    toolset: PublishedToolset, tools: Mapping[str, PublishedTool]
+) -> dict[str, tuple[int, OverriddenTool]]:
+    return {
+        name: (tool.definition_id, toolset.override_for(tool))
+        for name, tool in tools.items()
+        if tool.method == CALL
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from heapq import nlargest
+from itertools import chain, islice
 from typing import NamedTuple
 
 from gateway.tool_search.words import meant, weighed
@@ -22,6 +23,8 @@ BESIDE, INSTEAD = 0.3, 0.7
 # A word that no tool has, and no synonym of it, stands for those that are spelled nearly so.
 NEARLY, NEARLY_MAX, NEARLY_WEIGHT = 0.8, 3, 0.6
 NEARLY_FROM, NEARLY_LONGER = 4, 2
+# Of one question, so many words are compared with so many others.
+NEARLY_WORDS, NEARLY_COMPARED = 3, 1_000
 
 
 class _Indexed(NamedTuple):
@@ -57,6 +60,7 @@ class ToolIndex:
         }
         self._names = list(self._indexed)
         self._postings = _postings([one.words for one in self._indexed.values()])
+        self._spelled = _by_first_and_length(self._postings)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -76,32 +80,28 @@ class ToolIndex:
     def _present(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, float]:
         """The words to look for, with their weights."""
         found: dict[str, float] = {}
+        unknown = []
         for word, synonyms in wanted.items():
-            for other, weight in self._for(word, synonyms):
-                found[other] = max(weight, found.get(other, 0.0))
+            known = [one for one in synonyms if one in self._postings]
+            if word in self._postings:
+                found[word] = 1.0
+            elif not known:
+                unknown.append(word)
+            beside = BESIDE if word in self._postings else INSTEAD
+            found |= {one: max(beside, found.get(one, 0.0)) for one in known}
+        for word in unknown[:NEARLY_WORDS]:
+            for one in self._nearly(word):
+                found.setdefault(one, NEARLY_WEIGHT)
         return found
-
-    def _for(self, word: str, synonyms: Iterable[str]) -> Iterator[tuple[str, float]]:
-        """The word with its synonyms, or where no tool has it, what stands for it."""
-        known = [one for one in synonyms if one in self._postings]
-        if word in self._postings:
-            yield word, 1.0
-            yield from ((one, BESIDE) for one in known)
-        elif known:
-            yield from ((one, INSTEAD) for one in known)
-        else:
-            yield from ((one, NEARLY_WEIGHT) for one in self._nearly(word))
 
     def _nearly(self, word: str) -> Iterable[str]:
         if len(word) < NEARLY_FROM or not word.isascii():
             return []
         # Comparing is slow, and hardly anybody mistakes the first letter.
-        candidates = [
-            one
-            for one in self._postings
-            if one[0] == word[0] and abs(len(one) - len(word)) <= NEARLY_LONGER
-        ]
-        return get_close_matches(word, candidates, NEARLY_MAX, NEARLY)
+        lengths = range(len(word) - NEARLY_LONGER, len(word) + NEARLY_LONGER + 1)
+        candidates = chain.from_iterable(self._spelled.get((word[0], n), ()) for n in lengths)
+        few = list(islice(candidates, NEARLY_COMPARED))
+        return get_close_matches(word, few, NEARLY_MAX, NEARLY)
 
 
 def _index(
@@ -113,6 +113,13 @@ def _index(
     told = toolset.definition_for(name, tool)
     labels = [*tool.tags, *tool.labels]
     return _Indexed(tool, override, weighed(told, tool.server_slug, labels))
+
+
+def _by_first_and_length(words: Iterable[str]) -> dict[tuple[str, int], list[str]]:
+    found: dict[tuple[str, int], list[str]] = {}
+    for word in words:
+        found.setdefault((word[0], len(word)), []).append(word)
+    return found
 
 
 def _postings(every: list[dict[str, float]]) -> dict[str, _Postings]:

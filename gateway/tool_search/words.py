@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import snowballstemmer
@@ -12,7 +13,7 @@ import snowballstemmer
 from registry.versions.search_index import UNSPACED, argument_texts, bigrams, parted, split
 
 # A definition may have 256 KB; a question is a sentence.
-MAX_TEXT = 8_000
+MAX_TEXT, MAX_ASKED = 8_000, 30
 # They stand in questions and descriptions alike and tell no tool from another.
 _EMPTY_WORDS = """
 a about after again all also an and another any are as at away back be been before being but by can
@@ -138,7 +139,15 @@ subscription plan membership
 审批 批准 同意 驳回
 慢查询 慢sql
 """
-_stem = lru_cache(maxsize=50_000)(snowballstemmer.stemmer("english").stemWord)
+# A stemmer keeps the word that it is at: each thread has its own.
+_stemmers = threading.local()
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    if not hasattr(_stemmers, "english"):
+        _stemmers.english = snowballstemmer.stemmer("english")
+    return str(_stemmers.english.stemWord(word))
 
 
 def words(text: str) -> Iterator[str]:
@@ -180,7 +189,8 @@ def _texts(
 
 def meant(question: str) -> dict[str, frozenset[str]]:
     """The words of a question, each with its synonyms."""
-    return {word: _synonyms().get(word, frozenset()) for word in words(question)}
+    asked = islice(dict.fromkeys(words(question)), MAX_ASKED)
+    return {word: _synonyms().get(word, frozenset()) for word in asked}
 
 
 @lru_cache(maxsize=1)

@@ -91,6 +91,16 @@ async def test_earlier_revisions_hear_it_beside_their_session(
     assert begun.result["capabilities"]["tools"] == {"listChanged": True}
 
 
+async def test_search_mode_is_another_list(agent: Agent, toolset: Toolset, bob: User) -> None:
+    async with AsyncExitStack() as on:
+        heard = await listening(agent, on, {"toolsListChanged": True})
+        await following(heard)
+        await sync_to_async(services.set_search_mode)(toolset, True, by=bob)
+        await following(heard)
+        names = {tool["name"] for tool in (await agent.ask("tools/list")).result["tools"]}
+    assert "countersign_search_tools" in names
+
+
 async def test_what_changes_elsewhere_is_not_told(
     agent: Agent, toolset: Toolset, upstream: Recorder, bob: User, scout: AgentRow
 ) -> None:

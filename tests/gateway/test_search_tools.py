@@ -132,7 +132,6 @@ async def test_what_is_found_is_short_and_says_what_it_takes(modern: Agent) -> N
                 "readOnly": True,
             }
         ],
-        "searched": 13,
     }
 
 
@@ -154,6 +153,7 @@ async def test_nothing_found_says_what_to_do(modern: Agent) -> None:
         ({"query": "weather", "limit": 0}, "limit must be"),
         ({"query": "weather", "limit": 21}, "limit must be"),
         ({"query": "weather", "limit": True}, "limit must be"),
+        ({"query": "weather", "server": "office"}, "no argument “server”"),
     ],
 )
 async def test_a_wrong_search_says_what_is_wrong(
@@ -194,6 +194,26 @@ async def test_a_denied_tool_is_denied_in_the_envelope_too(
     assert upstream.received == []
     call = await Call.objects.aget()
     assert (call.tool_name, call.state) == ("office.refundPayment", State.REFUSED)
+
+
+async def test_what_is_always_denied_is_not_named(modern: Agent, rule: AddRule) -> None:
+    assert "office_refundPayment" in await searched(modern, "refund payment")
+    await rule(Effect.DENY, "refundPayment")
+
+    async def is_gone() -> bool:
+        return "office_refundPayment" not in await searched(modern, "refund payment")
+
+    await until(is_gone)
+    described = await modern.call("countersign_describe_tool", {"tool": "office_refundPayment"})
+    assert described.result["isError"]
+
+
+async def test_many_searches_in_parallel_find_the_same(modern: Agent) -> None:
+    queries = [f"defining {word} ways of refunding payments" for word in ("many", "new", "other")]
+
+    found = await asyncio.gather(*(searched(modern, one, limit=1) for one in queries * 20))
+
+    assert found == [["office_refundPayment"]] * 60
 
 
 async def test_rules_for_the_envelope_cover_nothing(modern: Agent, rule: AddRule) -> None:
