@@ -7,12 +7,13 @@ from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.models import User
 from approvals.bounds import RANGE, SET, Path, at, leaves
 from approvals.forms import FIRST, TermsForm, filled
-from approvals.models import Vote
+from approvals.models import Approval, Vote
 from calls.models import Call
 from core import exact_json
 from core.exact_json import Number
@@ -35,10 +36,15 @@ def proposed(call: Call, by: User) -> TermsForm:
 
 
 def _approved(call: Call, document: Any, by: User) -> list[Any]:
-    """The arguments of those calls, as they were sent, that have the same fields."""
-    votes = Vote.objects.standing().filter(
+    """The arguments, as they were sent, of the calls with the same fields that `by` approved alone:
+    a standing approval could be made from each of them (standing_approvals.why_not)."""
+    yeses = Vote.objects.standing().filter(approve=True)
+    others = yeses.filter(approval=OuterRef("approval")).exclude(person=by)
+    votes = yeses.filter(
+        ~Exists(others),
         person=by,
-        approve=True,
+        approval__state=Approval.State.APPROVED,
+        approval__break_glass=None,
         at__gt=timezone.now() - OVER,
         approval__call__agent=call.agent_id,
         approval__call__definition=call.definition_id,
@@ -79,5 +85,5 @@ def _range(n: int, given: Sequence[Number]) -> dict[str, str]:
 
 def _line(item: Any) -> str:
     """One value as the form reads it back."""
-    is_plain = isinstance(item, str) and item == item.strip() and "\n" not in item
+    is_plain = isinstance(item, str) and item == item.strip() and item.isprintable()
     return item if is_plain and item and not item.startswith('"') else exact_json.dumps(item)

@@ -1,6 +1,7 @@
 """The workload of approvers: what is measured, who sees it, and what is proposed."""
 
 import html
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -17,12 +18,13 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import card_views, editing, workload
 from approvals.editing import Edit
-from approvals.models import Approval, CardView, Grant
+from approvals.models import Approval, BreakGlass, CardView, Grant
 from approvals.services import expire, vote
 from approvals.workload import TimedVote
 from calls.record.states import State
 from policies.models import Effect, Rule
 from policies.services import save_rule
+from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
 
@@ -261,6 +263,54 @@ def test_a_standing_approval_is_proposed_within_what_was_approved(
     made = as_(alice).post(there, given | kinds | {"do": "make"})
     assert made.status_code == 302, made.text
     assert len(Grant.objects.get().bounds) == 4
+
+
+def test_what_another_denied_or_approved_too_widens_no_proposal(
+    transferred: Rule, alice: User, scout: Agent
+) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    alice.user_permissions.add(Permission.objects.get(codename="break_glass"))
+    tool = Tool.objects.get(server__slug="bank")
+    made = []
+    for n, approves in ((1000, False), (2000, True), (3000, True)):
+        arguments = {
+            "amount": n, "to": ["mallory"], "bank": "two", "note": "x", "at": {"place": "home"},
+        }  # fmt: skip
+        two = (Threshold(approve=2 if n < 3000 else 1),)
+        named = {"rule_id": transferred.pk, "rule": transferred.name}
+        made.append(scenery.call(scout, tool, arguments, State.HELD, thresholds=two, **named))
+        if n == 3000:
+            seen = Approval.objects.get(pk=made[-1]).call.call_digest
+            BreakGlass.objects.create(
+                approval_id=made[-1], person=alice, second=carol, reason="Fire.", seen_digest=seen
+            )
+        decide(made[-1], alice)
+        if n < 3000:
+            decide(made[-1], carol, approve=approves)
+    first = Approval.objects.filter(state="approved").order_by("pk")[0]
+
+    page = as_(alice).get(reverse("approvals:new_grant", args=[first.pk]) + "?bounds=past").text
+
+    assert [Approval.objects.get(pk=one).state for one in made[:2]] == ["denied", "approved"]
+    assert re.findall(r'name="most.0" value="([^"]*)"', page) == ["90"]
+    values = re.findall(r'name="values\.\d"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    assert "mallory" not in "".join(values)
+
+
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\u202eb", " a"])
+def test_a_value_that_a_line_would_not_show_is_proposed_as_json(
+    alice: User, olga: User, scout: Agent, text: str
+) -> None:
+    tool = scenery.server("bank", olga, TRANSFER).tools.for_catalogue().get()
+    for to in (text, "ben"):
+        arguments = {"amount": 1, "to": [to], "bank": "one", "note": "x", "at": {"place": "home"}}
+        made = scenery.call(scout, tool, arguments, State.HELD)
+        decide(made, alice)
+
+    page = as_(alice).get(reverse("approvals:new_grant", args=[made]) + "?bounds=past").text
+
+    (lines,) = re.findall(r'name="values\.1"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    assert html.unescape(lines).split("\n") == ["ben", json.dumps(text, ensure_ascii="\r" in text)]
 
 
 def test_it_is_proposed_to_whoever_approved_alone(transferred: Rule, scout: Agent) -> None:
