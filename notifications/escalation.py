@@ -25,6 +25,8 @@ from notifications.models import Delivery
 from notifications.on_call import person_on_call
 from notifications.quiet_hours import waiting_people
 from notifications.recipients import Audience, Receiver, deciders
+from policies.models import Rule
+from policies.thresholds import clauses, stored
 
 ASKING = Event.APPROVAL_NEEDED
 # Steps that one round takes.
@@ -102,10 +104,12 @@ class _Run:
         self._remember(source, None, done_min, known)
 
     def _policy(self, source: str) -> EscalationPolicy | None:
-        """The policy of the rule that holds the call, else that of the group it asks."""
+        """The policy of the rule that holds the call, where this rule asks the source; else that of
+        the group: other rules may ask about the same call."""
         known = EscalationPolicy.objects.prefetch_related("steps__group", "steps__schedule")
         rule = self.approval.call.rule_id if self.approval else None
-        if of_rule := known.filter(rule=rule).first() if rule else None:
+        of_rule = known.filter(rule=rule).select_related("rule").first() if rule else None
+        if of_rule and of_rule.rule and source in _sources(of_rule.rule):
             return of_rule
         kind, _colon, name = source.partition(":")
         if kind not in ("", "group"):
@@ -113,10 +117,24 @@ class _Run:
         return known.filter(rule=None, group__name=name or None).first()
 
     def _take(self, step: EscalationStep, source: str) -> bool:
-        """Whether it reaches anybody now. Where it does not, the next step is due at once."""
+        """Whether it reaches anybody now who could meet the thresholds of the source. Where it does
+        not, the next step is due at once."""
         people = {one.pk for one in self._targets(step, source)}
         self.chosen |= people
-        return bool(self._with_delegates(people) - self.waiting)
+        return all(
+            self._with_delegates(people & wanted) - self.waiting for wanted in self._clauses(source)
+        )
+
+    def _clauses(self, source: str) -> list[set[int]]:
+        """Of each clause that asks the source: everybody whom it asks, also by its alternatives."""
+        assert self.approval is not None
+        found = clauses(stored(self.approval.thresholds))
+        sources = [{one.source for one in clause} for clause in found]
+        return [
+            {person.pk for one in clause for person in self._of(one)}
+            for clause in sources
+            if source in clause
+        ]
 
     def _targets(self, step: EscalationStep, source: str) -> Iterable[User]:
         match step.target:
@@ -173,6 +191,10 @@ class _Run:
         Escalation.objects.update_or_create(
             call_id=self.entry.call_id, source=source, defaults=given
         )
+
+
+def _sources(rule: Rule) -> set[str]:
+    return {one.get("from", "") for one in rule.thresholds or [{}]}
 
 
 def _asked_at() -> dict[int, float]:

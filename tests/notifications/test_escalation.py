@@ -83,8 +83,10 @@ class Ask:
     def __init__(self, scout: Agent, tool: Tool) -> None:
         self.scout, self.tool = scout, tool
 
-    def __call__(self, *sources: str, rule: Rule | None = None) -> UUID:
-        asked = tuple(Threshold(source=one) for one in sources or ("group:payments",))
+    def __call__(
+        self, *sources: str, rule: Rule | None = None, thresholds: tuple[Threshold, ...] = ()
+    ) -> UUID:
+        asked = thresholds or tuple(Threshold(source=one) for one in sources or ("group:payments",))
         subject = {**scenery.MAIL, "subject": f"No. {Delivery.objects.count()}"}
         named = {"rule_id": rule.pk, "rule": rule.name} if rule else {}
         made = scenery.call(self.scout, self.tool, subject, State.HELD, thresholds=asked, **named)
@@ -150,7 +152,8 @@ def test_steps_follow_after_their_minutes_and_each_person_is_told_once(
 
 @pytest.fixture
 def large(db: None) -> Rule:
-    return Rule.objects.create(name="Large payments", effect="ask")
+    asked = [Threshold(source=one).plain() for one in ("group:payments", "")]
+    return Rule.objects.create(name="Large payments", effect="ask", thresholds=asked)
 
 
 def test_a_rules_own_policy_comes_before_that_of_the_group(
@@ -177,6 +180,41 @@ def test_a_rules_policy_asks_nobody_who_may_not_decide(
 
     # The lead is in a group that the rule does not ask: the next step follows at once.
     assert told(ask(rule=large)) == ["gina", "hugo", "ines"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_rules_policy_stands_for_no_other_rule(
+    ask: "Ask", team: list[User], lead: User, olga: User, large: Rule, own: bool
+) -> None:
+    """Two rules ask about one call: the first, which has a policy of its own, asks the leads."""
+    thresholds = [Threshold(source="group:leads").plain()]
+    Rule.objects.filter(pk=large.pk).update(thresholds=thresholds)
+    policy(olga, (0, OTHERS, "leads"), rule=large)
+    if own:
+        policy(olga, (0, OTHERS, "leads"), group="payments")
+    asked = (Threshold(source="group:leads"), Threshold(source="group:payments", clause=1))
+
+    held = ask(rule=large, thresholds=asked)
+
+    # A step of a policy of its own reaches none of the other group either.
+    assert told(held) == ["gina", "hugo", "ines", "lena"]
+    assert not Escalation.objects.exists()
+
+
+def test_who_could_decide_instead_is_asked_first(
+    ask: "Ask", team: list[User], lead: User, olga: User, large: Rule
+) -> None:
+    """Of one rule thresholds are alternatives: the leads alone would do."""
+    thresholds = [Threshold(source=one).plain() for one in ("group:leads", "group:payments")]
+    Rule.objects.filter(pk=large.pk).update(thresholds=thresholds)
+    policy(olga, (0, OTHERS, "leads"), (5, ALL, None), rule=large)
+
+    held = ask("group:leads", "group:payments", rule=large)
+
+    assert told(held) == ["lena"]
+    pass_minutes(5)
+    look()
+    assert told(held) == ["gina", "hugo", "ines", "lena"]
 
 
 def test_a_rules_policy_goes_with_the_rule(
