@@ -49,13 +49,13 @@ def _arguments_of(rpc: RpcRequest) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def _unknown(rpc: RpcRequest, *known: str) -> str:
+def _unknown_argument(rpc: RpcRequest, *known: str) -> str:
     """The first argument that there is not; "" if all are known."""
     return next(iter(sorted(_arguments_of(rpc).keys() - {*known})), "")[:60]
 
 
 async def search(rpc: RpcRequest) -> bytes:
-    if unknown := _unknown(rpc, "query", "limit"):
+    if unknown := _unknown_argument(rpc, "query", "limit"):
         return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
     query, limit = _arguments_of(rpc).get("query"), _arguments_of(rpc).get("limit", USUAL)
     if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY:
@@ -121,7 +121,7 @@ def _is_denied(rpc: RpcRequest, name: str) -> bool:
 
 
 async def describe(rpc: RpcRequest) -> bytes:
-    if unknown := _unknown(rpc, "tool"):
+    if unknown := _unknown_argument(rpc, "tool"):
         return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
     name = str(_arguments_of(rpc).get("tool"))
     tool = rpc.context.tools.find(name)

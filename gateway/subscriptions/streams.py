@@ -215,13 +215,13 @@ def _offered(context: RequestContext, snapshot: Snapshot) -> dict[str, Any] | No
     searched = toolset.search_mode and not context.server
     own = (toolset.own_tools, toolset.separator) if not context.server else ()
     return {
-        "toolsListChanged": (searched, own, {} if searched else _listed(toolset, tools)),
+        "toolsListChanged": (searched, own, {} if searched else _listed_tools(toolset, tools)),
         "promptsListChanged": {slug: one.prompts for slug, one in others.items()},
         "resourcesListChanged": {slug: one.listed for slug, one in others.items()},
     }
 
 
-def _listed(
+def _listed_tools(
     toolset: PublishedToolset, tools: Mapping[str, PublishedTool]
 ) -> dict[str, tuple[int, OverriddenTool]]:
     return {
