@@ -30,8 +30,8 @@ class JsonString(NamedTuple):
     is_name: bool
 
 
-def strings(document: str) -> Iterator[JsonString]:
-    """All texts, in order, but those that are bytes in base 64."""
+def strings(document: str, *, with_bytes: bool = False) -> Iterator[JsonString]:
+    """All texts, in order. Those that are bytes in base 64 are left out, unless `with_bytes`."""
     name = ""
     for match in _STRING.finditer(document):
         text = _decoded(match.group())
@@ -39,7 +39,7 @@ def strings(document: str) -> Iterator[JsonString]:
         if following is not None and following.group() == ":":
             name = text
             yield JsonString(match.start(), match.end(), text, name, True)
-        elif not (name in _BYTES and len(text) >= SHORTEST_BYTES and _BASE64.fullmatch(text)):
+        elif with_bytes or not _is_bytes(name, text):
             yield JsonString(match.start(), match.end(), text, name, False)
 
 
@@ -78,6 +78,11 @@ def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
                 yield f"{at}.{name}" if at else str(name), str(name)
         elif isinstance(one, list):
             stack += [(f"{at}[{n}]", inner) for n, inner in reversed([*enumerate(one)])]
+
+
+def _is_bytes(name: str, text: str) -> bool:
+    is_long = name in _BYTES and len(text) >= SHORTEST_BYTES
+    return is_long and _BASE64.fullmatch(text) is not None
 
 
 def _decoded(raw: str) -> str:

@@ -25,7 +25,7 @@ PURPOSE = "received result"
 # The member of a line that ends a call.
 MEMBER = "received"
 # Of one page.
-MOST_CHANGES, SHOWN = 200, 20_000
+MOST_CHANGES, SHOWN, SAME_SHOWN = 200, 20_000, 200
 
 # Before the move of the same transaction, as calls/content/large_results.py has it.
 KEEP = Statement(
@@ -54,11 +54,26 @@ DELETE FROM calls_receivedresult WHERE call_id IN (
 
 
 class TextChange(NamedTuple):
-    """A text of the result. `name`: of its member; empty strings where one side has none."""
+    """A text of the result. `name`: of its member; empty strings where one side has none.
+    `skipped` and `rest`: characters that are not shown, before and after."""
 
     name: str
     received: str
     passed: str
+    skipped: int = 0
+    rest: int = 0
+
+    def shortened(self) -> TextChange:
+        """A part that begins shortly before the first difference."""
+        longest = max(len(self.received), len(self.passed))
+        if longest <= SHOWN:
+            return self
+        pairs = enumerate(zip_longest(self.received, self.passed))
+        differs_at = next((n for n, (came, went) in pairs if came != went), 0)
+        start = max(differs_at - SAME_SHOWN, 0)
+        end = start + SHOWN
+        received, passed = self.received[start:end], self.passed[start:end]
+        return TextChange(self.name, received, passed, start, max(longest - end, 0))
 
 
 def sealed(call_id: UUID, body: bytes) -> str:
@@ -100,7 +115,9 @@ def look_at(call: Call, *, by: User) -> bytes | None:
 
 def changes(received: bytes, passed: bytes) -> Iterator[TextChange]:
     """The texts that differ, in the order of the document. Cleaning leaves their number."""
-    pairs = zip_longest(strings(received.decode()), strings(passed.decode()))
+    # A text that is bytes before may be none after, and a skipped one would shift all that follow.
+    both = [strings(body.decode(), with_bytes=True) for body in (received, passed)]
+    pairs = zip_longest(*both)
     for came, went in pairs:
         before, after = came.text if came else "", went.text if went else ""
         if before != after:

@@ -338,8 +338,9 @@ class Outcome:
     after_s: float | None = None
     # What its entry says besides.
     details: dict[str, Any] | None = None
-    # As its server sent it, where that is not what is passed on.
+    # As its server sent it, where that is not what is passed on; then sealed, where it is kept.
     received: bytes | None = None
+    sealed: str | None = None
 
 
 @dataclass(slots=True)

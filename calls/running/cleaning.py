@@ -14,9 +14,12 @@ import json
 import logging
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import orjson
+from django.conf import settings
 
+from calls.content import received_results
 from calls.record.states import Executed, State
 from calls.record.transitions import Outcome
 from core.english import gettext as _
@@ -88,16 +91,24 @@ def words_of(tool: PublishedTool) -> ServerWords | None:
     return ServerWords(rules, tool) if rules is not None and rules.cleans else None
 
 
-async def cleaned(outcome: Outcome, tool: PublishedTool) -> Outcome:
+async def cleaned(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
     """The outcome as it is written down and passed on. Once this has begun it is done, also for a
     process that stops: what came is not lost."""
     if outcome.result is None or len(outcome.result) <= BESIDE_LOOP:
-        return clean_outcome(outcome, tool)
-    work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, tool))
+        return clean_outcome(outcome, tool, call_id)
+    work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, tool, call_id))
     return await asyncio.shield(work)
 
 
-def clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
+def clean_outcome(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
+    """Cleans and seals: both take time that grows with the result."""
+    done = _clean_outcome(outcome, tool)
+    if done.received is None or settings.RECEIVED_RESULTS_DAYS <= 0:
+        return done
+    return replace(done, received=None, sealed=received_results.sealed(call_id, done.received))
+
+
+def _clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
     rules = tool.result_rules
     if rules is None:
         return outcome

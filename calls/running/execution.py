@@ -302,11 +302,11 @@ class Engine:
     ) -> Outcome:
         """Treats the reply as the operator chose for the tool's results."""
         try:
-            return await cleaned(outcome, execution_request.tool)
+            return await cleaned(outcome, execution_request.tool, execution_request.call_id)
         except asyncio.CancelledError:
             # The process is stopping; what came back is written down all the same.
             flight.is_patient = True
-            done = clean_outcome(outcome, execution_request.tool)
+            done = clean_outcome(outcome, execution_request.tool, execution_request.call_id)
             await asyncio.shield(self._write(execution_request, flight, done))
             self._tell(execution_request, flight)
             raise
@@ -459,8 +459,8 @@ class Engine:
     ) -> Coroutine[Any, Any, asyncio.Future[None] | None]:
         call_id = execution_request.call_id
         line = ending(call_id, execution_request.fence, outcome, SYSTEM)
-        if outcome.received is not None and settings.RECEIVED_RESULTS_DAYS > 0:
-            line[received_results.MEMBER] = received_results.sealed(call_id, outcome.received)
+        if outcome.sealed is not None:
+            line[received_results.MEMBER] = outcome.sealed
         return self.outcome_writer.write(flight, line)
 
     def _tell(self, execution_request: ExecutionRequest, flight: InFlightCall) -> None:

@@ -66,7 +66,7 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     shown = results.of_call(call, find) if may_read else None
     entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
     late = _late_replies(call)
-    treated = _treated(entries) if may_read else None
+    treated = _treated(entries, looking) if may_read else None
     return {
         # As parts of a page ask for them.
         "user": looking,
@@ -96,14 +96,17 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     }
 
 
-def _treated(entries: list[Entry]) -> dict[str, Any] | None:
+def _treated(entries: list[Entry], looking: ViewerRights) -> dict[str, Any] | None:
     """How the result was treated before anybody got it, as the call's last entry says."""
     found = [entry.details[KEY] for entry in entries if KEY in (entry.details or {})]
     if not found:
         return None
-    treated = found[-1]
+    treated = dict(found[-1])
+    if not looking.may_see_received:
+        # Beside the masked text, what was masked could be guessed from it.
+        treated.pop("came", None)
     counted = [(label(kind), n) for kind, n in treated.get("found", {}).items()]
-    return {**treated, "counted": counted}
+    return treated | {"counted": counted}
 
 
 def _had_input_requests(entries: list[Entry]) -> bool:

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from accounts.http import ConsoleRequest
 from calls.content import received_results
 from calls.content.large_results import body_of
-from calls.content.received_results import MOST_CHANGES, TextChange
+from calls.content.received_results import MOST_CHANGES
 from calls.models import Call, Result
 from calls.views import call_page
 from core.http import page
@@ -41,13 +41,8 @@ def _both_sides(call: Call, body: bytes | None) -> dict[str, Any]:
     return {
         "is_shown": True,
         "passed": passed,
-        "changes": [_shortened(one) for one in changes[:MOST_CHANGES]],
+        "changes": [one.shortened() for one in changes[:MOST_CHANGES]],
         "is_cut": len(changes) > MOST_CHANGES,
         "whole": body[: received_results.SHOWN],
         "rest": max(len(body) - received_results.SHOWN, 0),
     }
-
-
-def _shortened(change: TextChange) -> TextChange:
-    most = received_results.SHOWN
-    return change._replace(received=change.received[:most], passed=change.passed[:most])

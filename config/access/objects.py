@@ -34,6 +34,8 @@ from policies.thresholds import DECIDE, DEFAULT, Threshold, plain
 from registry.models import Server, Tool, Toolset
 
 SUGGESTED = 20
+VIEW_RECEIVED = "calls.view_received"
+TAKE_MORE = (DECIDE, VIEW_RECEIVED)
 # Of an approval that is not there: nothing has this id.
 NO_CALL = UUID(int=0)
 
@@ -135,10 +137,10 @@ def permission_act(permission: str, book: RoleBook) -> PermissionAct:
 def _page_acts(
     shown: AccessObject, target: ScopeTarget | None, book: RoleBook
 ) -> Iterator[PermissionAct]:
-    """Permissions of the pages below its address. Deciding takes more than its permission."""
+    """Permissions of the pages below its address, without those that are not enough alone."""
     there = {pair for place in shown.kind.places for pair in pages_below(place)}
     order = list(PERMISSION_NAMES)
-    known = [pair for pair in there if pair[0] in PERMISSION_NAMES and pair[0] != DECIDE]
+    known = [pair for pair in there if pair[0] in PERMISSION_NAMES and pair[0] not in TAKE_MORE]
     for permission, is_of_many in sorted(known, key=lambda pair: (order.index(pair[0]), pair[1])):
         label = _(PERMISSION_NAMES[permission])
         if is_of_many:
@@ -168,6 +170,10 @@ def _row_acts(
         return [
             own("payload", _("View arguments and results"), "calls.view_payload",
                 rule=lambda one: one.has_perm(sees) and may_read_payload(row, one)),
+            PermissionAct("received", _(PERMISSION_NAMES[VIEW_RECEIVED]), VIEW_RECEIVED, book,
+                target,
+                rule=lambda one: (one.has_perm(sees) and one.has_perm(VIEW_RECEIVED)
+                                  and may_read_payload(row, one))),
             own("cancel", _("Cancel the call"), "calls.cancel_call",
                 rule=lambda one: one.has_perm(sees) and may_cancel(row, one)),
         ]  # fmt: skip

@@ -1,13 +1,18 @@
 """What a server says beside a status that brings no result is cleaned as results are."""
 
+import json
+import threading
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from calls.content import received_results
 from calls.record.outcomes import of_error
 from calls.record.states import Executed, State
-from calls.running.cleaning import clean_outcome
+from calls.record.transitions import Outcome
+from calls.running.cleaning import BESIDE_LOOP, clean_outcome, cleaned
 from inspection.results import ResultRules
 from registry.upstream import RefusedByServer
 
@@ -18,7 +23,7 @@ SAID = "Refused by the server (HTTP 400): it says “a\u200bb AKIAZ7RQWLKJX2MPND
 def cleaned_sentence(rules: ResultRules | None) -> str:
     tool: Any = SimpleNamespace(result_rules=rules, exposed_name="rec.say")
     outcome = of_error(RefusedByServer(SAID, 400), safe_to_repeat=False)
-    done = clean_outcome(outcome, tool)
+    done = clean_outcome(outcome, tool, uuid4())
     assert (done.state, done.executed) == (State.FAILED, Executed.REPORTED)
     return done.sentence
 
@@ -41,3 +46,22 @@ def test_what_cannot_be_looked_at_is_not_passed_on(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("calls.running.cleaning.clean", fail)
 
     assert cleaned_sentence(ALL) == "What its server said could not be looked at."
+
+
+@pytest.mark.parametrize(("size", "is_beside"), [(10, False), (BESIDE_LOOP, True)])
+async def test_a_large_result_is_sealed_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, is_beside: bool
+) -> None:
+    def note(*_given: object) -> str:
+        threads.append(threading.get_ident())
+        return "sealed"
+
+    threads: list[int] = []
+    monkeypatch.setattr(received_results, "sealed", note)
+    tool: Any = SimpleNamespace(result_rules=ResultRules(hidden="remove"), exposed_name="rec.say")
+    body = json.dumps({"content": "\u200b" + "x" * size}).encode()
+
+    done = await cleaned(Outcome(State.SUCCEEDED, "", Executed.YES, body), tool, uuid4())
+
+    assert done.sealed == "sealed"
+    assert [one != threading.get_ident() for one in threads] == [is_beside]

@@ -57,6 +57,7 @@ PAGES = [
     ("rule", "Mail", "policies.change_rule", "GET", "policies:rule"),
     ("rule", "Mail", "policies.delete_rule", "GET", "approvals:rule_removal"),
     ("call", "", "cancel", "POST", "approvals:cancel"),
+    ("call", "", "received", "GET", "calls:received"),
     ("call", "", "approvals.view_approval", "GET", "approvals:detail"),
     ("", "", "accounts.add_user", "GET", "accounts:invite"),
     ("", "", "auth.add_group", "GET", "accounts:add_role"),

@@ -17,7 +17,7 @@ from audit.models import Entry
 from calls.content import received_results
 from calls.models import Call, ReceivedResult
 from calls.tasks import expire_results
-from inspection.results import ResultRules
+from inspection.results import ResultRules, clean
 from tests.conftest import person
 from tests.gateway.agent import Agent
 from tests.gateway.conftest import Play
@@ -59,6 +59,8 @@ async def test_an_auditor_sees_both_sides_and_each_look_is_an_entry(
     call_id = (await agent.call("rec.say")).call_id
     ann = await auditor()
 
+    came = (await last_entry(call_id)).details["result"]["came"]
+
     asked = await look(call_id, ann, "get")
     assert KEY not in asked.text
     assert await looks(call_id) == []
@@ -73,6 +75,7 @@ async def test_an_auditor_sees_both_sides_and_each_look_is_an_entry(
     page = await sync_to_async(client.get)(reverse("calls:detail", args=[call_id]))
     assert reverse("calls:received", args=[call_id]) in page.text
     assert KEY not in page.text
+    assert came in page.text
 
 
 async def test_what_was_blocked_is_shown_too(
@@ -95,6 +98,7 @@ async def test_nobody_else_sees_it(
     upstream.results["say"] = said(DIRTY)
     await choose(ALL)
     call_id = (await agent.call("rec.say")).call_id
+    came = (await last_entry(call_id)).details["result"]["came"]
     others = [bob, await sync_to_async(person)("app", Role.APPROVER, Role.ADMINISTRATOR)]
 
     for other in others:
@@ -104,6 +108,9 @@ async def test_nobody_else_sees_it(
             assert KEY not in answer.text
         page = await sync_to_async(client.get)(reverse("calls:detail", args=[call_id]))
         assert reverse("calls:received", args=[call_id]) not in page.text
+        # Beside the masked text, a digest of what came would tell which it was.
+        assert "[masked: aws key]" in page.text
+        assert came not in page.text
     assert await looks(call_id) == []
 
 
@@ -211,6 +218,32 @@ def test_texts_are_compared_one_by_one() -> None:
     went = json.dumps({"a": "x", "b": ["same", "[masked: aws key]"]}).encode()
 
     assert [*received_results.changes(came, went)] == [
-        ("a", "x\u200b", "x"),
-        ("b", KEY, "[masked: aws key]"),
+        ("a", "x\u200b", "x", 0, 0),
+        ("b", KEY, "[masked: aws key]", 0, 0),
     ]
+
+
+def test_bytes_that_are_none_do_not_shift_the_texts_after_them() -> None:
+    forged = {"content": [{"data": "A" * 300 + "\u200b"}, {"text": "one"}, {"text": f"a {KEY}"}]}
+    came = json.dumps(forged).encode()
+
+    went = clean(came, ResultRules(hidden="remove", secrets=True)).body
+
+    assert [*received_results.changes(came, went)] == [
+        ("data", "A" * 300 + "\u200b", "A" * 300, 0, 0),
+        ("text", f"a {KEY}", "a [masked: aws key]", 0, 0),
+    ]
+
+
+async def test_a_change_far_into_a_text_is_shown_with_how_much_is_not(
+    agent: Agent, upstream: Recorder, choose: Choose, look: Look
+) -> None:
+    upstream.results["say"] = said(f"{'same ' * 10_000}{DIRTY}{' rest' * 10_000}")
+    await choose(ALL)
+    call_id = (await agent.call("rec.say")).call_id
+
+    page = await look(call_id, await auditor())
+
+    changed = page.text.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert KEY in changed
+    assert "Not shown: 49,801 equal characters before and 30,2" in changed
