@@ -122,10 +122,8 @@ class Unusual:
         return (one.reason for one in self.findings())
 
     def findings(self) -> Iterator[UnusualFinding]:
-        if self.is_flood:
-            said = _("It has so many new entries that its usual calls are out of sight.")
-            yield UnusualFinding("rate", said)
-        elif self.is_new_hour and self.lately:
+        """A flood is none: an agent that is always so busy is one every day."""
+        if self.is_new_hour and self.lately and not self.is_flood:
             said = _("It never called between %(from)s and %(to)s UTC on %(n)d earlier days.")
             hours = {"from": f"{self.hour:02}:00", "to": f"{(self.hour + 1) % 24:02}:00"}
             yield UnusualFinding("hour", said % {**hours, "n": self.days})

@@ -22,8 +22,8 @@ class UnusualUse(models.Model):
     agent = models.OneToOneField(
         Agent, models.CASCADE, primary_key=True, related_name="+", db_constraint=False
     )
-    # Of policies.unusual; each is told once while it lasts.
-    kinds = ArrayField(models.CharField(max_length=20))
+    # Kinds of policies.unusual, each with the Unix time of the look that saw it last.
+    kinds_seen = models.JSONField(default=dict)
     reasons = ArrayField(models.TextField())
     since = models.DateTimeField()
     seen_at = models.DateTimeField()

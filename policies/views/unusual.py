@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, render
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from core.http import page
+from policies.history import LOOKED_AT
 from policies.lookback import read_unusual
 from policies.models import UnusualUse
 
@@ -24,5 +25,10 @@ def agent_unusual(request: ConsoleRequest, name: str) -> HttpResponse:
     """A piece for an agent's page: for whoever may see that."""
     shown = get_object_or_404(Agent.objects.visible_to(request.user), name=name)
     found = read_unusual(shown.pk)
-    context = {"reasons": list(found.reasons()) if found else [], "is_unread": found is None}
+    context = {
+        "reasons": list(found.reasons()) if found else [],
+        "is_unread": found is None,
+        "is_flood": found is not None and found.is_flood,
+        "most": LOOKED_AT,
+    }
     return render(request, "policies/agent_unusual.html", context)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
+from audit.services import SYSTEM, record
 from calls.record.states import State
 from policies import decide, lookback, unusual, unusual_use
 from policies.conditions import BadCondition, compiled
@@ -117,9 +118,8 @@ def test_more_entries_than_are_looked_at_are_unusual_themselves(
     assert flood.is_flood
     assert flood.facts()["unusual.rate"] >= 1_000_000
     assert flood.facts()["unusual.hour"] is True
-    assert list(flood.reasons()) == [
-        "It has so many new entries that its usual calls are out of sight."
-    ]
+    # An agent that is always so busy would be unusual for ever.
+    assert list(flood.reasons()) == []
     # Days that are long enough to know what is usual.
     later = found(scout, at=datetime.now(UTC) + timedelta(days=8))
     assert (later.is_flood, later.rate, later.is_new_hour) == (False, 0.0, False)
@@ -184,8 +184,74 @@ def test_it_is_told_once_while_it_lasts_and_again_after_a_day(scout: Agent, send
     (entry,) = Entry.objects.filter(action="agent.unusual")
     assert (entry.agent, entry.reason) == ("scout", "Its last 5 calls were blocked or denied.")
     assert entry.details == {"kinds": ["refusals"]}
-    UnusualUse.objects.update(seen_at=timezone.now() - timedelta(hours=25))
+    later = timezone.now() - timedelta(hours=25)
+    UnusualUse.objects.update(kinds_seen={"refusals": later.timestamp()})
     assert unusual_use.watch() == 1
+
+
+def test_a_kind_is_told_again_after_a_day_while_another_lasts(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(scout, send, State.RUNNING)
+    often = {"before": 48, "hours_before": 24, "lately": 40}
+    start, told = timezone.now(), []
+    for hour in range(72):
+        many = Unusual(**often, refusals=5 if hour in (0, 1, 20, 60) else 0)
+        monkeypatch.setattr(unusual_use, "read_unusual", lambda _agent, many=many: many)
+        now = start + timedelta(hours=hour)
+        monkeypatch.setattr(timezone, "now", lambda now=now: now)
+        told += [hour] * unusual_use.watch()
+
+    assert told == [0, 60]
+    kinds = [entry.details["kinds"] for entry in Entry.objects.filter(action="agent.unusual")]
+    assert sorted(kinds) == [["rate", "refusals"], ["refusals"]]
+
+
+def test_rounds_take_turns_where_agents_are_too_many(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [Agent.objects.create(name=f"a{n}", owner=scout.owner) for n in range(4)]
+    for n, agent in enumerate([scout, *more]):
+        call(agent, send, State.RUNNING, n)
+    monkeypatch.setattr(unusual_use, "MOST_AGENTS", 2)
+    start = timezone.now()
+
+    rounds = [unusual_use._active_agents(start + timedelta(minutes=n)) for n in range(3)]
+
+    assert [len(one) for one in rounds] == [2, 2, 2]
+    assert {agent.name for one in rounds for agent in one} == {"scout", "a0", "a1", "a2", "a3"}
+
+
+def test_an_entry_about_an_agent_is_no_call(scout: Agent) -> None:
+    record("agent.enabled", actor=SYSTEM, agent=(scout.pk, scout.name))
+
+    assert unusual_use._active_agents(timezone.now()) == []
+
+
+def test_a_look_that_fails_is_logged(
+    scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    call(scout, send, State.RUNNING)
+    monkeypatch.setattr(unusual_use, "read_unusual", lambda _agent: None)
+
+    assert unusual_use.watch() == 0
+    assert "1 agents could not be read in time" in caplog.text
+
+
+def test_a_flood_is_information_and_no_finding(
+    client: Client, scout: Agent, send: Tool, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(4):
+        call(scout, send, State.QUEUED, n)
+    monkeypatch.setattr(unusual, "SQL", unusual.SQL.replace("5000", "4"))
+    client.force_login(bob)
+
+    page = client.get(reverse("policies:agent_unusual", args=["scout"])).text
+
+    assert "hours and rates are not compared" in page
+    assert "Nothing unusual" not in page
+    assert unusual_use.watch() == 0
+    assert not UnusualUse.objects.exists()
 
 
 def test_an_agent_that_does_not_call_is_not_looked_at(
