@@ -23,6 +23,7 @@ from accounts.models import (
     Agent,
     AgentToken,
     Attempt,
+    Proof,
     RoleChange,
     SignInLink,
     UsedName,
@@ -292,12 +293,20 @@ def is_password_of(person: User, password: str) -> bool:
 
 
 @transaction.atomic
-def set_password(person: User, password: str) -> None:
-    """Sets a password that the forms have validated; ends the user's other sessions."""
+def set_password(person: User, password: str, proof: Proof | None = None) -> None:
+    """Sets a password that the forms have validated; ends the user's other sessions. `proof`: by
+    which a first one was confirmed."""
     person.set_password(password)
     person.save(update_fields=["password"])
     let_in_by = person.let_in_by.username if person.let_in_by else ""
-    record("person.password_set", actor=person.actor, person=person.username, let_in_by=let_in_by)
+    details = {"proof": proof.statement_digest} if proof else {}
+    record(
+        "person.password_set",
+        actor=person.actor,
+        person=person.username,
+        let_in_by=let_in_by,
+        **details,
+    )
 
 
 @transaction.atomic

@@ -53,6 +53,11 @@ urlpatterns = [
     path("profile/", people.profile, name="profile"),
     path("profile/display-name/", people.display_name, name="display_name"),
     path("profile/password/", people.password, name="password"),
+    path(
+        "profile/password/confirm/",
+        people.confirm_first_password,
+        name="confirm_first_password",
+    ),
     path("profile/passkeys/begin/", proofs.begin_passkey, name="begin_passkey"),
     path("profile/passkeys/add/", proofs.add_passkey, name="add_passkey"),
     path("profile/passkeys/<int:pk>/", proofs.passkey, name="passkey"),

@@ -12,11 +12,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts import (
     display_names,
     factor_resets,
+    first_passwords,
     independence,
     issued_tokens,
     refusals,
@@ -26,6 +28,7 @@ from accounts import (
     sessions,
     single_person,
 )
+from accounts.attempts import TooManyAttempts
 from accounts.forms import (
     DisplayNameForm,
     FactorForm,
@@ -36,9 +39,11 @@ from accounts.forms import (
     zones,
 )
 from accounts.http import ConsoleRequest
-from accounts.models import CodeApp, RoleChange, User
+from accounts.models import CodeApp, Proof, RoleChange, User
 from accounts.oidc import identities
-from accounts.oidc.providers import usable_providers
+from accounts.oidc.metadata import ProviderFailed
+from accounts.oidc.providers import BadConfiguration, usable_providers
+from accounts.stepup import NotProven
 from accounts.views.proofs import AFTER, proving
 from accounts.views.signed_in import address_of
 from core.http import page
@@ -205,6 +210,7 @@ def set_up_factor(request: ConsoleRequest) -> HttpResponse:
     context = {
         "groups": required_factors.groups_of(request.user),
         "password_form": _password_form(request, None),
+        "first_password": first_passwords.options(request, request.user),
     }
     return render(request, "accounts/set_up_factor.html", context | proving(request.user))
 
@@ -212,16 +218,38 @@ def set_up_factor(request: ConsoleRequest) -> HttpResponse:
 @page("", "POST", before_factor=True)
 def password(request: ConsoleRequest) -> HttpResponse:
     form = _password_form(request, request.POST)
-    if not form.is_valid():
+    proof = _prove_first_password(request, form) if form.is_valid() else None
+    if form.errors:
         zone = TimeZoneForm(initial={"time_zone": request.user.time_zone})
         return _profile(request, zone, form)
-    services.set_password(request.user, form.cleaned_data["new_password1"])
+    services.set_password(request.user, form.cleaned_data["new_password1"], proof)
     before = request.session.session_key
     update_session_auth_hash(request, request.user)
     sessions.move(before, request.session.session_key)
     messages.success(request, _("Your password is set. Your other sessions have ended."))
     lacks_factor = request.user.lacks_factor
     return redirect("accounts:set_up_factor" if lacks_factor else "accounts:profile")
+
+
+def _prove_first_password(request: ConsoleRequest, form: SetPasswordForm[User]) -> Proof | None:
+    try:
+        return first_passwords.prove(request, request.user)
+    except (NotProven, TooManyAttempts) as error:
+        form.add_error(None, str(error))
+        return None
+
+
+@page("", "POST", before_factor=True)
+def confirm_first_password(request: ConsoleRequest) -> HttpResponse:
+    """A page with a link to the provider, since a form may lead to no other site."""
+    lacks_factor = request.user.lacks_factor
+    back = reverse("accounts:set_up_factor" if lacks_factor else "accounts:profile")
+    try:
+        there = first_passwords.begin(request, request.user, next_page=back)
+    except (NotProven, ProviderFailed, BadConfiguration) as error:
+        messages.error(request, str(error))
+        return redirect(back)
+    return render(request, "accounts/confirm_password.html", {"there": there, "back": back})
 
 
 def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
@@ -248,6 +276,7 @@ def _profile(
 ) -> HttpResponse:
     name = request.user.first_name
     context = {"section": "profile", "form": zone, "password_form": secret, "zones": zones()}
+    context["first_password"] = first_passwords.options(request, request.user)
     context["name_form"] = called or DisplayNameForm(initial={"display_name": name})
     context |= proving(request.user) | connections(request.user)
     return render(request, "accounts/profile.html", context)
