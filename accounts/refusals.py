@@ -1,5 +1,5 @@
 """Entries of refused forms, redirects, answers, tokens and links at sign-in, and of changes that a
-provider may not make: one of each kind for each address and window.
+provider may not make: one of each kind for each user, address and window.
 
 Nobody can tell them from mistakes, so they count towards no limit, and a flood writes a bounded
 number of entries.
@@ -26,8 +26,10 @@ from core.english import gettext as _
 from core.errors import CountersignError
 
 log = logging.getLogger(__name__)
-# In a window, of all addresses together.
+# In a window, of all addresses together: for each user, and for all who are not signed in.
 MOST = 200
+# Begins the kind of an attempt whose user is known.
+BY = "by "
 HOST_MAX = 100
 # Pages that sign somebody in, or connect an account that does.
 PLACES = ("/sign-in/", "/sign-out/", "/password-reset/", "/profile/")
@@ -111,18 +113,22 @@ def _write(
 ) -> None:
     try:
         with transaction.atomic():
-            if _is_first(kind or action, address):
+            if _is_first(kind or action, address, actor):
                 record(action, actor=actor, reason=reason, address=address, **details)
     except (DatabaseError, InterfaceError) as error:
         # It is refused all the same.
         log.warning("a refusal was not written down: %s", error)
 
 
-def _is_first(kind: str, address: str) -> bool:
+def _is_first(kind: str, address: str, actor: Actor) -> bool:
+    """Each user has their own entries, and their own limit: what others send hides none of them."""
     recent = Attempt.objects.filter(kind=Attempt.Kind.REJECTED, at__gt=timezone.now() - WINDOW)
-    if recent.filter(who=kind, address=address).exists() or recent.count() >= MOST:
+    prefix = f"{BY}{actor.id} " if actor.id else ""
+    alike = recent.filter(who__startswith=prefix) if prefix else recent.exclude(who__startswith=BY)
+    who = prefix + kind
+    if recent.filter(who=who, address=address).exists() or alike.count() >= MOST:
         return False
-    Attempt.objects.create(kind=Attempt.Kind.REJECTED, who=kind, address=address)
+    Attempt.objects.create(kind=Attempt.Kind.REJECTED, who=who, address=address)
     return True
 
 

@@ -16,8 +16,8 @@ from django.utils.crypto import constant_time_compare
 from accounts import attempts, one_time_codes, passkeys, recovery_codes, role_changes, stepup
 from accounts.actors import COMMAND_LINE
 from accounts.backend import Backend
-from accounts.models import RoleChange, User
-from accounts.sessions import ProviderSession, note_provider_session
+from accounts.models import BrowserSession, RoleChange, User
+from accounts.sessions import ProviderSession, end_by, note_provider_session
 from accounts.stepup import VALID_S, NotProven, Ticket
 from audit.services import record
 from core.client_address import client_address
@@ -133,10 +133,12 @@ def _statement(waiting: PendingSignIn, person: User) -> str:
 
 @transaction.atomic
 def reset_at_host(person: User) -> int:
-    """Removes every passkey, the app and the recovery codes of somebody who lost them; returns how
-    many passkeys and apps."""
+    """Removes every passkey, the app and the recovery codes of somebody who lost them, and ends
+    their sessions; returns how many passkeys and apps."""
     User.objects.select_for_update().get(pk=person.pk)
     count = remove_factors(person)
+    theirs = BrowserSession.objects.filter(person=person)
+    end_by(COMMAND_LINE, theirs, reason=_("The second factors were removed."))
     role_changes.note_of_host(person, RoleChange.State.ENTERED)
     reason = _("Lost, or locked out: the next sign-in asks for no second factor.")
     record(

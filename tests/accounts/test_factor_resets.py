@@ -3,10 +3,12 @@
 import re
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import StringIO
 
 import pyotp
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
@@ -17,12 +19,22 @@ from accounts import (
     factor_resets,
     one_time_codes,
     passkeys,
+    refusals,
     second_factor,
     services,
 )
 from accounts.actors import AccountRefused
 from accounts.custom_roles import RoleTerms
-from accounts.models import BrowserSession, CodeApp, FactorReset, Passkey, Proof, RoleChange, User
+from accounts.models import (
+    Attempt,
+    BrowserSession,
+    CodeApp,
+    FactorReset,
+    Passkey,
+    Proof,
+    RoleChange,
+    User,
+)
 from accounts.roles import Role
 from accounts.stepup import Ticket, keep_code_proof
 from audit.models import Entry
@@ -381,3 +393,53 @@ def code_of(person: User) -> str:
     app = CodeApp.objects.get(person=person)
     CodeApp.objects.filter(pk=app.pk).update(last_step=0)
     return pyotp.TOTP(one_time_codes.secret(app)).now()
+
+
+def post_as(who: User, lost: User, reset: FactorReset) -> None:
+    at = reverse(PAGE, args=[lost.pk])
+    assert signed_in(who).post(at, {"asked": str(reset.pk), "code": "1"}).status_code == 403
+
+
+def test_each_user_at_one_address_has_an_entry_of_their_own(
+    ada: User, eve: User, lost: User
+) -> None:
+    lost.groups.add(*ada.groups.all())
+    reset = ask(lost, ada)
+
+    for who in (ada, lost, ada):
+        post_as(who, lost, reset)
+
+    rejected = Entry.objects.filter(action="confirmation.rejected")
+    assert sorted(rejected.values_list("actor", flat=True)) == ["ada", "lost"]
+
+
+def test_a_flood_by_nobody_hides_no_users_entry(
+    ada: User, eve: User, lost: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "MOST", 3)
+    reset = ask(lost, ada)
+    for n in range(5):
+        Client(REMOTE_ADDR=f"2001:db8:{n:x}::1").get("/sign-in/?next=https://evil.example/")
+    assert Entry.objects.filter(action="sign_in.redirect_rejected").count() == 3
+
+    post_as(ada, lost, reset)
+
+    assert Entry.objects.filter(action="confirmation.rejected").count() == 1
+    # Nor does a user's hide theirs.
+    Attempt.objects.exclude(who__startswith="by ").delete()
+    Client().get("/sign-in/?next=https://evil.example/")
+    assert Entry.objects.filter(action="sign_in.redirect_rejected").count() == 4
+
+
+def test_the_command_ends_sessions_too(lost: User) -> None:
+    theirs = signed_in(lost)
+    key = theirs.session.session_key
+    assert key
+    BrowserSession.objects.create(person=lost, key=key, user_agent="", address="::1")
+
+    call_command("reset_factors", "lost", stdout=StringIO())
+
+    assert theirs.get("/profile/").status_code == 302
+    assert not BrowserSession.objects.exists()
+    entry = Entry.objects.get(action="sessions.ended")
+    assert (entry.actor_kind, entry.details["person"]) == ("system", "lost")
