@@ -126,7 +126,7 @@ class _Run:
         )
 
     def _clauses(self, source: str) -> list[set[int]]:
-        """Of each clause that asks the source: everybody whom it asks, also by its alternatives."""
+        """Everybody whom each clause with this source asks, also by its alternatives."""
         assert self.approval is not None
         found = clauses(stored(self.approval.thresholds))
         sources = [{one.source for one in clause} for clause in found]

@@ -8,6 +8,7 @@ from uuid import UUID
 from django import forms
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from notifications.escalation_models import EscalationPolicy, EscalationStep, in_turn
@@ -18,6 +19,7 @@ STEPS_MAX = 5
 IN_TURN_MAX = 3
 # A call expires after hours; a step after a day notifies nobody.
 AFTER_MAX_MIN = 1440
+KNOWN_ALREADY = _("There is an escalation policy for it already.")
 Target = EscalationStep.Target
 
 
@@ -94,7 +96,9 @@ class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
         field.empty_label = _("Whoever may decide")  # type: ignore[attr-defined]
         rule = self.fields["rule"]
         rule.required = False
-        rule.queryset = Rule.objects.filter(effect=Effect.ASK)  # type: ignore[attr-defined]
+        # Also the chosen one, whose effect may have changed since.
+        asking = Q(effect=Effect.ASK) | Q(pk=self.instance.rule_id)
+        rule.queryset = Rule.objects.filter(asking)  # type: ignore[attr-defined]
         rule.empty_label = _("no, for all rules that ask these")  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
@@ -103,7 +107,7 @@ class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
             raise ValidationError(_("Choose a group or a rule, not both."))
         others = EscalationPolicy.objects.exclude(pk=self.instance.pk)
         if others.filter(group=group, rule=rule).exists():
-            raise ValidationError(_("There is an escalation policy for it already."))
+            raise ValidationError(KNOWN_ALREADY)
         return self.cleaned_data
 
 

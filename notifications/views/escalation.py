@@ -6,14 +6,16 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db import IntegrityError
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
+from accounts.models import User
 from core.http import page
 from notifications import escalation_policies
-from notifications.escalation_forms import EscalationPolicyForm, Steps, value_of
+from notifications.escalation_forms import KNOWN_ALREADY, EscalationPolicyForm, Steps, value_of
 from notifications.models import EscalationPolicy
 from policies.models import Rule
 
@@ -25,7 +27,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
     pk = int(given) if given.isdecimal() and len(given) < 18 else 0
     rule = Rule.objects.filter(pk=pk).first()
     known = EscalationPolicy.objects.filter(rule=rule).first() if rule else None
-    if known:
+    if known and request.method != "POST":
         return redirect("notifications:edit_escalation", known.pk)
     return _form(request, EscalationPolicy(rule=rule), [])
 
@@ -49,8 +51,12 @@ def _form(
 ) -> HttpResponse:
     form = EscalationPolicyForm(request.POST or None, instance=edited)
     steps: Any = Steps(request.POST or None, initial=initial, prefix="steps")
-    if request.method == "POST" and form.is_valid() and steps.is_valid():
-        escalation_policies.save(form.save(commit=False), steps.steps(), by=request.user)
+    if (
+        request.method == "POST"
+        and form.is_valid()
+        and steps.is_valid()
+        and _save(form, steps, request.user)
+    ):
         messages.success(request, _("The escalation policy is saved."))
         return redirect("notifications:webhooks")
     context = {
@@ -60,3 +66,13 @@ def _form(
         "policy": None if edited._state.adding else edited,
     }
     return render(request, "notifications/escalation_form.html", context)
+
+
+def _save(form: EscalationPolicyForm, steps: Any, by: User) -> bool:
+    """False where another one was made since the form was checked."""
+    try:
+        escalation_policies.save(form.save(commit=False), steps.steps(), by=by)
+    except IntegrityError:
+        form.add_error(None, KNOWN_ALREADY)
+        return False
+    return True

@@ -50,7 +50,10 @@ def follow(request: ConsoleRequest, call_id: UUID, pk: UUID) -> HttpResponse:
     delivery = Delivery.objects.filter(pk=pk, call_id=call_id).first()
     if delivery is None:
         # Rows of messages are removed after a while.
-        return redirect("approvals:detail", call_id)
+        is_decided_here = request.user.has_perm("approvals.view_approval") and (
+            Approval.objects.filter(pk=call_id).exists()
+        )
+        return redirect("approvals:detail" if is_decided_here else "calls:detail", call_id)
     Delivery.objects.filter(pk=pk, person=request.user, opened_at=None).update(
         opened_at=ClockTime()
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -491,3 +492,55 @@ def test_only_administrators_change_them(
     assert client.get(reverse("notifications:remove_escalation", args=[made.pk])).status_code == 405
     assert Approval.objects.count() == 0
     assert EscalationPolicy.objects.exists()
+
+
+def test_a_policy_stays_with_its_rule_whose_effect_changed(
+    client: Client, ada: User, olga: User, large: Rule
+) -> None:
+    policy(olga, (0, ALL, None), rule=large)
+    Rule.objects.filter(pk=large.pk).update(effect="deny")
+    made = EscalationPolicy.objects.get()
+    client.force_login(ada)
+    edit = reverse("notifications:edit_escalation", args=[made.pk])
+    assert f'<option value="{large.pk}" selected>' in client.get(edit).text
+
+    client.post(edit, form(("0", "turn:2")) | {"rule": str(large.pk)})
+
+    made.refresh_from_db()
+    assert made.rule_id == large.pk
+    assert [one.target for one in made.steps.all()] == ["turn"]
+    # Another one cannot be chosen.
+    other = Rule.objects.create(name="Other", effect="deny")
+    client.post(edit, form(("0", "turn:1")) | {"rule": str(other.pk)})
+    made.refresh_from_db()
+    assert made.rule_id == large.pk
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_second_policy_of_one_rule_is_not_saved_in_silence(
+    client: Client,
+    ada: User,
+    olga: User,
+    large: Rule,
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: bool,
+) -> None:
+    client.force_login(ada)
+    there = f"{reverse('notifications:add_escalation')}?rule={large.pk}"
+    save = escalation_policies.save
+
+    def save_second(*given: Any, **more: Any) -> None:
+        monkeypatch.setattr(escalation_policies, "save", save)
+        policy(olga, (0, ALL, None), rule=large)
+        save(*given, **more)
+
+    if at_once:
+        monkeypatch.setattr(escalation_policies, "save", save_second)
+    else:
+        policy(olga, (0, ALL, None), rule=large)
+
+    page = client.post(there, form(("0", "turn:2")) | {"rule": str(large.pk)}, follow=True)
+
+    assert "There is an escalation policy for it already." in page.text
+    assert [one.target for one in EscalationPolicy.objects.get().steps.all()] == ["everybody"]
+    assert client.get(there).status_code == 302

@@ -132,6 +132,18 @@ def test_a_link_whose_message_was_removed_still_leads_to_the_call(
     assert answer["Location"] == reverse("approvals:detail", args=[held])
 
 
+def test_without_message_or_approval_the_link_leads_to_the_call(
+    held: UUID, scout: Agent, send_mail: Tool, olga: User
+) -> None:
+    sent = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+
+    for call_id in (sent, held):
+        there = reverse("notifications:follow_mail", args=[call_id, uuid7()])
+        answer = signed_in(olga).get(there, follow=True)
+        assert answer.status_code == 200
+        assert answer.redirect_chain[-1][0] == reverse("calls:detail", args=[call_id])
+
+
 def signed_in(person: User) -> Client:
     client = Client()
     client.force_login(person)
