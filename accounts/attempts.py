@@ -191,7 +191,7 @@ def _known_browser(request: HttpRequest, name: str) -> str:
     given = request.COOKIES.get(KNOWN, "")
     pk, _dot, rest = given.partition(".")
     token = rest.partition(".")[0]
-    if not pk.isdecimal() or not secrets.compare_digest(
+    if not (pk.isascii() and pk.isdecimal() and len(pk) < 19) or not secrets.compare_digest(
         given.encode(), _cookie(int(pk), token).encode()
     ):
         return ""

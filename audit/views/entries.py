@@ -148,7 +148,8 @@ def _saved(request: HttpRequest) -> list[SavedFilter]:
 def news(request: HttpRequest) -> HttpResponse:
     """The number of newer entries than the list shows, or these entries themselves."""
     filters = filters_of(request).without_text()
-    after = int(request.GET.get("after", "0")) if request.GET.get("after", "").isdigit() else 0
+    given = request.GET.get("after", "")
+    after = int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else 0
     within = finding.bounds(None, None)
     wanted = finding.ids(filters, within, above=after, most=LIVE_ROWS)
     context: dict[str, Any] = {"filters": filters, "after": max([after, *wanted])}

@@ -296,4 +296,5 @@ def _marked(choices: QuerySet[Any], chosen: QuerySet[Any]) -> list[tuple[Model, 
 
 
 def _ids(request: ConsoleRequest, name: str) -> set[int]:
-    return {int(given) for given in request.POST.getlist(name) if given.isdecimal()}
+    given = request.POST.getlist(name)
+    return {int(one) for one in given if one.isascii() and one.isdecimal() and len(one) < 19}

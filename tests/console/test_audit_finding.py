@@ -177,6 +177,8 @@ def test_no_address_is_an_error(as_ines: Client, story: UUID, filters: dict[str,
     assert as_ines.get(reverse("audit:list"), filters).status_code == 200
     assert as_ines.get(reverse("audit:report"), filters).status_code == 200
     assert as_ines.get(reverse("audit:news"), {**filters, "after": "x"}).status_code == 200
+    for after in ("²", "9" * 30, "9" * 4400):
+        assert as_ines.get(reverse("audit:news"), {"after": after}).status_code == 200
 
 
 @pytest.mark.parametrize("page", ["audit:list", "audit:report", "audit:news"])

@@ -163,7 +163,14 @@ def test_a_browser_is_known_by_a_cookie_that_is_ours(
     known = client.cookies["known"]
     assert known["httponly"]
     client.post(reverse("accounts:sign_out"))
-    for forged in (known.value.replace(f"{anna.pk}.", f"{alice.pk}.", 1), "1.x.y", "", "é"):
+    for forged in (
+        known.value.replace(f"{anna.pk}.", f"{alice.pk}.", 1),
+        "1.x.y",
+        "",
+        "é",
+        "²..",
+        "9" * 5000,
+    ):
         client.cookies["known"] = forged
         guess(client, 1)
 

@@ -50,6 +50,16 @@ def test_a_toolset_is_made_and_recorded(as_olga: Client) -> None:
     assert actions() == ["toolset.created"]
 
 
+@pytest.mark.parametrize("given", ["²", "9" * 18, "9" * 30, "9" * 4400])
+def test_a_number_that_names_nothing_is_passed_over(
+    as_olga: Client, office: Toolset, given: str
+) -> None:
+    answer = as_olga.post(at("set_toolset_servers", office), {"server": [given]})
+
+    assert answer.status_code == 302
+    assert not office.servers.exists()
+
+
 @pytest.mark.parametrize(("slug", "said"), [("office", "already exists"), ("a b", "valid")])
 def test_a_name_that_cannot_be_is_said_at_its_field(
     as_olga: Client, office: Toolset, slug: str, said: str
