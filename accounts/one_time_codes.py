@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts import attempts
 from accounts.models import Attempt, CodeApp, User
+from accounts.sessions import check_open
 from audit.services import record
 from core import seal
 from core.english import gettext as _
@@ -43,9 +44,12 @@ def begin(person: User) -> CodeApp:
 
 
 @transaction.atomic
-def confirm(person: User, code: str) -> None:
+def confirm(person: User, code: str, *, session_key: str | None = None) -> None:
+    """`session_key`: of the session that sets it up. Raises CodeRefused and AccountRefused."""
     # So does who removes factors (accounts/factor_resets.py): this comes before or after it.
     User.objects.select_for_update().get(pk=person.pk)
+    # A removal ends sessions: one that is ended adds nothing.
+    check_open(session_key)
     app = CodeApp.objects.filter(person=person, confirmed_at=None).first()
     if app is None:
         raise CodeRefused(_("There is nothing to confirm. Begin again."))

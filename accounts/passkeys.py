@@ -26,6 +26,7 @@ from webauthn.helpers.structs import (
 
 from accounts.models import Passkey, User
 from accounts.relying_party import expected_origins, rp_id
+from accounts.sessions import check_open
 from audit.services import record
 from core import seal
 from core.english import gettext as _
@@ -65,7 +66,10 @@ def options(person: User) -> tuple[dict[str, Any], str]:
 
 
 @transaction.atomic
-def add(person: User, name: str, *, challenge: str, answer: str) -> Passkey:
+def add(
+    person: User, name: str, *, challenge: str, answer: str, session_key: str | None = None
+) -> Passkey:
+    """`session_key`: of the session that adds it. Raises PasskeyRefused and AccountRefused."""
     if len(answer) > ANSWER_MAX:
         raise PasskeyRefused(_("The device's answer is too long."))
     try:
@@ -83,6 +87,8 @@ def add(person: User, name: str, *, challenge: str, answer: str) -> Passkey:
         ) from error  # fmt: skip
     # So does who removes factors (accounts/factor_resets.py): this comes before or after it.
     User.objects.select_for_update().get(pk=person.pk)
+    # A removal ends sessions: one that is ended adds nothing.
+    check_open(session_key)
     passkey = Passkey(
         person=person,
         name=_named(name),

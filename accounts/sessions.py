@@ -18,11 +18,13 @@ from django.utils.crypto import constant_time_compare
 from django.utils.translation import override
 
 from accounts import attempts
+from accounts.actors import AccountRefused
 from accounts.models import BrowserSession, User
 from accounts.session_store import SessionStore, expires
 from accounts.user_agents import device
 from audit.services import Actor, record
 from core.client_address import client_address
+from core.english import gettext as _
 from core.http import is_htmx
 
 log = logging.getLogger(__name__)
@@ -123,6 +125,13 @@ def end_by(actor: Actor, found: QuerySet[BrowserSession], *, reason: str) -> int
         count = sum(row.person_id == person.pk for row in rows)
         record("sessions.ended", actor=actor, reason=reason, person=person.username, count=count)
     return len(rows)
+
+
+def check_open(key: str | None) -> None:
+    """Raises AccountRefused if the session was ended meanwhile. In the caller's transaction, after
+    its lock on the user; None: nobody's session, as in a command."""
+    if key is not None and not Session.objects.filter(session_key=key).exists():
+        raise AccountRefused(_("Your session ended. Sign in, then begin again."))
 
 
 def move(before: str | None, after: str | None) -> None:

@@ -63,7 +63,13 @@ def add_passkey(request: ConsoleRequest) -> HttpResponse:
     added = _("The passkey is added. You can confirm decisions with it.")
     return _add_factor(
         request,
-        lambda: passkeys.add(request.user, name, challenge=challenge, answer=answer),
+        lambda: passkeys.add(
+            request.user,
+            name,
+            challenge=challenge,
+            answer=answer,
+            session_key=request.session.session_key or "",
+        ),
         added,
     )
 
@@ -104,7 +110,9 @@ def confirm_code_app(request: ConsoleRequest) -> HttpResponse:
     code = request.POST.get("code", "")
     return _add_factor(
         request,
-        lambda: one_time_codes.confirm(request.user, code),
+        lambda: one_time_codes.confirm(
+            request.user, code, session_key=request.session.session_key or ""
+        ),
         _("The app is set up. Its codes confirm decisions where no passkey can."),
     )
 

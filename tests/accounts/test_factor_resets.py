@@ -327,7 +327,7 @@ def test_a_factor_that_is_added_at_this_moment_is_not_removed_unseen(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["code app", "passkey"])
-def test_a_factor_that_is_added_during_a_reset_comes_after_it(
+def test_an_ended_session_adds_no_factor_during_a_reset(
     ada: User, eve: User, lost: User, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reset, proof = ask(lost, ada), proof_of(eve, lost)
@@ -338,13 +338,16 @@ def test_a_factor_that_is_added_during_a_reset_comes_after_it(
     passkey(lost)
     Passkey.objects.filter(person=lost).update(created_at=reset.asked_at)
     code = code_of(lost)
+    key = signed_in(lost).session.session_key
+    assert key
+    BrowserSession.objects.create(person=lost, key=key, user_agent="", address="::1")
 
     def add() -> str:
         try:
             if kind == "passkey":
-                passkeys.add(lost, "new", challenge="", answer="{}")
+                passkeys.add(lost, "new", challenge="", answer="{}", session_key=key)
             else:
-                one_time_codes.confirm(lost, code)
+                one_time_codes.confirm(lost, code, session_key=key)
         except CountersignError as error:
             return str(error)
         finally:
@@ -359,11 +362,7 @@ def test_a_factor_that_is_added_during_a_reset_comes_after_it(
         said = added.result()
 
     left = list(Passkey.objects.usable().filter(person=lost).values_list("name", flat=True))
-    # The app that was begun before went with the reset: nothing is left to confirm.
-    assert (said, left) == {
-        "passkey": ("added", ["new"]),
-        "code app": ("There is nothing to confirm. Begin again.", []),
-    }[kind]
+    assert (said, left) == ("Your session ended. Sign in, then begin again.", [])
     assert not CodeApp.objects.filter(person=lost).exists()
 
 
@@ -443,3 +442,22 @@ def test_the_command_ends_sessions_too(lost: User) -> None:
     assert not BrowserSession.objects.exists()
     entry = Entry.objects.get(action="sessions.ended")
     assert (entry.actor_kind, entry.details["person"]) == ("system", "lost")
+
+
+@pytest.mark.parametrize("name", ["add_passkey", "confirm_code_app"])
+def test_pages_say_by_which_session_a_factor_is_added(
+    lost: User, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    for module, verb in ((passkeys, "add"), (one_time_codes, "confirm")):
+        monkeypatch.setattr(
+            module, verb, lambda *_, session_key, **_more: given.append(session_key)
+        )
+    client = signed_in(lost)
+    session = client.session
+    session["passkey_challenge"] = ["", int(time.time())]
+    session.save()
+
+    client.post(reverse(f"accounts:{name}"), {"code": "1", "answer": "{}"})
+
+    assert given == [session.session_key]
