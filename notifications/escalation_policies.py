@@ -8,8 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
-from audit.services import record
+from audit.services import Actor, record
 from notifications.models import EscalationPolicy, EscalationStep
+from policies.models import Rule
 
 
 @transaction.atomic
@@ -21,22 +22,32 @@ def save(policy: EscalationPolicy, steps: Sequence[EscalationStep], *, by: User)
     for step in steps:
         step.policy = policy
     EscalationStep.objects.bulk_create(steps)
-    _record("escalation_policy.saved", policy, by, steps)
+    _record("escalation_policy.saved", policy, by.actor, steps)
 
 
 @transaction.atomic
 def remove(policy: EscalationPolicy, *, by: User) -> None:
     """Further steps of pending calls then notify everybody."""
+    _remove(policy, by.actor)
+
+
+def remove_of_rule(rule: Rule, by: Actor) -> None:
+    """In the transaction that removes the rule."""
+    for policy in EscalationPolicy.objects.filter(rule=rule):
+        _remove(policy, by)
+
+
+def _remove(policy: EscalationPolicy, by: Actor) -> None:
     _record("escalation_policy.removed", policy, by, list(policy.steps.all()))
     policy.delete()
 
 
 def _record(
-    action: str, policy: EscalationPolicy, by: User, steps: Sequence[EscalationStep]
+    action: str, policy: EscalationPolicy, by: Actor, steps: Sequence[EscalationStep]
 ) -> None:
     record(
         action,
-        actor=by.actor,
+        actor=by,
         group=policy.group.name if policy.group else "",
         **({"rule": policy.rule.name} if policy.rule else {}),
         steps=[_plain(step) for step in steps],

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from accounts.models import Agent
 from audit.services import Actor, record
+from policies import removal
 from policies.models import Rule
 
 STEP = 10
@@ -30,6 +31,7 @@ def save_rule(
 
 @transaction.atomic
 def remove_rule(rule: Rule, *, by: Actor) -> None:
+    removal.prepare(rule, by)
     record("rule.removed", actor=by, **facts(rule))
     rule.delete()
 

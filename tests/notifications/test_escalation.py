@@ -230,6 +230,8 @@ def test_a_rules_policy_goes_with_the_rule(
     look()
 
     assert not EscalationPolicy.objects.exists()
+    removed = Entry.objects.get(action="escalation_policy.removed")
+    assert (removed.actor, removed.details["rule"]) == ("olga", "Large payments")
     assert told(held) == ["gina", "hugo", "ines"]
 
 
