@@ -5,7 +5,7 @@ import http.client
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
@@ -33,8 +33,9 @@ def running(
     slug: str = "company",
     port: int = 0,
     ahead_s: int = 0,
+    others: Sequence[dict[str, Any]] = (),
 ) -> Iterator[str]:
-    """Its issuer; each time it signs with a new key."""
+    """Its issuer; each time it signs with a new key. `others`: further clients of it."""
     here = f"{public_url}/sign-in"
     client = {
         "client_id": CLIENT,
@@ -44,7 +45,7 @@ def running(
         "backchannel_logout_uri": f"{here}/with/{slug}/logout/",
         "backchannel_logout_session_required": True,
     }
-    env = {"CLIENT": json.dumps(client), "PEOPLE": json.dumps(people), "NO_COLOR": "1"}
+    env = {"CLIENTS": json.dumps([client, *others]), "PEOPLE": json.dumps(people), "NO_COLOR": "1"}
     env |= {"KEYS": json.dumps([_new_key()]), "PORT": str(port), "AHEAD_S": str(ahead_s)}
     process = subprocess.Popen(
         [node(), "provider.mjs"], cwd=HERE, env=env, stdout=subprocess.PIPE, text=True

@@ -1,11 +1,15 @@
-"""oidc-provider, which others wrote: its keys, clock and answers, and a second one beside it.
+"""oidc-provider, which others wrote: its keys, clock, answers and tokens for another client, and a
+second one beside it.
 
-What it refuses to do, a provider of ours does in test_identity_providers.py: tokens for others.
+What it refuses to do, a provider of ours does in test_identity_providers.py.
 """
 
+import queue
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, Protocol
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -140,3 +144,63 @@ def test_the_same_address_and_name_at_another_is_another_person(client: Client, 
 
     people = {one.issuer: one.person.username for one in Identity.objects.all()}
     assert people == {company: "nora", other: "nora-2"}
+
+
+class Caught(NamedTuple):
+    """Another client of the provider, whose address for logout tokens is ours to read."""
+
+    client: dict[str, Any]
+    tokens: queue.Queue[str]
+
+
+@pytest.fixture
+def another() -> Iterator[Caught]:
+    tokens: queue.Queue[str] = queue.Queue()
+
+    class Catcher(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            tokens.put(parse_qs(body)["logout_token"][0])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Catcher) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        client = {
+            "client_id": "another",
+            "client_secret": real_provider.SECRET,
+            "redirect_uris": [f"{here}/callback"],
+            "backchannel_logout_uri": f"{here}/logout",
+        }
+        yield Caught(client, tokens)
+        server.shutdown()
+
+
+def test_a_logout_token_for_another_client_ends_no_session(
+    client: Client, run: Run, another: Caught
+) -> None:
+    issuer = run(others=[another.client])
+    assert client.get(answer(client)).status_code == 302
+    browser = PlainBrowser()
+    asked = {
+        "client_id": "another", "response_type": "code", "scope": "openid",
+        "code_challenge": "x" * 43, "code_challenge_method": "S256",
+        "redirect_uri": another.client["redirect_uris"][0],
+    }  # fmt: skip
+    browser.sign_in(f"{issuer}/auth?{urlencode(asked)}", "nora")
+    place, page = browser.follow(f"{issuer}/session/end?client_id=another")
+    assert page is not None
+    agreed = page.replace("<button ", '<input type="hidden" name="logout" value="yes"><button ')
+    browser.submit(place, agreed, {})
+    token = another.tokens.get(timeout=20)
+
+    reply = Client().post("/sign-in/with/company/logout/", {"logout_token": token})
+
+    assert reply.status_code == 400
+    assert is_in(client)
+    (entry,) = Entry.objects.filter(action="sign_in.logout_token_rejected")
+    assert "for another application" in entry.reason

@@ -1,9 +1,9 @@
-// An OpenID Connect provider (oidc-provider), told by its environment who its client is. It says
+// An OpenID Connect provider (oidc-provider), told by its environment who its clients are. It says
 // where it listens in one line of JSON.
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 
-const { CLIENT, KEYS, PORT, AHEAD_S } = process.env;
+const { CLIENTS, KEYS, PORT, AHEAD_S } = process.env;
 // Its clock, where a test has it differ from ours.
 const now = Date.now;
 Date.now = () => now() + 1000 * Number(AHEAD_S);
@@ -15,7 +15,7 @@ const server = createServer();
 server.listen(Number(PORT), "127.0.0.1", () => {
   const issuer = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, {
-    clients: [JSON.parse(CLIENT)],
+    clients: JSON.parse(CLIENTS),
     claims: {
       openid: ["sub", "sid"],
       profile: ["preferred_username", "groups"],
