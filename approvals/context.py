@@ -23,6 +23,7 @@ SELECT
     ) c),
     EXISTS (SELECT FROM calls_freeze WHERE ended_at IS NULL),
     (SELECT count(*) FROM approvals_breakglass WHERE reviewed_at IS NULL),
+    EXISTS (SELECT FROM approvals_queueview),
     paused.*
 FROM ({pauses.STATE}) paused
 """
@@ -35,6 +36,8 @@ class Counts(NamedTuple):
     are_stops: bool
     # Uses of break-glass that nobody has reviewed.
     glass_broken: int
+    # Somebody saved a view of the queue.
+    are_views: bool
     # Why nothing is sent now; empty if calls are.
     paused: str
 
@@ -50,6 +53,7 @@ def undone(request: HttpRequest) -> dict[str, Any]:
         "glass_broken": lambda: (
             counts().glass_broken if _may(request, "approvals.view_approval") else 0
         ),
+        "are_views": lambda: counts().are_views,
         "paused": lambda: counts().paused if _is_signed_in(request) else "",
     }
 
@@ -61,8 +65,9 @@ def count_waiting() -> int:
 def _counts() -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
-        waiting, unknown, are_stops, glass_broken, *pause = cursor.fetchone()
-        return Counts(waiting, unknown, are_stops, glass_broken, pauses.say_why(*pause))
+        waiting, unknown, are_stops, glass_broken, are_views, *pause = cursor.fetchone()
+        paused = pauses.say_why(*pause)
+        return Counts(waiting, unknown, are_stops, glass_broken, are_views, paused)
 
 
 def _stops(request: HttpRequest) -> FreezeQuerySet:

@@ -57,7 +57,7 @@ def _panes(
         "section": "queue",
         "list": found,
         "page": found.page,
-        "views": list(request.user.queue_views.all()),
+        "views": request.user.queue_views.all(),
         "card": drawn,
         "is_chosen": is_chosen,
         "most_alike": alike_calls.MOST,
