@@ -62,9 +62,6 @@ class ToolIndex:
         self._postings = _postings([one.words for one in self._indexed.values()])
         self._spelled = _by_first_and_length(self._postings)
 
-    def __len__(self) -> int:
-        return len(self._names)
-
     def search(self, question: str, most: int) -> list[str]:
         """The names of the tools that fit best, the best first."""
         scores: defaultdict[int, float] = defaultdict(float)
