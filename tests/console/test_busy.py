@@ -15,10 +15,11 @@ pytestmark = pytest.mark.long
 def busy(django_db_setup: None, django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
     with django_db_blocker.unblock():
         try:
+            cleaner.reclaim()
             crowd.fill(cleaner.connection, servers=5, tools=50, calls=6_000, held=2_000)
             yield
         finally:
-            cleaner.clean()
+            cleaner.reclaim()
 
 
 @pytest.mark.parametrize("query", ["", "?sort=risk&group=agent", "?sort=newest&agent=agent-1"])

@@ -31,14 +31,14 @@ COUNTING = """
 def large(django_db_setup: None, django_db_blocker: Any, cleaner: Cleaner) -> Iterator[None]:
     with django_db_blocker.unblock():
         try:
+            cleaner.reclaim()
             _tell(cleaner, "SET (autovacuum_enabled = off)")
             crowd.fill(cleaner.connection, servers=200, tools=10_000, calls=20_000)
             cleaner.connection.execute(DENSER, [TIMES])
             yield
         finally:
-            cleaner.clean()
             _tell(cleaner, "RESET (autovacuum_enabled)")
-            cleaner.connection.execute("ANALYZE")
+            cleaner.reclaim()
 
 
 def _tell(cleaner: Cleaner, what: str) -> None:
