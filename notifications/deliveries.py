@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.models import User
 from audit.models import ClockTime, Entry
 from notifications import escalation
+from notifications.delivery_entries import note_sent
 from notifications.events import Event, event_of
 from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
 from notifications.recipients import Audience
@@ -227,10 +228,13 @@ def count_overdue(age: timedelta) -> int:
     return due[:10].count()
 
 
+@transaction.atomic
 def mark_sent(delivery: Delivery, receipt: str = "") -> None:
-    _own(delivery).update(
+    is_mine = _own(delivery).update(
         state=Delivery.State.SENT, ended_at=ClockTime(), error="", receipt=receipt[:64]
     )
+    if is_mine:
+        note_sent(delivery)
 
 
 def drop(delivery: Delivery, why: str) -> None:

@@ -271,6 +271,11 @@ class Delivery(models.Model):
     ended_at = models.DateTimeField(null=True)
     # When its reader, signed in, first opened what a push is about.
     opened_at = models.DateTimeField(null=True)
+    # When its link was first followed without a sign-in: by a program that scans messages, or by a
+    # reader who signed in next.
+    unsigned_at = models.DateTimeField(null=True)
+    # People, by id, who followed its link though it was sent to somebody else; up to a few.
+    strangers = ArrayField(models.BigIntegerField(), default=list, db_default=[])
     # The id that the channel gave the message, where it says one and others can answer to it.
     receipt = models.CharField(max_length=64, blank=True, default="")
     # Why the last attempt failed, or why it is not needed; English, without anything secret.

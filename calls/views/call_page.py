@@ -64,7 +64,9 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     """`find`: what to look for in long texts of its result."""
     may_read = looking.may_read
     shown = results.of_call(call, find) if may_read else None
-    entries = list(Entry.objects.of_call(call.pk).exclude(action="approval.voted"))
+    # Votes, and who was notified, are on the card.
+    told = Q(action="approval.voted") | Q(action__startswith="notification.")
+    entries = list(Entry.objects.of_call(call.pk).exclude(told))
     late = _late_replies(call)
     treated = _treated(entries, looking) if may_read else None
     return {

@@ -10,9 +10,9 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
-from audit.models import ClockTime
 from core.http import page
 from notifications import devices, services, subscriptions
+from notifications.delivery_entries import note_follower, notes_unsigned
 from notifications.forms import DevicesForm
 from notifications.models import Delivery, PushDevice
 from notifications.payloads import path
@@ -58,15 +58,16 @@ def remove(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     return redirect("notifications:profile")
 
 
+@notes_unsigned
 @page("")
 def follow(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """From a push to the page that it is about. One of a removed device leads to the start, and so
     does one of somebody else's."""
-    delivery = Delivery.objects.filter(pk=pk, device__person=request.user).first()
+    delivery = Delivery.objects.for_page().filter(pk=pk, webhook=None).first()
     if delivery is None:
         return redirect("home")
-    Delivery.objects.filter(pk=pk, opened_at=None).update(opened_at=ClockTime())
-    return redirect(path(delivery))
+    note_follower(delivery, request.user)
+    return redirect(path(delivery) if delivery.reader == request.user else "home")
 
 
 def _own(request: ConsoleRequest, pk: UUID) -> PushDevice:

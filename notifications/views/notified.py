@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.http import ConsoleRequest
 from approvals.models import Approval, Vote
-from audit.models import ClockTime
 from core.http import is_htmx, page
+from notifications.delivery_entries import note_follower, notes_unsigned
 from notifications.models import Delivery, Escalation
 from notifications.payloads import path
 from notifications.recipients import ASKED
@@ -43,18 +43,17 @@ def notified(request: HttpRequest, call_id: UUID) -> HttpResponse:
     return render(request, f"{whole}#people" if is_htmx(request) else whole, context)
 
 
+@notes_unsigned
 @page("")
 def follow(request: ConsoleRequest, call_id: UUID, pk: UUID) -> HttpResponse:
-    """From a mail to the page of its call. It notes when its reader came; whoever else has the link
-    sees there what they may see anyway."""
-    delivery = Delivery.objects.filter(pk=pk, call_id=call_id).first()
+    """From a mail to the page of its call. It notes who came; whoever else has the link sees there
+    what they may see anyway."""
+    delivery = Delivery.objects.for_page().filter(pk=pk, call_id=call_id, webhook=None).first()
     if delivery is None:
         # Rows of messages are removed after a while.
         is_decided_here = request.user.has_perm("approvals.view_approval") and (
             Approval.objects.filter(pk=call_id).exists()
         )
         return redirect("approvals:detail" if is_decided_here else "calls:detail", call_id)
-    Delivery.objects.filter(pk=pk, person=request.user, opened_at=None).update(
-        opened_at=ClockTime()
-    )
+    note_follower(delivery, request.user)
     return redirect(path(delivery))

@@ -1,0 +1,95 @@
+"""Entries on messages: that one was delivered, and who followed its link.
+
+A link opens nothing by itself: others see what they may see anyway, and sign in like everybody. It
+is known once for each message and person, so no program that follows links can flood the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Func, Value
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from accounts.models import User
+from audit.models import ClockTime
+from audit.services import SYSTEM, Actor, record
+from core.english import gettext as _
+from notifications.events import Event
+from notifications.models import Delivery
+
+# People other than its reader, of one message.
+STRANGERS_MAX = 20
+READS = ("GET", "HEAD")
+
+View = Callable[..., HttpResponseBase]
+
+
+def note_sent(delivery: Delivery) -> None:
+    """In the transaction that says so on the row."""
+    if delivery.event != Event.TEST:
+        _record("notification.sent", delivery, SYSTEM)
+
+
+@transaction.atomic
+def note_follower(delivery: Delivery, person: User) -> None:
+    """The person, signed in, followed its link."""
+    if delivery.reader == person:
+        if _row(delivery).filter(opened_at=None).update(opened_at=ClockTime()):
+            _record("notification.opened", delivery, person.actor)
+    elif _is_new_stranger(delivery, person):
+        said = _("The message was sent to another user: the link opened nothing for this one.")
+        _record("notification.forwarded", delivery, person.actor, said)
+
+
+def notes_unsigned(view: View) -> View:
+    """For the page of a link: a program that scans messages, or a reader who signs in next."""
+
+    @wraps(view)
+    def noting(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
+        answer = view(request, *args, **named)
+        if request.method in READS and not request.user.is_authenticated:
+            _note_unsigned(named["pk"])
+        return answer
+
+    return noting
+
+
+@transaction.atomic
+def _note_unsigned(pk: UUID) -> None:
+    new = Delivery.objects.filter(pk=pk, webhook=None, unsigned_at=None)
+    if new.update(unsigned_at=ClockTime()):
+        delivery = Delivery.objects.for_page().get(pk=pk)
+        _record("notification.unsigned", delivery, SYSTEM, _("Nobody was signed in."))
+
+
+def _is_new_stranger(delivery: Delivery, person: User) -> bool:
+    known = _row(delivery).filter(strangers__len__lt=STRANGERS_MAX)
+    added = Func(F("strangers"), Value(person.pk), function="array_append")
+    return bool(known.exclude(strangers__contains=[person.pk]).update(strangers=added))
+
+
+def _row(delivery: Delivery) -> Any:
+    return Delivery.objects.filter(pk=delivery.pk)
+
+
+def _record(action: str, delivery: Delivery, actor: Actor, reason: str = "") -> None:
+    reader = delivery.reader
+    record(
+        action,
+        actor=actor,
+        reason=reason,
+        call_id=delivery.call_id,
+        server=delivery.server,
+        event=delivery.event,
+        delivery=str(delivery.pk),
+        channel=delivery.channel,
+        **({"person": reader.username} if reader else {}),
+        **({"webhook": delivery.webhook.name} if delivery.webhook else {}),
+        **({"device": delivery.device.name} if delivery.device else {}),
+    )
