@@ -26,7 +26,18 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 # What every page of the console needs, and what the cards of the queue need, each as one file.
 STYLES = ["tokens", "base", "layout", "components", "settings", "forms", "frame", "catalogue"]
 STYLES += ["audit"]
-OF_PAGES = ["theme", "live", "times", "title", "errors", "keyboard", "palette", "drafts", "copy"]
+OF_PAGES = [
+    "theme",
+    "live",
+    "times",
+    "alerts",
+    "title",
+    "errors",
+    "keyboard",
+    "palette",
+    "drafts",
+    "copy",
+]
 OF_PAGES += ["choices", "places", "app"]
 OF_CARDS = ["queue", "picking", "lost", "talk", "arming", "passkeys"]
 BUNDLES = {

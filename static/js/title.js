@@ -22,6 +22,7 @@
   function mark(pending) {
     if (pending === badge) return;
     badge = pending;
+    document.dispatchEvent(new CustomEvent("queue:count", { detail: pending }));
     (pending ? navigator.setAppBadge?.(pending) : navigator.clearAppBadge?.())?.catch(() => {});
   }
 
