@@ -18,6 +18,8 @@ _LABELS: dict[str, str | Promise] = {
     "traceback": _("tracebacks"),
     "path": _("internal paths"),
     "cut": _("cut to the size allowed"),
+    "link": _("links to other hosts, made inert"),
+    "marked": _("texts marked as data"),
 }
 
 
@@ -25,5 +27,6 @@ def label(kind: str) -> str:
     """The label of a kind that inspection.results counts."""
     family, _dot, masked = kind.partition(".")
     if family == "masked":
-        return str(secrets.LABELS.get(masked) or personal.LABELS.get(masked) or masked)
+        known = secrets.LABELS.get(masked) or personal.LABELS.get(masked)
+        return str(known or masked.removeprefix("custom."))
     return str(_LABELS.get(kind, kind))

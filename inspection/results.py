@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from inspection import characters, personal, secrets, tracebacks
+from inspection import characters, links, personal, secrets, tracebacks
 from inspection.json_text import JsonString, encoded, replaced, strings
+from inspection.marking import Marks, reads_as_instruction
+from inspection.patterns import TimedPatterns
 from inspection.secrets import Detector, Masked
 
 
@@ -25,6 +27,12 @@ class HiddenText(StrEnum):
     SHOW = "show"
 
 
+class Marking(StrEnum):
+    OFF = ""
+    FOUND = "found"
+    ALL = "all"
+
+
 class ResultRules(NamedTuple):
     """The settings of one tool. With all of them off, its results pass byte for byte."""
 
@@ -34,10 +42,18 @@ class ResultRules(NamedTuple):
     personal: bool = False
     tracebacks: bool = False
     max_bytes: int | None = None
+    links: bool = False
+    # Links to these stay: inspection/links.py::hosts_of.
+    hosts: str = ""
+    # What a model is to read as data.
+    marking: str = Marking.OFF
+    # More to mask: inspection/patterns.py.
+    patterns: str = ""
 
     @property
     def cleans(self) -> bool:
-        return bool(self.hidden or self.secrets or self.personal or self.tracebacks)
+        masks = self.secrets or self.personal or self.patterns
+        return bool(self.hidden or masks or self.tracebacks or self.links or self.marking)
 
 
 PASS_ALL = ResultRules()
@@ -64,19 +80,36 @@ _LONG_NAME = 500
 _COULD_BE_NUMBER = re.compile(r"\d[\d \-.()]{6}")
 
 
-def clean(body: bytes, rules: ResultRules, *, is_error: bool = False) -> CleanedResult:
+def clean(
+    body: bytes,
+    rules: ResultRules,
+    *,
+    is_error: bool = False,
+    timed: TimedPatterns | None = None,
+) -> CleanedResult:
     """The result as its agent may have it. What needs no change stays byte for byte. Raises
-    ResultTooLong."""
+    ResultTooLong and PatternsTimedOut. `timed`: patterns whose time several results share."""
     found: Counter[str] = Counter()
     if rules.cleans:
-        body = _cleaned(body, rules, found, is_error=is_error)
+        timed = timed or TimedPatterns(rules.patterns)
+        body = _cleaned(body, rules, found, timed, is_error=is_error)
     if rules.max_bytes is not None and len(body) > rules.max_bytes:
         body = _cut(body, rules.max_bytes)
         found["cut"] += 1
+    if rules.marking:
+        # At last, so that nothing cuts the marks off.
+        body = _marked(body, rules.marking, found)
     return CleanedResult(body, dict(found))
 
 
-def _cleaned(body: bytes, rules: ResultRules, found: Counter[str], *, is_error: bool) -> bytes:
+def _cleaned(
+    body: bytes,
+    rules: ResultRules,
+    found: Counter[str],
+    timed: TimedPatterns,
+    *,
+    is_error: bool,
+) -> bytes:
     hides = bool(rules.hidden) and _could_hide(body)
     # An escape may spell anything, one before a slash hides an address, and characters that nobody
     # sees hide whatever they stand in: then each text is asked by itself.
@@ -88,9 +121,10 @@ def _cleaned(body: bytes, rules: ResultRules, found: Counter[str], *, is_error: 
     names = rules.secrets and (is_escaped or _names_a_secret(document))
     traces = rules.tracebacks and (is_error or is_escaped or tracebacks.could_be(document))
     is_personal = rules.personal and (is_escaped or _could_be_personal(document))
-    if not (hides or detectors or names or traces or is_personal):
+    can_link = rules.links and (is_escaped or links.could_link(document))
+    if not (hides or detectors or names or traces or is_personal or can_link or rules.patterns):
         return body
-    cleaner = _Cleaner(rules, detectors, found, is_error=is_error)
+    cleaner = _Cleaner(rules, detectors, found, timed, is_error=is_error)
     changed = replaced(document, cleaner.text)
     return body if changed is document else changed.encode()
 
@@ -119,12 +153,15 @@ class _Cleaner:
         rules: ResultRules,
         detectors: tuple[Detector, ...],
         found: Counter[str],
+        timed: TimedPatterns,
         *,
         is_error: bool,
     ) -> None:
         self._rules, self._detectors, self._found = rules, detectors, found
         self._is_error = is_error
         self._names = 0
+        self._patterns = timed
+        self._hosts = links.hosts_of(rules.hosts)
 
     def text(self, one: JsonString) -> str:
         # First what is masked: hidden characters that are written out would stand within it.
@@ -133,16 +170,19 @@ class _Cleaner:
             text = self._shown(text, is_name=one.is_name)
         if self._rules.tracebacks and not one.is_name:
             text = self._untraced(text)
+        if self._rules.links and links.could_link(text):
+            text = self._unlinked(text)
         return text
 
     def _masked(self, one: JsonString) -> str:
-        if not (self._rules.secrets or self._rules.personal):
+        if not (self._rules.secrets or self._rules.personal or self._rules.patterns):
             return one.text
         seen = characters.undisguised(one.text)
         text = one.text if seen is None else seen.text
         found = [*self._secrets(one, text)]
         if self._rules.personal:
             found += personal.find(text)
+        found += self._patterns.find(text)
         if seen is not None:
             found = [Masked(*seen.stretch(each.start, each.end), each.kind) for each in found]
         return self._replaced(one.text, found, is_name=one.is_name) if found else one.text
@@ -176,6 +216,17 @@ class _Cleaner:
             at = path.end()
         return "".join([*parts, text[at:]])
 
+    def _unlinked(self, text: str) -> str:
+        """Characters that nobody sees are no part of an address, or end it early."""
+        seen = characters.undisguised(text)
+        parts, at = [], 0
+        for link in links.outside(text if seen is None else seen.text, self._hosts):
+            self._found["link"] += 1
+            start, end = seen.stretch(link.start, link.end) if seen else (link.start, link.end)
+            parts += [text[at:start], link.inert]
+            at = end
+        return "".join([*parts, text[at:]])
+
     def _secrets(self, one: JsonString, text: str) -> list[Masked]:
         if not self._rules.secrets:
             return []
@@ -195,9 +246,28 @@ class _Cleaner:
             if is_name:
                 self._names += 1
                 number = f" {self._names}"
-            parts += [text[at : one.start], f"[masked: {one.kind.replace('_', ' ')}{number}]"]
+            parts += [text[at : one.start], f"[masked: {_called(one.kind)}{number}]"]
             at = one.end
         return "".join([*parts, text[at:]])
+
+
+def _called(kind: str) -> str:
+    return kind.removeprefix("custom.").replace("_", " ")
+
+
+def _marked(body: bytes, marking: str, found: Counter[str]) -> bytes:
+    marks = Marks()
+
+    def marked(one: JsonString) -> str:
+        is_whole = marking == Marking.ALL and one.name == "text" and bool(one.text)
+        if one.is_name or not (is_whole or reads_as_instruction(one.text)):
+            return one.text
+        found["marked"] += 1
+        return marks.around(one.text)
+
+    document = body.decode()
+    changed = replaced(document, marked)
+    return body if changed is document else changed.encode()
 
 
 # Shorter texts are not cut: what they say would be lost, and little room won.

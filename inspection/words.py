@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.english import gettext as _
-from inspection.results import HiddenText, ResultRules, SchemaCheck
+from inspection.results import HiddenText, Marking, ResultRules, SchemaCheck
 
 
 def result_sentences(rules: ResultRules | None) -> list[str]:
@@ -26,7 +26,24 @@ def _sentences(rules: ResultRules) -> Iterator[str]:
         yield _("Secrets are masked.")
     if rules.personal:
         yield _("Personal data is masked.")
+    if rules.patterns:
+        yield _("Matches of %(n)d patterns of its operator are masked.") % {
+            "n": len(rules.patterns.strip().splitlines())
+        }
     if rules.tracebacks:
         yield _("Tracebacks are left out.")
+    if rules.links:
+        yield _links(rules.hosts)
+    if rules.marking == Marking.FOUND:
+        yield _("Texts that read like instructions are marked as data.")
+    if rules.marking == Marking.ALL:
+        yield _("All texts are marked as data.")
     if rules.max_bytes is not None:
         yield _("Results of more than %(n)s bytes are cut.") % {"n": f"{rules.max_bytes:,}"}
+
+
+def _links(hosts: str) -> str:
+    if not hosts.split():
+        return _("Links and images are made inert.")
+    said = _("Links and images are made inert, except those of %(hosts)s.")
+    return said % {"hosts": ", ".join(hosts.split())}

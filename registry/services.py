@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from core import outbound
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
+from inspection import patterns
 from inspection.definitions import Scan
 from inspection.results import ResultRules
 from registry import extensions, names, secrets
@@ -429,17 +431,7 @@ def set_handling(
 @transaction.atomic
 def set_result_rules(tool: Tool, rules: ResultRules, *, by: User | None) -> bool:
     """Sets the tool's result rules; returns whether they changed."""
-    for name, choices in (("schema", Tool.SchemaCheck), ("hidden", Tool.HiddenText)):
-        if getattr(rules, name) not in choices.values:
-            raise RegistrationRefused(
-                _("“%(value)s” is no choice for %(what)s.")
-                % {"value": revealed(str(getattr(rules, name))[:40]), "what": name}
-            )
-    if rules.max_bytes is not None and not LEAST_BYTES <= rules.max_bytes <= MOST_BYTES:
-        raise RegistrationRefused(
-            _("A result may have %(least)s to %(most)s bytes.")
-            % {"least": f"{LEAST_BYTES:,}", "most": f"{MOST_BYTES:,}"}
-        )
+    _check_result_rules(rules)
     columns = {f"result_{name}": value for name, value in rules._asdict().items()}
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     if locked.result_rules == rules:
@@ -454,6 +446,36 @@ def set_result_rules(tool: Tool, rules: ResultRules, *, by: User | None) -> bool
         **rules._asdict(),
     )
     return True
+
+
+_RESULT_CHOICES = (
+    ("schema", Tool.SchemaCheck),
+    ("hidden", Tool.HiddenText),
+    ("marking", Tool.Marking),
+)
+_is_host = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE).fullmatch
+
+
+def _check_result_rules(rules: ResultRules) -> None:
+    """Raises RegistrationRefused."""
+    for name, choices in _RESULT_CHOICES:
+        if getattr(rules, name) not in choices.values:
+            raise RegistrationRefused(
+                _("“%(value)s” is no choice for %(what)s.")
+                % {"value": revealed(str(getattr(rules, name))[:40]), "what": name}
+            )
+    if rules.max_bytes is not None and not LEAST_BYTES <= rules.max_bytes <= MOST_BYTES:
+        raise RegistrationRefused(
+            _("A result may have %(least)s to %(most)s bytes.")
+            % {"least": f"{LEAST_BYTES:,}", "most": f"{MOST_BYTES:,}"}
+        )
+    if wrong := [host for host in rules.hosts.split() if not _is_host(host)]:
+        said = _("“%s” is no host: write example.org, or *.example.org.")
+        raise RegistrationRefused(said % revealed(wrong[0][:60]))
+    try:
+        patterns.parsed(rules.patterns)
+    except patterns.BadPattern as error:
+        raise RegistrationRefused(str(error)) from error
 
 
 @transaction.atomic

@@ -24,6 +24,7 @@ from calls.record.states import Executed, State
 from calls.record.transitions import Outcome
 from core.english import gettext as _
 from core.levels import LEVELS
+from inspection.patterns import LIMIT_S, PatternsTimedOut, TimedPatterns
 from inspection.results import ResultRules, ResultTooLong, SchemaCheck, clean
 from registry.publishing.published_tools import CALL, PublishedTool
 
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 BESIDE_LOOP = 32 * 1024
 # Of a progress message or a status no more is looked at or passed on.
 MOST_WORDS = 8 * 1024
+# What an operator's patterns may take for all messages of a call.
+WORDS_S = 1.0
 # Of how a result does not fit, and as long.
 MOST_SAID, SAID_LENGTH = 5, 200
 # In an entry's details.
@@ -44,6 +47,8 @@ class ServerWords:
 
     def __init__(self, rules: ResultRules, tool: PublishedTool) -> None:
         self._rules, self._tool = rules._replace(max_bytes=None), tool
+        # On the loop: all messages of a call together take no longer.
+        self._timed = TimedPatterns(rules.patterns, total_s=WORDS_S, each_s=WORDS_S / 20)
 
     def text(self, text: str) -> str:
         """Cleans a progress message or a status."""
@@ -77,7 +82,7 @@ class ServerWords:
             body = _encode(value)
             if most is not None and len(body) > most:
                 return None
-            return _parsed(clean(body, self._rules).body)
+            return _parsed(clean(body, self._rules, timed=self._timed).body)
         except Exception:
             log.exception(
                 "what the server of %s said could not be cleaned", self._tool.exposed_name
@@ -94,10 +99,15 @@ def words_of(tool: PublishedTool) -> ServerWords | None:
 async def cleaned(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
     """The outcome as it is written down and passed on. Once this has begun it is done, also for a
     process that stops: what came is not lost."""
-    if outcome.result is None or len(outcome.result) <= BESIDE_LOOP:
+    if outcome.result is None or (len(outcome.result) <= BESIDE_LOOP and not _is_slow(tool)):
         return clean_outcome(outcome, tool, call_id)
     work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, tool, call_id))
     return await asyncio.shield(work)
+
+
+def _is_slow(tool: PublishedTool) -> bool:
+    """An operator's own patterns may take all the time that they have."""
+    return tool.result_rules is not None and bool(tool.result_rules.patterns)
 
 
 def clean_outcome(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
@@ -120,6 +130,12 @@ def _clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
         said = _("Its result has %(size)s bytes, %(most)s are allowed, and it cannot be cut.")
         sentence = said % {"size": f"{len(outcome.result):,}", "most": f"{rules.max_bytes:,}"}
         return _blocked(outcome, sentence, {"too_long": len(outcome.result)})
+    except PatternsTimedOut as error:
+        said = _(
+            "The pattern “%(name)s” of its operator took longer than %(most)s s on its result."
+        )
+        sentence = said % {"name": str(error), "most": LIMIT_S}
+        return _blocked(outcome, sentence, {"timed_out": str(error)})
     except Exception:
         # A mistake of ours: then nobody gets what nobody looked at.
         log.exception("a result of %s could not be cleaned", tool.exposed_name)

@@ -24,7 +24,12 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
             "result_personal": _("Mask personal data"),
             "result_tracebacks": _("Leave out tracebacks"),
             "result_max_bytes": _("Most bytes of a result"),
+            "result_links": _("Make links and images inert"),
+            "result_hosts": _("Except those of these hosts"),
+            "result_marking": _("Mark as data for the model"),
+            "result_patterns": _("Mask by patterns of your own"),
         }
+        widgets = {"result_patterns": forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})}
         help_texts = {
             "result_schema": _("Blocked: the agent reads why, and that the call was executed."),
             "result_secrets": _(
@@ -37,6 +42,15 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
                 "The error itself stays as one sentence; in errors, paths of the machine go too."
             ),
             "result_max_bytes": _("Longer texts are cut, and say so. Empty: no limit of its own."),
+            "result_links": _("https://evil.example becomes hxxps://evil[.]example."),
+            "result_hosts": _("With a space between; *.example.org for all below example.org."),
+            "result_marking": _(
+                "Delimiters around a text say that it comes from a tool and is no instruction."
+            ),
+            "result_patterns": _(
+                "One a line, name: regular expression. If they take longer than 0.2 s together, "
+                "the result is blocked."
+            ),
         }
 
     @property

@@ -106,6 +106,11 @@ class Tool(models.Model):
         REMOVE = "remove", _("Remove")
         SHOW = "show", _("Write out as ⟦U+XXXX⟧")
 
+    class Marking(models.TextChoices):
+        OFF = "", _("Off")
+        FOUND = "found", _("What reads like instructions")
+        ALL = "all", _("All texts")
+
     class Risk(models.TextChoices):
         DESTROYS = "destroys", _("Destructive")
         UNSAID = "unsaid", _("Not declared")
@@ -174,6 +179,23 @@ class Tool(models.Model):
     )
     result_max_bytes = models.PositiveIntegerField(
         _("most bytes of a result"), null=True, blank=True
+    )
+    result_links = models.BooleanField(
+        _("make links and images inert"), default=False, db_default=False
+    )
+    result_hosts = models.CharField(
+        _("except those of these hosts"), max_length=1000, blank=True, default="", db_default=""
+    )
+    result_marking = models.CharField(
+        _("mark as data for the model"),
+        max_length=5,
+        choices=Marking,
+        default=Marking.OFF,
+        db_default="",
+        blank=True,
+    )
+    result_patterns = models.TextField(
+        _("mask by patterns of your own"), blank=True, default="", db_default=""
     )
     # What counts for information flow (registry/labels.py), and where an operator says otherwise
     # than its definitions' hints. Of a tool that nobody saw yet, the worst.

@@ -58,6 +58,10 @@ class ToolRow(NamedTuple):
     result_personal: bool
     result_tracebacks: bool
     result_max_bytes: int | None
+    result_links: bool
+    result_hosts: str
+    result_marking: str
+    result_patterns: str
     labels: list[str]
     published__digest: str
 

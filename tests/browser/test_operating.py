@@ -247,9 +247,17 @@ def test_what_is_done_to_a_tools_results_is_chosen(alice: Page, office: Office) 
     alice.get_by_label("Mask personal data").press("Space")
     alice.get_by_label("Leave out tracebacks").press("Space")
     alice.get_by_label("Most bytes of a result").fill("4096")
+    alice.get_by_label("Make links and images inert").press("Space")
+    alice.get_by_label("Except those of these hosts").fill("*.example.org")
+    choose(alice.get_by_label("Mark as data for the model"), "found")
+    alice.get_by_label("Mask by patterns of your own").fill("ticket: T-[0-9]+")
     alice.get_by_role("button", name="Save what is done").press("Enter")
 
     expect(alice.get_by_text("are treated as chosen")).to_be_visible()
     changed = Tool.objects.get(pk=office.search.pk)
-    assert changed.result_rules == ResultRules("block", "remove", True, True, True, 4096)
+    assert changed.result_rules == ResultRules(
+        *("block", "remove", True, True, True, 4096),
+        *(True, "*.example.org", "found", "ticket: T-[0-9]+"),
+    )
+    expect(alice.get_by_text("Inert, except those of *.example.org")).to_be_visible()
     expect(alice.get_by_text("4.0\u00a0KB")).to_be_visible()

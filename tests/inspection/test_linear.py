@@ -9,7 +9,9 @@ from inspection import personal, secrets, tracebacks
 from inspection.definitions import scan
 from inspection.results import ResultRules, clean
 
-ALL = ResultRules(hidden="remove", secrets=True, personal=True, tracebacks=True)
+ALL = ResultRules(
+    hidden="remove", secrets=True, personal=True, tracebacks=True, links=True, marking="found"
+)
 # What makes patterns look again and again, each of them repeated.
 REPEATED = (
     *("a", " ", "\n ", "a_", "a.b ", "\u200b", "a\u200b", "a\ufe0f", "👩\u200d", "\u202ea"),
@@ -20,6 +22,7 @@ REPEATED = (
     *("-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "DE44 ", "GB82WEST", "/home/", "C:\\a\\"),
     *("\n at x", "\n at x(y:1)", "#0 a\n", " from a:1:in b\n", "goroutine 1 [a]:\n"),
     *("Traceback (most recent call last):\n", "  File x\n", "During handling of the above\n"),
+    *("https:", "https://a", "](", "](//a", "]: ", "src=", "&#58;", "https://a,", "https://@"),
     *("send ", "do not tell ", "ignore all ", "before a_b ", "the ", "![](", "{", '"', "\\"),
 )
 ONCE = (
