@@ -21,14 +21,14 @@ SELECT p.agent_id, p.tool_id, g.name, p.tool_name, p.pending, p.oldest,
         SELECT FROM (
             SELECT r.tool_id FROM calls_call r
             WHERE r.agent_id = p.agent_id AND r.sent_at IS NOT NULL
-            ORDER BY r.id DESC LIMIT %(calls)s
+            ORDER BY r.id DESC LIMIT (SELECT %(calls)s)
         ) r WHERE r.tool_id = p.tool_id
     ) ELSE false END,
     CASE WHEN p.is_shown THEN (
         SELECT count(*) FROM (
             SELECT q.id, q.agent_id FROM calls_call q
             WHERE q.tool_id = p.tool_id AND q.effect = 'ask' AND q.state <> 'held'
-            ORDER BY q.id DESC LIMIT %(decisions)s
+            ORDER BY q.id DESC LIMIT (SELECT %(decisions)s)
         ) q
         JOIN approvals_approval a ON a.call_id = q.id AND a.state = 'denied'
         WHERE q.agent_id = p.agent_id

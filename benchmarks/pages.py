@@ -143,7 +143,7 @@ def _scans(sql: str) -> Iterator[str]:
         cursor.execute(EMPTY)
         empty = {name for (name,) in cursor.fetchall()}
     plan = found if isinstance(found, list) else orjson.loads(found)
-    for node in _nodes(plan[0]["Plan"]):
+    for node in nodes(plan[0]["Plan"]):
         name = node.get("Relation Name", "")
         if node["Node Type"] == "Seq Scan" and _table(name) in LARGE and name not in empty:
             yield f"{name}: {sql[:2000]}"
@@ -154,10 +154,10 @@ def _table(name: str) -> str:
     return re.sub(r"_(first|later|\d{4}_\d\d)$", "", name)
 
 
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for child in plan.get("Plans", []):
-        yield from _nodes(child)
+        yield from nodes(child)
 
 
 def p95_ms(client: Any, path: str, times: int) -> float:

@@ -38,7 +38,7 @@ MEASURE = f"""
                    state IN ('succeeded', 'tool_error', 'timed_out') AS says
             FROM (
                 SELECT state, sent_at, finished_at, upstream_task FROM calls_call
-                WHERE tool_id = t.id ORDER BY id DESC LIMIT %s
+                WHERE tool_id = t.id ORDER BY id DESC LIMIT (SELECT %s)
             ) AS newest
             WHERE sent_at IS NOT NULL
         ) AS c

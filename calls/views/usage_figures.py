@@ -77,21 +77,23 @@ CALLERS = """
 TROUBLE = """
     SELECT newest.id
     FROM registry_tool t CROSS JOIN LATERAL (
-        SELECT id, state FROM calls_call WHERE tool_id = t.id ORDER BY id DESC LIMIT %(looked_at)s
+        SELECT id, state FROM calls_call WHERE tool_id = t.id ORDER BY id DESC
+        LIMIT (SELECT %(looked_at)s)
     ) AS newest
     WHERE t.server_id = %(server)s AND newest.state = ANY(%(wrong)s)
     ORDER BY newest.id DESC LIMIT %(most)s
 """
 
 
-# One walk along each tool's index.
+# One walk along each tool's index. A limit that the planner cannot read keeps it from reading all
+# calls of a busy tool to sort them, which it does where the average tool has fewer than the limit.
 P95_OF_TOOLS = """
     SELECT newest.tool_id,
            percentile_cont(0.95) WITHIN GROUP (
                ORDER BY extract(epoch FROM newest.finished_at - newest.sent_at)::float)
     FROM unnest(%(tools)s::bigint[]) AS t(id) CROSS JOIN LATERAL (
         SELECT tool_id, sent_at, finished_at FROM calls_call
-        WHERE tool_id = t.id ORDER BY id DESC LIMIT %(of_a_tool)s
+        WHERE tool_id = t.id ORDER BY id DESC LIMIT (SELECT %(of_a_tool)s)
     ) AS newest
     WHERE newest.finished_at IS NOT NULL AND newest.sent_at IS NOT NULL
     GROUP BY newest.tool_id

@@ -4,13 +4,16 @@ All ten thousand tools are here. Twenty thousand calls stand for a million: the 
 every page of what grows with them holds fifty times as many rows, and plans accordingly.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from benchmarks import crowd, pages
+from calls.views.usage_figures import OF_A_TOOL, P95_OF_TOOLS
 from tests.database import Cleaner
 
 pytestmark = pytest.mark.long
@@ -65,3 +68,19 @@ def test_pages_ask_little_and_read_no_large_table_whole(large: None, db: None, p
 def _is_of(path: str, page: str) -> bool:
     bare = path.partition("?")[0]
     return bare == page if page else bare not in pages.FILTERS
+
+
+def test_of_a_busy_tool_only_the_newest_calls_are_read(large: None, db: None) -> None:
+    count = "SELECT tool_id, count(*) FROM calls_call GROUP BY 1 ORDER BY 2 DESC LIMIT 50"
+    with connection.cursor() as cursor:
+        cursor.execute(count)
+        busy = dict(cursor.fetchall())
+        assert max(busy.values()) > 2 * OF_A_TOOL
+        plan = "EXPLAIN (ANALYZE, FORMAT JSON) " + P95_OF_TOOLS
+        cursor.execute(plan, {"tools": list(busy), "of_a_tool": OF_A_TOOL})
+        (found,) = cursor.fetchone()
+
+    top = json.loads(found)[0]["Plan"] if isinstance(found, str) else found[0]["Plan"]
+    read = [node for node in pages.nodes(top) if "Index" in node["Node Type"]]
+    rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in read)
+    assert rows <= sum(min(n, OF_A_TOOL) for n in busy.values()) + len(busy)
