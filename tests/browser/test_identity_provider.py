@@ -158,6 +158,48 @@ def test_somebody_comes_by_invitation(opened: Opened, office: Office, company: s
 
 
 @LANGUAGES
+def test_a_first_password_is_set_after_confirming_at_the_provider(
+    opened: Opened, office: Office, company: str, stack: Stack, chinese: bool
+) -> None:
+    ivo = services.create_person("ivo", roles=[Role.VIEWER], by=office.alice)
+    page = window(opened, office)
+    page.context.clear_cookies(name="sessionid")
+    page.goto("/" + services.sign_in_link(ivo, by=office.alice).split("/", 3)[3])
+    page.get_by_role("button", name="Sign in with Company").press("Enter")
+    page.get_by_role("link", name="Continue to Company").press("Enter")
+    page.wait_for_url(f"{company}/**")
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, company, "Sign-in")
+    at_provider(page, company, "Continue")
+
+    said = phone(page, stack.web_url, chinese)
+    page.goto("/profile/")
+    expect(page.locator("[name=new_password1]")).to_have_count(0)
+    press(page, "button", said("Confirm at Company", "在 Company 确认"))
+    page.get_by_role(
+        "heading", name=said("Confirm at your identity provider", "在身份提供方处确认")
+    ).wait_for()
+    picture(page, "first-password-to-provider")
+    assert look(page) == []
+    press(page, "link", said("Continue to the provider", "前往身份提供方"))
+    page.wait_for_url(f"{company}/**")
+    page.locator("[name=login]").fill("alice.b")
+    page.locator("[name=password]").fill("any")
+    at_provider(page, company, "Sign-in")
+    page.wait_for_url("**/profile/")
+    picture(page, "first-password-confirmed")
+    assert look(page) == []
+    for field in ("new_password1", "new_password2"):
+        page.locator(f"[name={field}]").fill("four words nobody expects")
+    press(page, "button", said("Set the password", "设置密码"))
+    expect(page.get_by_text(said("Your password is set.", "密码已设置"))).to_be_visible()
+
+    ivo.refresh_from_db()
+    assert ivo.check_password("four words nobody expects")
+
+
+@LANGUAGES
 def test_a_decision_is_confirmed_at_the_provider(
     opened: Opened, office: Office, company: str, stack: Stack, chinese: bool
 ) -> None:
