@@ -110,6 +110,15 @@ def of(person: Any) -> Actor:
 
 
 @transaction.atomic
+def without_received(details: Any) -> Any:
+    """An entry's details without the digest of a result as received, from which whoever has the
+    cleaned result could guess what was masked."""
+    result = details.get("result") if isinstance(details, dict) else None
+    if not isinstance(result, dict) or "came" not in result:
+        return details
+    return details | {"result": {key: said for key, said in result.items() if key != "came"}}
+
+
 def save_filter(name: str, query: Mapping[str, str], *, shared: bool, by: Any) -> SavedFilter:
     """Under the same name it is replaced. What is shared changes what others see: an entry."""
     saved, _made = SavedFilter.objects.update_or_create(

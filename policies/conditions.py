@@ -18,6 +18,7 @@ from cel_expr_python import cel
 
 from core.english import gettext as _
 from core.errors import CountersignError
+from policies import outgoing
 from policies.condition_errors import CLAIMS, HOLDS, in_words
 from policies.condition_functions import FUNCTIONS, NOT_IN_LOOPS, prepare
 
@@ -53,6 +54,7 @@ CONTEXT = {
     "unusual.rate": cel.Type.DOUBLE,
     "unusual.refusals": cel.Type.INT,
     "unusual.first_use": cel.Type.BOOL,
+    **dict.fromkeys(outgoing.NAMES, cel.Type.List(cel.Type.STRING)),
 }
 # Read of the record, each with one fact that is there if any is (policies/lookback.py).
 LOOKBACKS = {"history": "history.calls_1h", "flow": "flow.untrusted", "unusual": "unusual.hour"}
@@ -94,9 +96,13 @@ class Condition:
         """The roots of LOOKBACKS that it asks for."""
         return frozenset(root for root, fact in LOOKBACKS.items() if fact in self.names)
 
+    @property
+    def looks_into_arguments(self) -> bool:
+        return any(name in outgoing.NAMES for name in self.names)
+
     def holds(self, facts: Mapping[str, Any], size: int) -> bool:
         """Raises Undecided. `size`: of the arguments, in bytes."""
-        if "args" in self.names:
+        if "args" in self.names or self.looks_into_arguments:
             self._check_work(facts["args"], size)
         if any(LOOKBACKS[root] not in facts for root in self.lookbacks):
             raise Undecided(_("what happened before could not be read"))

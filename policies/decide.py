@@ -21,6 +21,7 @@ from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
 from policies.flow import Flow
 from policies.history import History
 from policies.models import Effect, Limit, Rule
+from policies.outgoing import Facts
 from policies.thresholds import DEFAULT, BadThresholds, Threshold
 from policies.tree import paths, tree
 from policies.unusual import Unusual
@@ -71,24 +72,26 @@ class Subject:
     # What conditions take for the time of day; None: now.
     at: datetime | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """The values that conditions read."""
-        facts = {
-            "args": self.arguments,
-            "tool.server": self.server,
-            "tool.name": self.tool,
-            "tool.tags": list(self.tags),
-            conditions.HINTS: dict(self.hints),
-            conditions.RISK: risk(self.hints).value,
-            conditions.LABELS: list(self.labels),
-            "agent.name": self.agent,
-            "agent.owner": self.owner,
-            "agent.groups": sorted(self.groups),
-            "now": self.at or datetime.now(UTC),
-        }
+        facts = Facts(
+            {
+                "args": self.arguments,
+                "tool.server": self.server,
+                "tool.name": self.tool,
+                "tool.tags": list(self.tags),
+                conditions.HINTS: dict(self.hints),
+                conditions.RISK: risk(self.hints).value,
+                conditions.LABELS: list(self.labels),
+                "agent.name": self.agent,
+                "agent.owner": self.owner,
+                "agent.groups": sorted(self.groups),
+                "now": self.at or datetime.now(UTC),
+            }
+        )
         for past in (self.history, self.flow, self.unusual):
             if past is not None:
-                facts |= past.facts()
+                facts.update(past.facts())
         return facts
 
 

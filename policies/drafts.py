@@ -198,6 +198,16 @@ def _flow_out(server: str, zone: str) -> RuleDraft:
     return RuleDraft(values | _server(server))
 
 
+def _secrets_out(server: str, zone: str) -> RuleDraft:
+    values = {
+        "name": free_name(_("Secrets in what is sent outside")),
+        "effect": Effect.ASK,
+        "when": "'sink' in tool.labels && outgoing.secrets.size() > 0",
+        "reason": _("Its arguments contain a key, a token or a password, and it sends outside."),
+    }
+    return RuleDraft(values | _server(server))
+
+
 def _unusual(server: str, zone: str) -> RuleDraft:
     values = {
         "name": free_name(_("Unusual use by an agent")),
@@ -256,6 +266,15 @@ TEMPLATES = (
             "labels of its tools."
         ),
         _flow_out,
+    ),
+    RuleTemplate(
+        "secrets",
+        gettext_lazy("Secrets in what is sent outside"),
+        gettext_lazy(
+            "Requires approval where arguments contain a key, a token or a password and the tool "
+            "sends outside. Choose the effect Deny to block instead."
+        ),
+        _secrets_out,
     ),
     RuleTemplate(
         "unusual",

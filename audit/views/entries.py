@@ -174,7 +174,12 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     row = read(pk)
     sealed = _sealed(row)
     siblings = list(Entry.objects.of_call(entry.call_id)) if entry.call_id else []
+    shown = services.without_received(entry.details)
+    # The entry's proof, and the entry as a whole, are of no use without a part of it.
+    is_partial = shown != entry.details and not request.user.has_perm("calls.view_received")
     context = {
+        "details": shown if is_partial else entry.details,
+        "is_partial": is_partial,
         "section": "audit",
         "entry": entry,
         "changed": changed([pk]),

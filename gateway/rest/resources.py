@@ -7,6 +7,7 @@ from typing import Any
 from accounts.models import Agent
 from approvals.models import Approval
 from audit.models import Entry
+from audit.services import without_received
 from calls.models import Call
 from gateway.submit import messages
 from registry.models import Server, Tool, Toolset
@@ -89,5 +90,5 @@ def entry(row: Entry) -> dict[str, Any]:
         "server": row.server,
         "tool": row.tool,
         "reason": row.reason,
-        "details": row.details,
+        "details": without_received(row.details),
     }

@@ -98,7 +98,8 @@ async def test_nobody_else_sees_it(
     upstream.results["say"] = said(DIRTY)
     await choose(ALL)
     call_id = (await agent.call("rec.say")).call_id
-    came = (await last_entry(call_id)).details["result"]["came"]
+    entry = await last_entry(call_id)
+    came = entry.details["result"]["came"]
     others = [bob, await sync_to_async(person)("app", Role.APPROVER, Role.ADMINISTRATOR)]
 
     for other in others:
@@ -111,6 +112,14 @@ async def test_nobody_else_sees_it(
         # Beside the masked text, a digest of what came would tell which it was.
         assert "[masked: aws key]" in page.text
         assert came not in page.text
+    page = await sync_to_async(client.get)(reverse("audit:detail", args=[entry.pk]))
+    assert "masked.aws_key" in page.text
+    assert came not in page.text
+    assert "The whole entry as JSON" not in page.text
+    await sync_to_async(client.force_login)(await auditor())
+    page = await sync_to_async(client.get)(reverse("audit:detail", args=[entry.pk]))
+    assert page.text.count(came) >= 2
+    assert "The whole entry as JSON" in page.text
     assert await looks(call_id) == []
 
 
