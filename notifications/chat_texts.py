@@ -1,4 +1,5 @@
-"""Words of a message in a chat, made when it is sent; no argument of the call is in it.
+"""Words of a message in a chat, made when it is sent; arguments of the call only where its rules
+say so (notifications/shown_arguments.py).
 
 Names and reasons come from agents, servers and people: they stay apart from our own words, so that
 each format sees to it that a name is no mention, link or mark-up (notifications/chat_formats.py).
@@ -17,6 +18,7 @@ from approvals.models import Approval
 from audit.models import Entry
 from core.text import revealed
 from notifications.events import Event
+from notifications.mail_body import MailText
 from notifications.mail_texts import ROLE_CHANGES, describe, names_of_role
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, NotNeeded
@@ -69,8 +71,19 @@ def compose(delivery: Delivery) -> ChatMessage:
         described.link,
         described.action,
         [_foreign(described.lead, LEAD_MAX)] if described.lead else [],
-        [[MessagePart(f"{label}: "), _foreign(value)] for label, value in described.facts],
+        [
+            *([MessagePart(f"{label}: "), _foreign(value)] for label, value in described.facts),
+            *_arguments(described),
+        ],
     )
+
+
+def _arguments(described: MailText) -> list[Line]:
+    """On one line, as much as there is room for."""
+    if not described.arguments:
+        return []
+    said = "; ".join(f"{name}: {value}" for name, value in described.arguments)
+    return [[MessagePart(f"{_('Arguments')}: "), _foreign(said, LEAD_MAX)]]
 
 
 def _headline(entry: Entry, event: Event) -> Line:

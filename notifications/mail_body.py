@@ -16,6 +16,9 @@ class MailText:
     link: str
     action: str
     facts: list[tuple[str, str]] = field(default_factory=list)
+    # Of the call, where its rules say so. With secrets masked, if any are.
+    arguments: list[tuple[str, str]] = field(default_factory=list)
+    is_masked: bool = False
     # Of a mail on several calls: each with its own link.
     calls: list[tuple[str, str]] = field(default_factory=list)
 

@@ -18,13 +18,14 @@ from accounts.models import User
 from approvals.models import Approval, Delegation
 from audit.models import Entry
 from core.messages.localizing import localized
-from notifications import operating_mails, workload_mails
+from notifications import operating_mails, shown_arguments, workload_mails
 from notifications.events import ANSWERS, PERSONAL, Event
 from notifications.mail_body import MailText, local_moment
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, ENDED, NOT_ALLOWED, REVIEWED, NotNeeded
 from notifications.payloads import link
 from notifications.recipients import ASKED, deciders, may_act
+from notifications.shown_arguments import NOTHING
 from registry.models import Tool
 
 ROLE_CHANGES = {
@@ -128,12 +129,15 @@ def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     if event in ASKED:
         facts.append((_("Decide by"), local_moment(approval.decide_by)))
     first = event == Event.APPROVAL_NEEDED
+    shown = shown_arguments.of_call(call) if event in ASKED else NOTHING
     return MailText(
         subject if first else f"Re: {subject}",
         _lead(entry, event, approval),
         link(delivery),
         _("Open and decide") if event in ASKED else _("Open the call"),
         facts,
+        arguments=shown.values,
+        is_masked=shown.is_masked,
     )
 
 

@@ -93,7 +93,12 @@ def mail_folder() -> str:
 
 
 def mail(
-    address: str, subject: str, context: dict[str, Any], headers: dict[str, str]
+    address: str,
+    subject: str,
+    context: dict[str, Any],
+    headers: dict[str, str],
+    *,
+    is_plain: bool = False,
 ) -> EmailMultiAlternatives:
     message = EmailMultiAlternatives(
         subject,
@@ -101,9 +106,10 @@ def mail(
         to=[address],
         headers={"Auto-Submitted": "auto-generated", **headers},
     )
-    message.attach_alternative(
-        render_to_string("notifications/mail/message.html", context), "text/html"
-    )
+    if not is_plain:
+        message.attach_alternative(
+            render_to_string("notifications/mail/message.html", context), "text/html"
+        )
     return message
 
 
@@ -122,7 +128,9 @@ def _message(delivery: Delivery, address: str, said: MailText) -> EmailMultiAlte
         "profile": settings.PUBLIC_URL + reverse("notifications:profile") if is_chosen else "",
         "is_of_account": delivery.event in PERSONAL and delivery.event != Event.PASSWORD_RESET,
     }
-    return mail(address, said.subject, context, _thread(delivery, is_digest=bool(said.calls)))
+    thread = _thread(delivery, is_digest=bool(said.calls))
+    # Nothing of a call with secrets is drawn by what reads the mail.
+    return mail(address, said.subject, context, thread, is_plain=said.is_masked)
 
 
 def _thread(delivery: Delivery, *, is_digest: bool) -> dict[str, str]:

@@ -23,7 +23,7 @@ from registry.schemas import definitions
 
 # What is understood of a rule. One that says more than this covers less than it seems.
 _WHERE = {"id", "position", "name", "effect", "server", "tool", "hint", "when"}
-_WHAT = {"reason", "instead", "unnamed"}
+_WHAT = {"reason", "instead", "unnamed", "shows_arguments"}
 _WHO = {"thresholds", "decide_within", "start_within", "confirm_grants"}
 _UNDERSTOOD = _WHERE | _WHAT | _WHO
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}

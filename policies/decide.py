@@ -110,6 +110,8 @@ class Decision:
     decide_within_s: int | None = None
     start_within_s: int | None = None
     confirm_grants: bool = False
+    # Whether messages to approvers have the arguments: only if every rule that asks says so.
+    shows_arguments: bool = False
     # Of the rule that decides, for agents: its name, if they may know it, and what it would allow.
     public_rule: str = ""
     instead: str = ""
@@ -176,6 +178,7 @@ class CompiledRule:
     decide_within_s: int | None = None
     start_within_s: int | None = None
     confirm_grants: bool = False
+    shows_arguments: bool = False
     instead: str = ""
     unnamed: bool = False
 
@@ -230,6 +233,7 @@ class CompiledRule:
             decide_within_s=self.decide_within_s,
             start_within_s=self.start_within_s,
             confirm_grants=self.confirm_grants,
+            shows_arguments=self.shows_arguments,
             public_rule="" if self.unnamed else self.name,
             instead=self.instead,
             conditional=self.when is not None,
@@ -320,6 +324,7 @@ def _as_strict_as_all(first: Decision, asking: Sequence[Decision]) -> Decision:
         decide_within_s=_shortest(one.decide_within_s for one in asking),
         start_within_s=_shortest(one.start_within_s for one in asking),
         confirm_grants=any(one.confirm_grants for one in asking),
+        shows_arguments=all(one.shows_arguments for one in asking),
     )
 
 
@@ -450,6 +455,7 @@ def _compiled(rule: Rule) -> CompiledRule:
         decide_within_s=rule.decide_within,
         start_within_s=rule.start_within,
         confirm_grants=rule.confirm_grants,
+        shows_arguments=rule.shows_arguments,
         instead=rule.instead,
         unnamed=rule.unnamed,
     )

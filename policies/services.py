@@ -90,6 +90,7 @@ def facts(rule: Rule) -> dict[str, Any]:
         "rule_decide_within": rule.decide_within,
         "rule_start_within": rule.start_within,
         "rule_confirm_grants": rule.confirm_grants,
+        "rule_shows_arguments": rule.shows_arguments,
         "rule_instead": rule.instead,
         "rule_unnamed": rule.unnamed,
     }

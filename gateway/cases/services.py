@@ -11,9 +11,9 @@ from accounts.models import User
 from audit.services import record
 from core.english import gettext as _
 from core.errors import CountersignError
-from gateway.cases.secret_arguments import find_secrets
 from gateway.models import SavedCase
 from registry.models import Tool
+from registry.schemas.secret_arguments import find_secrets
 
 # Who saves, changes, runs and schedules cases.
 PERMISSION = "registry.operate_server"

@@ -62,6 +62,11 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             ),
             "reason": _("Agents and approvers read it."),
             "instead": _("Agents that are denied read it, and need not guess."),
+            "shows_arguments": _(
+                "Mails and chats on calls that need approval then have them, with secrets masked. "
+                "Everybody in the channel can read them. If another rule asks too, it must say so "
+                "as well."
+            ),
             "decide_within": _("Seconds. Empty: as the installation is set."),
             "start_within": _("Seconds from the approval to the start. Empty as above."),
         }

@@ -86,6 +86,11 @@ class Rule(models.Model):
         _("standing approvals need a passkey or code"), default=False, db_default=False
     )
 
+    # Mails and chats then have them too, with secrets masked (notifications/shown_arguments.py).
+    shows_arguments = models.BooleanField(
+        _("messages show the arguments"), default=False, db_default=False
+    )
+
     objects = RuleQuerySet.as_manager()
 
     class Meta:

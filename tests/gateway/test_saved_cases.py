@@ -19,7 +19,6 @@ from calls.models import Call
 from calls.record.states import LIVE, State
 from core.errors import RecordUnsure
 from gateway.cases import runs, schedules
-from gateway.cases.secret_arguments import find_secrets
 from gateway.cases.services import add_case
 from gateway.models import CaseRun, CaseSchedule, SavedCase
 from gateway.submit import try_call
@@ -27,6 +26,7 @@ from gateway.tasks import run_cases
 from policies.models import Effect
 from registry import services
 from registry.models import Tool, Toolset
+from registry.schemas.secret_arguments import find_secrets
 from tests.conftest import person
 from tests.console import scenery
 from tests.forms import submitted

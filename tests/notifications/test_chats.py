@@ -239,6 +239,7 @@ def test_the_longest_message_is_within_the_limits(
         (character * LEAD_MAX)[: LEAD_MAX // len(character.encode("utf-16-le")) * 2], True
     )
     facts = [[MessagePart("Fingerprint, a label: "), value] for _ in range(5)]
+    facts.append([MessagePart("Arguments: "), lead])
     link = f"https://countersign.example.org/queue/{UUID(int=0)}/"
     headline = [value, MessagePart(" did something to "), value, MessagePart(" for "), value]
     message = ChatMessage(headline, link, "Open and decide", [lead], facts)

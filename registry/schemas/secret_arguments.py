@@ -1,4 +1,5 @@
-"""Arguments that no case keeps: what the schema marks as secret, and what looks like a secret."""
+"""Arguments that no case keeps and no message shows: those that the schema marks as secret, and
+those that look like secrets."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from registry.schemas.arguments import properties_of, resolved_in
 
 # Schemas may refer to themselves.
 DEPTH_MAX = 12
+MASK = "[masked]"
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 Schema = dict[str, Any]
@@ -18,6 +20,22 @@ Schema = dict[str, Any]
 def find_secrets(schema: Schema, arguments: Any) -> list[str]:
     """The names of such arguments that are given, each with the names around it."""
     return sorted({*_marked(schema, arguments, schema, "", 0), *_looking(arguments, "", "")})
+
+
+def mask_secrets(schema: Schema, arguments: Any) -> Any:
+    """The arguments with MASK for such values, and for all whose names say that they are secret."""
+    return _masked(arguments, set(find_secrets(schema, arguments)), "", "")
+
+
+def _masked(value: Any, hidden: set[str], at: str, name: str) -> Any:
+    if at in hidden or secrets.is_named(name):
+        return MASK
+    if isinstance(value, dict):
+        members = value.items()
+        return {inner: _masked(one, hidden, _joined(at, inner), inner) for inner, one in members}
+    if isinstance(value, list):
+        return [_masked(one, hidden, at, name) for one in value]
+    return value
 
 
 def _marked(part: Any, value: Any, root: Schema, at: str, depth: int) -> Iterator[str]:
