@@ -10,6 +10,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts import custom_roles, services
 from accounts.actors import AccountRefused
@@ -30,7 +31,7 @@ class SignInForm(AuthenticationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = _("Name")
+        self.fields["username"].label = pgettext_lazy("user", "Name")
         self.fields["password"].label = _("Password")
         for field in self.fields.values():
             field.widget.attrs.pop("autofocus", None)
@@ -44,11 +45,11 @@ class GroupsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 def _groups() -> forms.ModelMultipleChoiceField[Group]:
     return GroupsField(
         Group.objects.filter(custom_role__retired_at=None).order_by("name"),
-        label=_("Groups"),
+        label=_("Roles and groups"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_(
-            "What somebody may do is what these groups may. None follows "
+            "What somebody may do is what these roles may. None follows "
             "from another: who shall also decide is made an approver."
         ),
     )
@@ -60,7 +61,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ["username"]
-        labels = {"username": _("Name")}
+        labels = {"username": pgettext_lazy("user", "Name")}
         help_texts = {"username": _("It stands in every entry of what they do.")}
 
     def clean_username(self) -> str:
@@ -74,7 +75,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class RenameForm(forms.Form):
     name = forms.CharField(
-        label=_("Name"),
+        label=pgettext_lazy("user", "Name"),
         max_length=150,
         help_text=_(
             "The old name stays this person's: entries and rules mean them by it, and nobody "
@@ -90,7 +91,7 @@ class GroupsForm(forms.Form):
 class FactorForm(forms.Form):
     groups = GroupsField(
         Group.objects.order_by("name"),
-        label=_("Groups that need a second factor"),
+        label=_("Roles and groups that need a second factor"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_(

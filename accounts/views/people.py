@@ -76,7 +76,7 @@ def require_factor(request: ConsoleRequest) -> HttpResponse:
     form = FactorForm(request.POST)
     if form.is_valid():
         required_factors.set_groups(form.cleaned_data["groups"], by=request.user)
-        messages.success(request, _("The groups that need a second factor are as chosen."))
+        messages.success(request, _("Roles and groups that need a second factor are as chosen."))
     else:
         messages.error(request, _("Choose among the groups that are listed."))
     return redirect("accounts:people")
@@ -111,7 +111,7 @@ def person(request: ConsoleRequest, pk: int) -> HttpResponse:
             if waiting:
                 messages.warning(request, _waits(waiting))
             else:
-                messages.success(request, _("The groups of “%s” are as chosen.") % shown)
+                messages.success(request, _("Roles and groups of “%s” are as chosen.") % shown)
             return redirect("accounts:person", pk)
     return _show(request, shown, form)
 

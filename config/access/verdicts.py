@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from accounts.models import User
 from accounts.permission_names import PERMISSION_NAMES
@@ -133,7 +134,8 @@ class ApprovalAct:
         said = [_describe(source) for source in sources(person, DECIDE, None, self.book)]
         said += [self._asked(threshold) for threshold in asked]
         if names := self.delegations.get(person.pk):
-            said.append(_("Delegate: votes in the place of %s.") % ", ".join(names))
+            listed = pgettext("list", ", ").join(names)
+            said.append(_("Delegate: votes in the place of %s.") % listed)
         return list(dict.fromkeys(said))
 
     def _asked(self, threshold: Threshold) -> str:
@@ -196,4 +198,4 @@ def _no_role(permission: str, book: RoleBook) -> str:
     said = _(
         "No role of theirs has the permission “%(permission)s”. Roles that have it: %(roles)s."
     )
-    return said % {**given, "roles": ", ".join(names)}
+    return said % {**given, "roles": pgettext("list", ", ").join(names)}

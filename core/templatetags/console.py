@@ -12,10 +12,12 @@ from zoneinfo import ZoneInfo
 from django import template
 from django.http import HttpRequest, QueryDict
 from django.template.defaultfilters import floatformat
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from core import actions, exact_json, text, text_kinds
 from core.messages import localizing
@@ -105,17 +107,27 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-@register.inclusion_tag("ui/when.html", takes_context=True)
-def when(context: template.Context, at: datetime | None, focusable: bool = True) -> dict[str, Any]:
-    """A relative time, the exact one on hover and focus, in the person's own time zone."""
+@register.simple_tag
+def space() -> str:
+    """Between two sentences: Chinese full-width punctuation holds its own."""
+    return "" if (get_language() or "").startswith("zh") else " "
+
+
+@register.simple_tag(takes_context=True)
+def when(context: template.Context, at: datetime | None, focusable: bool = True) -> SafeString:
+    """A relative time, the exact one on hover and focus, in the person's own time zone.
+
+    With `as`, a sentence takes it where its language puts it.
+    """
     if at is None:
-        return {"at": None}
-    return {
+        return render_to_string("ui/when.html")
+    shown = {
         "at": at,
         "relative": relative(at, timezone.now()),
         "exact": exact(at, context.get("user")),
         "focusable": focusable,
     }
+    return render_to_string("ui/when.html", shown)
 
 
 @register.inclusion_tag("ui/at.html", takes_context=True)

@@ -110,13 +110,15 @@ def _all() -> QuerySet[OnCallSchedule]:
 def _row(shown: OnCallSchedule) -> dict[str, object]:
     now, calendar = timezone.now(), getattr(shown, "calendar", None)
     weeks = CALENDAR_WEEKS if calendar else ROTATION_WEEKS
-    shifts = OnCallPlan.of(shown).shifts(now, now + timedelta(weeks=weeks))
+    until = now + timedelta(weeks=weeks)
+    shifts = OnCallPlan.of(shown).shifts(now, until)
     names = User.objects.in_bulk([one.person for one in shifts if one.person])
     named = [(one, names.get(one.person) if one.person else None) for one in shifts]
     return {
         "schedule": shown,
         "calendar": calendar,
         "weeks": weeks,
+        "until": until,
         "now": named[0],
         "next": named[1:2],
         "shifts": named,

@@ -20,6 +20,7 @@ from registry.schema_forms.building import Builder, TooMany
 from registry.schema_forms.fields import Field
 from registry.schema_forms.shapes import GROUP
 from registry.schema_forms.sources import FormValue, PostedForm, Source
+from registry.schema_forms.violation_words import in_words, with_path
 from registry.schemas.violations import Violation
 
 Schema = dict[str, Any]
@@ -69,11 +70,11 @@ class SchemaForm:
         for violation in violations:
             near = _nearest(fields, violation.path)
             if near is None or not near.path:
-                self.errors.append(str(violation))
+                self.errors.append(with_path(violation))
             elif near.json_path == violation.path:
-                near.errors.append(violation.expected)
+                near.errors.append(in_words(violation))
             else:
-                near.errors.append(str(violation))
+                near.errors.append(with_path(violation))
 
 
 def filled(schema: Schema, document: bytes = b"{}") -> SchemaForm:

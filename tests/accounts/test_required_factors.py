@@ -64,7 +64,7 @@ def led(client: Client, required: None) -> Client:
 
 def test_an_administrator_requires_it_of_a_group_with_an_entry(client: Client, ada: User) -> None:
     client.force_login(ada)
-    assert "Groups that need a second factor" in client.get("/people/").text
+    assert "Roles and groups that need a second factor" in client.get("/people/").text
 
     client.post(SAVE, {"groups": [group(Role.APPROVER).pk, group(Role.AUDITOR).pk]})
     client.post(SAVE, {"groups": [group(Role.APPROVER).pk]})
@@ -101,7 +101,7 @@ def test_who_has_none_is_led_to_it_and_then_to_the_page_asked_for(
     assert is_in(led)
     assert led.get("/queue/")["Location"] == f"{SET_UP}?next=%2Fqueue%2F"
     page = led.get(f"{SET_UP}?next=/queue/").text
-    assert "Your group requires one" in page
+    assert "Your role or group requires one" in page
     assert "Approver" in page
     # Wrong answers, and what is begun and left, lead nowhere else.
     wrong = led.post("/profile/codes/", {"password": "no"})

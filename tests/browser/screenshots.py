@@ -2,7 +2,7 @@
 
 `python -m tests.browser.screenshots [DIRECTORY] [PART …]`: of all, or of those with a part in their
 name. Names are addresses; those of an empty house begin with "empty", those for which something was
-pressed first with "after".
+pressed first with "after". SIZE=360, THEME=light and SCRIPT=off take only these.
 """
 
 import os
@@ -24,6 +24,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "360": {"viewport": {"width": 360, "height": 780}, "is_mobile": True, "has_touch": True},
 }
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SIZE, THEME = os.environ.get("SIZE", ""), os.environ.get("THEME", "")
+IS_SCRIPTED = os.environ.get("SCRIPT") != "off"
 # What the browser asks for; with zh-CN pages are Chinese.
 LOCALE = os.environ.get("LOCALE", "en-US")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -203,12 +205,14 @@ def main(target: Path, parts: list[str]) -> None:
         every_page.furnish(office, ada)
         addresses = every_page.every_page(office, ada) + every_page.further(office)
         is_english = LOCALE.startswith("en")
-        camera.take([*named(addresses), *PRESSED, *(NAMED if is_english else [])], cookie)
+        pressed = [*PRESSED, *(NAMED if is_english else [])] if IS_SCRIPTED else []
+        camera.take([*named(addresses), *pressed], cookie)
         viewer = session_cookie(office.bob, stack.web_url)
         trying = Shot("viewer trying", f"/tools/{office.send.exposed_name}/try/")
         seen = [Shot("not allowed", "/audit/"), Shot("viewer", "/catalogue/"), trying]
-        camera.take([*seen, *(TRIED if is_english else [])], viewer)
-        camera.take(DECIDED if is_english else [], cookie)
+        is_pressed = is_english and IS_SCRIPTED
+        camera.take([*seen, *(TRIED if is_pressed else [])], viewer)
+        camera.take(DECIDED if is_pressed else [], cookie)
 
 
 def named(addresses: list[str]) -> list[Shot]:
@@ -237,8 +241,13 @@ class Camera(NamedTuple):
         wanted = [s for s in shots if not self.parts or any(part in s.name for part in self.parts)]
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-            for size, options in SIZES.items():
-                context = browser.new_context(base_url=self.base, locale=LOCALE, **options)
+            for size in [size for size in SIZES if SIZE in ("", size)]:
+                context = browser.new_context(
+                    base_url=self.base,
+                    locale=LOCALE,
+                    java_script_enabled=IS_SCRIPTED,
+                    **SIZES[size],
+                )
                 context.add_cookies([cookie] if cookie else [])
                 for shot in wanted:
                     self.picture(context, shot, size)
@@ -254,7 +263,7 @@ class Camera(NamedTuple):
         is_open = page.locator("dialog[open]").count() > 0
         if size == "360" and not is_open:
             whole_phone(page)
-        for theme in THEMES:
+        for theme in [theme for theme in THEMES if THEME in ("", theme)]:
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             path = self.target / f"{name}.{size}.{theme}.png"
             page.screenshot(path=path, full_page=not is_open)

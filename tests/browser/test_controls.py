@@ -60,7 +60,7 @@ def test_an_administrator_gives_groups_and_shuts_somebody_out(
     page.get_by_role("link", name="bob").click()
 
     page.get_by_label("Auditor").check()
-    page.get_by_role("button", name="Save the groups").click()
+    page.get_by_role("button", name="Save roles and groups").click()
     expect(page.get_by_label("Auditor")).to_be_checked()
     assert office.bob.groups.filter(name=Role.AUDITOR).exists()
 

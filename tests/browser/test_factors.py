@@ -350,7 +350,7 @@ def test_two_administrators_help_who_lost_a_phone(
     other.add_passkey()
     for page in (window.page, other.page):
         phone(page, here, chinese)
-    lost = said("Lost second factor", "丢失第二因素")
+    lost = said("Lost second factor", "丢失双重验证设备")
 
     # The first one asks.
     page = window.page
@@ -376,7 +376,7 @@ def test_two_administrators_help_who_lost_a_phone(
     picture(page, "lost-factors")
     follow(page, "bob", "**/factors/")
     remove = said(
-        "Remove the second factors, with your passkey", "移除第二因素（使用您的通行密钥）"
+        "Remove the second factors, with your passkey", "移除双重验证（使用您的通行密钥）"
     )
     verified = {"authenticatorId": other.device, "isUserVerified": False}
     other.cdp.send("WebAuthn.setUserVerified", verified)
@@ -385,7 +385,7 @@ def test_two_administrators_help_who_lost_a_phone(
     assert CodeApp.objects.filter(person=bob).exists()
     other.cdp.send("WebAuthn.setUserVerified", verified | {"isUserVerified": True})
     press(page, "button", remove)
-    expect(page.get_by_text(said("“bob” are removed", "的第二因素已移除"))).to_be_visible(
+    expect(page.get_by_text(said("“bob” are removed", "的双重验证已移除"))).to_be_visible(
         timeout=SLOW
     )
     picture(page, "lost-factor-removed")

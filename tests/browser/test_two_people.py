@@ -55,7 +55,7 @@ def test_a_second_administrator_confirms_an_approver_whom_cards_show(
     hers, other = opened(ada), opened(eve, viewport={"width": 360, "height": 780})
     hers.goto(f"/people/{vera.pk}/")
     hers.get_by_label("Approver").check()
-    hers.get_by_role("button", name="Save the groups").click()
+    hers.get_by_role("button", name="Save roles and groups").click()
     expect(hers.get_by_text("Another administrator has to confirm: Approver")).to_be_visible()
     assert not vera.has_perm("approvals.decide_approval")
 
@@ -65,7 +65,7 @@ def test_a_second_administrator_confirms_an_approver_whom_cards_show(
     expect(other.get_by_text("“vera” is Approver now.")).to_be_visible()
     assert User.objects.get(pk=vera.pk).has_perm("approvals.decide_approval")
     hers.get_by_label("Administrator").check()
-    hers.get_by_role("button", name="Save the groups").click()
+    hers.get_by_role("button", name="Save roles and groups").click()
     expect(hers.get_by_text("Another administrator has to confirm: Administrator")).to_be_visible()
     other.goto("/people/")
     other.get_by_role("button", name="Deny vera, Administrator").click()

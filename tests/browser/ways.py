@@ -154,7 +154,7 @@ class Stage:
         page.goto(f"/people/{person.pk}/")
         for role in roles:
             page.get_by_label(role, exact=True).check()
-        page.get_by_role("button", name="Save the groups").click()
+        page.get_by_role("button", name="Save roles and groups").click()
         return page
 
     def another(self, name: str, *roles: Role) -> User:
@@ -322,7 +322,7 @@ def joins_the_group(on: Stage) -> Attempt:
     _mails_are_asked_of("group:payments")
     held = on.ask(on.token(on.scout))
     on.give(on.pat, "payments")
-    expect(on.page.get_by_text("The groups of “pat” are as chosen.")).to_be_visible()
+    expect(on.page.get_by_text("Roles and groups of “pat” are as chosen.")).to_be_visible()
     return Attempt(on.page, held, "You issued the token")
 
 
@@ -384,14 +384,14 @@ def goes_by_djangos_admin(on: Stage) -> Attempt:
     page.get_by_label("Name").fill("mine")
     page.get_by_role("button", name="Save", exact=True).click()
     on.give(ada, "mine", page=page)
-    expect(page.get_by_text("The groups of “ada” are as chosen.")).to_be_visible()
+    expect(page.get_by_text("Roles and groups of “ada” are as chosen.")).to_be_visible()
     return Attempt(page, on.ask(on.token_of_others()), "Access denied")
 
 
 def only_administrator_gives_the_role(on: Stage) -> Attempt:
     vera = on.another("vera", Role.VIEWER)
     on.give(vera, Role.APPROVER)
-    expect(on.page.get_by_text("The groups of “vera” are as chosen.")).to_be_visible()
+    expect(on.page.get_by_text("Roles and groups of “vera” are as chosen.")).to_be_visible()
     return Attempt(on.as_alice(), on.ask(on.token_of_others()), "vera became Approver")
 
 

@@ -38,6 +38,27 @@ def texts() -> Iterator[tuple[str, str]]:
             yield page.relative_to(CHINESE).as_posix(), line
 
 
+# A message, the logic after it, and a space before what stands in the same line.
+SENTENCE = re.compile(
+    r"\{% translate (?P<quote>[\"'])(?P<msgid>.*?)(?P=quote) %\}"
+    r"(?:\{% (?:if|elif|else|endif|with|endwith|endfor)\b(?:[^%]|%(?!\}))*%\})*"
+    r" (?=\{[%{]|<[abcest])"
+)
+
+
+def test_no_space_follows_full_width_punctuation() -> None:
+    """`{% space %}` stands there instead."""
+    said = {key.msgid: one.translation for key, one in catalogue.read(files.PO).items()}
+    found = [
+        (page.name, sentence["msgid"])
+        for page in sorted((files.ROOT / "templates").rglob("*.html"))
+        for sentence in SENTENCE.finditer(page.read_text())
+        if said.get(sentence["msgid"], "").endswith(tuple("。：，；！？"))
+    ]
+
+    assert found == []
+
+
 def test_the_glossary_is_read() -> None:
     assert {"账号", "审阅", "恢复代码"} <= set(unused_terms())
 

@@ -487,7 +487,7 @@ def test_a_new_device_is_mailed_to_its_person_alone(
 @pytest.mark.parametrize(
     ("language", "subject", "by"),
     [("", "Your second factors were removed", "By: eve"),
-     ("zh-hans", "您的第二因素已被移除", "操作者: eve")],
+     ("zh-hans", "您的双重验证已被移除", "操作者: eve")],
 )  # fmt: skip
 def test_removed_second_factors_are_mailed_to_their_person_alone(
     alice: User, olga: User, cursor: None, mailbox: Mailbox, webhook: Webhook, settings: Any,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 from django.template.loader import render_to_string
+from django.utils.translation import override
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from core import exact_json
 from registry.publishing.published_tools import ParsedDefinition
 from registry.schema_forms import schema_form
 from registry.schema_forms.schema_form import SchemaForm, filled, posted
+from registry.schema_forms.violation_words import in_words
 from tests.forms import submitted
 
 EVERYTHING: dict[str, Any] = {
@@ -231,6 +233,32 @@ def test_violations_stand_at_their_fields() -> None:
         "$.lines[0].n": ["must be of type integer"],
     }
     assert not form.ok
+
+
+def test_violations_are_said_in_the_language_of_the_page() -> None:
+    schema = {
+        "required": ["body"],
+        "properties": {
+            "count": {"minItems": 2},
+            "kind": {"enum": ["a", "b"]},
+            "size": {"anyOf": [{"type": "string"}, {"maximum": 3}]},
+        },
+        "additionalProperties": False,
+    }
+    shape = ParsedDefinition(json.dumps({"inputSchema": {"type": "object", **schema}}))
+    found = shape.violations({"count": [1], "kind": "c", "size": 4, "more": 1})
+
+    with override("zh-hans"):
+        said = {one.path: in_words(one) for one in found}
+
+    assert said == {
+        "$.body": "必填",
+        "$.count": "至少须有 2 个元素",
+        "$.kind": '须为以下之一：["a","b"]',
+        "$.size": "须至少符合以下一项：$.size 类型须为 string; $.size 不得大于 3",
+        "$.more": "不是已知的属性",
+    }
+    assert {one.path: in_words(one) for one in found} == {one.path: one.expected for one in found}
 
 
 @pytest.mark.parametrize(
