@@ -10,7 +10,7 @@ def main(slug: str, url: str) -> None:
     from accounts.models import User
     from registry import services
     from registry.discovery import discovery
-    from registry.models import Tool, Toolset
+    from registry.models import Tool, Toolset, versioned
 
     bob, toolset = User.objects.get(username="bob"), Toolset.objects.get(slug="desk")
     server = services.register(slug, transport="http", url=url, owner=bob, by=bob, publish=True)
@@ -19,7 +19,9 @@ def main(slug: str, url: str) -> None:
     assert found.succeeded, found.summary
     for tool in Tool.objects.filter(server=server, state=Tool.State.NEW):
         # What was found red in its definition, someone answers for.
-        services.publish(tool, difference=None, by=bob, reason="It is measured only.")
+        services.publish(
+            tool, difference=versioned.difference(tool), by=bob, reason="It is measured only."
+        )
     Tool.objects.filter(server=server).update(mode=Tool.Mode.BACKGROUND)
 
 

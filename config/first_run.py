@@ -20,7 +20,7 @@ from policies.models import Effect, Rule
 from policies.services import save_rule
 from registry import services
 from registry.discovery import discovery
-from registry.models import Discovery, Server, Tool, Toolset
+from registry.models import Discovery, Server, Tool, Toolset, versioned
 
 AGENT, TOOLSET = "demo", "default"
 # These write or send: what they do waits for a person, what they only read does not.
@@ -75,9 +75,9 @@ def publish_the_rest(tools: QuerySet[Tool]) -> None:
     though its name says otherwise."""
     for tool in tools.filter(state=Tool.State.NEW, latest__isnull=False):
         if tool.latest is not None and tool.latest.findings.is_red:
-            services.publish(
-                tool, difference=None, by=None, reason=_("An example that comes along.")
-            )
+            # Their findings were read when they were written.
+            shown, reason = versioned.difference(tool), _("An example that comes along.")
+            services.publish(tool, difference=shown, by=None, reason=reason)
 
 
 def confirm_read_only(tools: QuerySet[Tool]) -> None:

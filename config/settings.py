@@ -316,6 +316,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
 UPSTREAM_NETWORKS = [n for n in service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
+RED_NEEDS_TWO = os.environ.get("COUNTERSIGN_RED_NEEDS_TWO") == "1"
 PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
 # administrator writes. A command that is not in it never starts.

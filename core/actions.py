@@ -15,6 +15,7 @@ _SAID = {
     "call.held": gettext_noop("Pending approval"),
     "call.refused": gettext_noop("Call blocked"),
     "audit.verification_failed": gettext_noop("Verification of the audit log failed"),
+    "publication.proposed": gettext_noop("Publication proposed by the first of two people"),
     "token.expiring": gettext_noop("Token about to expire"),
     "workload.weekly": gettext_noop("Weekly workload reported"),
     "limit.refused": gettext_noop("Blocked by a limit"),

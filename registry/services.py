@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +42,7 @@ from registry.models import (
     versioned,
 )
 from registry.models.versioned import Version, elsewhere
+from registry.publishing import second_person
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions
 
@@ -64,6 +66,16 @@ class RollBackRefused(CountersignError):
 
 class PublicationRefused(CountersignError):
     """The definition is not what was reviewed, or must not be offered."""
+
+
+class SecondPersonNeeded(PublicationRefused):
+    """Another person has to publish it; the press of `by` is recorded."""
+
+    def __init__(
+        self, sentence: str, asked: tuple[Tool | Item, Version], by: User, reason: str
+    ) -> None:
+        self.asked, self.by, self.reason = asked, by, reason
+        super().__init__(sentence)
 
 
 @transaction.atomic
@@ -218,17 +230,32 @@ def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> b
     return True
 
 
-@transaction.atomic
 def publish(
     tool: Tool, *, difference: str | None, by: User | None, reason: str = ""
 ) -> Publication:
     """Let agents have what the server says of it now. `difference`: the digest of what `by` was
-    shown; None: nobody looked, which the entry says. `reason`: why all the same, where what was
-    found in it is red. Raises PublicationRefused."""
+    shown; None: nobody looked, which the entry says, and nothing red is published. `reason`: why
+    all the same, where what was found in it is red. Raises PublicationRefused."""
+    with recording_proposals():
+        return _publish(tool, difference=difference, by=by, reason=reason)
+
+
+@contextmanager
+def recording_proposals() -> Iterator[None]:
+    """Records a first person's press, which publishes nothing, after all else is undone."""
+    try:
+        yield
+    except SecondPersonNeeded as needed:
+        second_person.propose(*needed.asked, by=needed.by, reason=needed.reason)
+        raise
+
+
+@transaction.atomic
+def _publish(tool: Tool, *, difference: str | None, by: User | None, reason: str) -> Publication:
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     latest = _publishable(locked, difference)
-    _check_reason(locked.exposed_name, latest.findings, reason)
+    _check_red(locked, latest, difference, by, reason)
     Tool.objects.filter(pk=locked.pk).update(published=latest, state=Tool.State.PUBLISHED)
     tool.refresh_from_db()
     (publication,) = tool_versions.note_published(
@@ -267,6 +294,22 @@ def _check_reason(name: str, found: Scan, reason: str) -> None:
         )
 
 
+def _check_red(
+    of: Tool | Item, version: Version, difference: str | None, by: User | None, reason: str
+) -> None:
+    """Whoever publishes what was found red has seen that, says why, and is not alone where two are
+    needed. Raises PublicationRefused and SecondPersonNeeded."""
+    name = of.exposed_name if isinstance(of, Tool) else of.key
+    if version.findings.is_red and difference is None:
+        said = _("“%s” is not published without a review: what was found in it has to be read.")
+        raise PublicationRefused(said % revealed(name[:200]))
+    _check_reason(name, version.findings, reason)
+    if missing := second_person.what_is_missing(of, version, by=by):
+        if by is None:
+            raise PublicationRefused(missing)
+        raise SecondPersonNeeded(missing, (of, version), by, reason.strip())
+
+
 def _told_reason(difference: str | None, latest: Version | None, reason: str) -> str:
     not_reviewed = _("Published without a review.") if difference is None else ""
     is_red = latest is not None and latest.findings.is_red
@@ -302,14 +345,19 @@ def _of(one: Tool | Item, differences: Mapping[int, str] | None) -> str | None:
     return None if differences is None else differences[one.pk]
 
 
-@transaction.atomic
 def publish_item(item: Item, *, difference: str | None, by: User | None, reason: str = "") -> None:
     """Let agents have what the server says of it now; `difference` and `reason` as for publish."""
+    with recording_proposals():
+        _publish_item(item, difference=difference, by=by, reason=reason)
+
+
+@transaction.atomic
+def _publish_item(item: Item, *, difference: str | None, by: User | None, reason: str) -> None:
     locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
     if locked.state == Item.State.PUBLISHED:
         return
     if locked.latest is not None:
-        _check_reason(locked.key, locked.latest.findings, reason)
+        _check_red(locked, locked.latest, difference, by, reason)
     told = _told_reason(difference, locked.latest, reason)
     item_versions.publish(locked, difference=difference, actor=acting(by), reason=told)
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
+from audit.models import Entry
 from inspection.definitions import Scan
 from registry.models import Item, Server, Tool, Toolset
 from registry.models.versioned import Version, difference
 from registry.names import Names
+from registry.publishing import second_person
 from registry.schemas import definitions, differences
 from registry.schemas.arguments import SchemaArgument, rows
 from registry.schemas.differences import DefinitionChange, DiffLine
@@ -57,6 +59,16 @@ class Review:
     def reason_field(self) -> str:
         """The name of the form field that holds the reason to publish it all the same."""
         return f"reason-{self.field}"
+
+    @property
+    def proposals(self) -> list[Entry]:
+        """Presses of the first of two people, where two are needed."""
+        needed = second_person.is_needed(self.after)
+        return list(second_person.proposals(self.of, self.after)) if needed else []
+
+    @property
+    def needs_two(self) -> bool:
+        return second_person.is_needed(self.after)
 
     @property
     def changes(self) -> list[DefinitionChange]:

@@ -9,7 +9,7 @@ from gateway.cases import runs, schedules
 from gateway.cases.services import add_case
 from gateway.models import CaseRun, SavedCase
 from registry import services
-from registry.models import Tool
+from registry.models import Tool, versioned
 from tests.browser.scene import ALLOWED, FORECAST
 from tests.console import scenery
 
@@ -25,7 +25,12 @@ def keep_cases(person: User) -> SavedCase:
     changed = {**FORECAST, "description": "The weather of a place, hour by hour."}
     scenery.see(tool.server, changed)
     case.tool.refresh_from_db()
-    services.publish(case.tool, difference=None, by=person, reason="It is as its server says.")
+    services.publish(
+        case.tool,
+        difference=versioned.difference(case.tool),
+        by=person,
+        reason="It is as its server says.",
+    )
     ran(case, agent, {"place": "Utrecht", "sky": "rain"}, is_scheduled=True)
     schedules.set_schedule(case, "day", agent=agent, confirmed=True, by=person)
     return case

@@ -1,8 +1,10 @@
 """Reviewing: what is shown is published, what got riskier stands first, and what comes next."""
 
 import re
+from datetime import timedelta
 from html import unescape
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -15,6 +17,7 @@ from audit.models import Entry
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
 from registry.models.versioned import difference
+from registry.publishing import second_person
 from tests.console import scenery
 
 SLY = {
@@ -219,14 +222,67 @@ def test_all_is_published_by_the_digest_of_all_that_was_shown(changed: Server) -
 
 
 def test_all_is_published_unread_only_by_saying_so(changed: Server) -> None:
-    with pytest.raises(CommandError, match="needs a reason"):
-        run("--all", "--not-reviewed")
-    run("--all", "--not-reviewed", "--reason", WHY)
+    for reason in ([], ["--reason", WHY]):
+        with pytest.raises(CommandError, match="is not published without a review"):
+            run("--all", "--not-reviewed", *reason)
 
-    latest = Entry.objects.filter(action="definition.published")[:3]
-    reasons = sorted(entry.reason for entry in latest)
-    unread = "Published without a review."
-    assert reasons == [unread, unread, f"{unread} {WHY}"]
+    latest = Entry.objects.filter(action="definition.published")[:2]
+    assert {entry.reason for entry in latest} == {"Published without a review."}
+    assert set(Tool.objects.waiting().values_list("name", flat=True)) == {"send_mail"}
+
+
+@pytest.fixture
+def needs_two(settings: Any) -> None:
+    settings.RED_NEEDS_TWO = True
+
+
+@pytest.mark.usefixtures("needs_two")
+def test_two_people_publish_what_is_red(as_olga: Client, client: Client, changed: Server) -> None:
+    tool = Tool.objects.get(name="send_mail")
+    assert "Two people publish it" in page(as_olga, changed)
+
+    said = [post(as_olga, changed, tool) for _again in range(2)]
+
+    assert all("needs a second person: your reason is recorded" in flat(one) for one in said)
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.CHANGED
+    (proposed,) = Entry.objects.filter(action="publication.proposed")
+    assert (proposed.actor, proposed.reason, proposed.tool) == ("olga", WHY, "office.send_mail")
+
+    client.force_login(scenery.person("otto", Role.OPERATOR))
+    assert f"olga would publish it: {WHY}" in flat(page(client, changed))
+    assert "Published: 1." in flat(post(client, changed, tool))
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.PUBLISHED
+
+
+@pytest.mark.usefixtures("needs_two")
+def test_the_first_press_counts_for_that_definition_and_a_week(
+    as_olga: Client, client: Client, changed: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool.objects.get(name="send_mail")
+    post(as_olga, changed, tool)
+    client.force_login(scenery.person("otto", Role.OPERATOR))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(second_person, "COUNTS_FOR", timedelta(0))
+        assert "needs a second person" in flat(post(client, changed, tool))
+    scenery.see(changed, {**SLY, "title": "Other"})
+    tool.refresh_from_db()
+    client.force_login(scenery.person("oda", Role.OPERATOR))
+
+    assert "needs a second person" in flat(post(client, changed, tool))
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.CHANGED
+
+
+@pytest.mark.usefixtures("needs_two")
+def test_a_command_is_no_person_and_the_rest_needs_one(changed: Server) -> None:
+    with pytest.raises(CommandError, match="needs two people"):
+        run("--all", "--digest", run().split()[-1], "--reason", WHY)
+
+    assert Tool.objects.filter(state=Tool.State.PUBLISHED).count() == 2
+    assert not Entry.objects.filter(action="publication.proposed").exists()
 
 
 def test_what_was_found_is_on_the_page_of_who_publishes(as_olga: Client, changed: Server) -> None:
