@@ -71,8 +71,12 @@ class CleanedResult:
     found: dict[str, int] = field(default_factory=dict)
 
 
-# In an ASCII document without any of these, no text can hold a hidden character.
-_COULD_HIDE = (b"\x7f", rb"\u", rb"\b", rb"\f")
+# In an ASCII document without any of these, or DEL, no text can hold a hidden character.
+_COULD_HIDE = (rb"\u", rb"\b", rb"\f")
+# Deleting all others is many times faster than looking for a pattern.
+_SEEN = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
+_NO_DIGITS = bytes({*range(256)} - {*b"0123456789"})
+_FEWEST_DIGITS = 5
 # How names of members end that hold a secret.
 _NAME_ENDS = ('password"', 'passwd"', 'pwd"', 'secret"', 'key"', 'token"')
 _LONG_NAME = 500
@@ -110,17 +114,25 @@ def _cleaned(
     *,
     is_error: bool,
 ) -> bytes:
-    hides = bool(rules.hidden) and _could_hide(body)
+    is_plain = body.isascii() and not body.translate(None, _SEEN)
+    has_escape = b"\\" in body
+    hides = bool(rules.hidden) and not (is_plain and not (has_escape and _could_hide(body)))
     # An escape may spell anything, one before a slash hides an address, and characters that nobody
     # sees hide whatever they stand in: then each text is asked by itself.
     document = body.decode()
-    is_escaped = "\\u" in document or "\\/" in document or characters.could_disguise(document)
+    is_escaped = (has_escape and ("\\u" in document or "\\/" in document)) or (
+        not is_plain and characters.could_disguise(document)
+    )
     detectors: tuple[Detector, ...] = ()
-    if rules.secrets:
-        detectors = secrets.DETECTORS if is_escaped else secrets.wanted(document)
-    names = rules.secrets and (is_escaped or _names_a_secret(document))
+    names = rules.secrets and is_escaped
+    if names:
+        detectors = secrets.DETECTORS
+    elif rules.secrets:
+        folded = document.lower()
+        detectors = secrets.wanted(document, folded)
+        names = _names_a_secret(folded)
     traces = rules.tracebacks and (is_error or is_escaped or tracebacks.could_be(document))
-    is_personal = rules.personal and (is_escaped or _could_be_personal(document))
+    is_personal = rules.personal and (is_escaped or _could_be_personal(body, document))
     can_link = rules.links and (is_escaped or links.could_link(document))
     if not (hides or detectors or names or traces or is_personal or can_link or rules.patterns):
         return body
@@ -130,16 +142,20 @@ def _cleaned(
 
 
 def _could_hide(body: bytes) -> bool:
-    return not body.isascii() or any(mark in body for mark in _COULD_HIDE)
+    return any(mark in body for mark in _COULD_HIDE)
 
 
-def _could_be_personal(document: str) -> bool:
-    return "@" in document or _COULD_BE_NUMBER.search(document) is not None
+def _could_be_personal(body: bytes, document: str) -> bool:
+    if "@" in document:
+        return True
+    if body.isascii() and len(body.translate(None, _NO_DIGITS)) < _FEWEST_DIGITS:
+        return False
+    return _COULD_BE_NUMBER.search(document) is not None
 
 
-def _names_a_secret(document: str) -> bool:
-    folded = document.lower()
-    return any(end in folded for end in _NAME_ENDS)
+def _names_a_secret(folded: str) -> bool:
+    has_stem = any(stem in folded for stem in secrets.STEMS)
+    return has_stem and any(end in folded for end in _NAME_ENDS)
 
 
 def _is_named(name: str) -> bool:

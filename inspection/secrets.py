@@ -36,6 +36,8 @@ class Detector(NamedTuple):
     folds: bool = False
     # The marks stand within it.
     is_inner: bool = False
+    # Fewer parts of them, one of which every mark has.
+    stems: tuple[str, ...] = ()
 
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -98,6 +100,9 @@ def _assigned(match: re.Match[str]) -> bool:
 def _plain(prefix: str, tail: str, *, before: str = r"(?<![A-Za-z0-9_\-/+=])") -> re.Pattern[str]:
     return re.compile(f"{before}{prefix}{tail}(?![A-Za-z0-9_])")
 
+
+# One of them is in every name of a secret; what has none is looked at no further.
+STEMS = ("passw", "pwd", "secret", "token", "key", "密码")
 
 DETECTORS = (
     Detector(
@@ -276,6 +281,7 @@ DETECTORS = (
         ),
         _assigned,
         folds=True,
+        stems=STEMS,
     ),
 )
 LABELS: dict[str, str | Promise] = {one.kind: one.label for one in reversed(DETECTORS)}
@@ -286,14 +292,33 @@ _SECRET_NAME = re.compile(
 )
 
 
-def wanted(text: str) -> tuple[Detector, ...]:
-    """Those that could find anything in it."""
-    folded = text.lower()
+def _sign(one: Detector) -> str:
+    """A character that all of its marks have, and most texts do not."""
+    return next((sign for sign in "_-:=" if all(sign in mark for mark in one.marks)), "")
+
+
+# So that a text without a sign is not searched for the marks with it.
+_BY_SIGN = {
+    sign: tuple(one for one in DETECTORS if _sign(one) == sign)
+    for sign in dict.fromkeys(map(_sign, DETECTORS))
+}
+
+
+def wanted(text: str, folded: str) -> tuple[Detector, ...]:
+    """Those that could find anything in it. `folded`: the text in lower case."""
     return tuple(
         one
-        for one in DETECTORS
-        if any(mark in (folded if one.folds else text) for mark in one.marks)
+        for sign, detectors in _BY_SIGN.items()
+        if not sign or sign in text
+        for one in detectors
+        if _could_find(one, folded if one.folds else text)
     )
+
+
+def _could_find(one: Detector, text: str) -> bool:
+    if one.stems and not any(stem in text for stem in one.stems):
+        return False
+    return any(mark in text for mark in one.marks)
 
 
 def find(text: str, detectors: Iterable[Detector] = DETECTORS) -> Iterator[Masked]:
