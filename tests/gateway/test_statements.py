@@ -31,6 +31,8 @@ from examples import statement as example
 from gateway.rest import approvals
 from gateway.statements import decisions
 from gateway.statements.server import TOOL, reply
+from notifications.models import Webhook
+from notifications.services import add_webhook
 from policies.models import Effect
 from registry import services
 from registry.discovery import discovery
@@ -39,6 +41,7 @@ from tests.conftest import person
 from tests.gateway.agent import Reply
 from tests.gateway.conftest import add_rule, decide, decide_soon
 from tests.gateway.test_rest import Rest
+from tests.notifications.receivers import webhook_receiver
 from tests.processes import Stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -108,6 +111,31 @@ async def test_an_approved_statement_ends_in_a_signed_decision(rest: Rest, alice
     assert (claims["edited"], claims["decision"]) == (False, "approved")
     assert claims["exp"] == claims["iat"] + 3600
     assert [(vote["name"], vote["approve"]) for vote in claims["votes"]] == [("alice", True)]
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_a_webhook_tells_that_it_was_decided(rest: Rest, alice: User, bob: User) -> None:
+    with webhook_receiver() as hook:
+        made = Webhook(name="ledger", url=hook.url, events=["approval.decided"])
+        hook.secrets = [await sync_to_async(add_webhook)(made, by=bob)]
+        pending = await asked(rest)
+
+        await decide(alice, reason="Checked.")
+        while not hook.requests:
+            await asyncio.sleep(0.02)
+
+    ((_id, told),) = hook.requests
+    assert told["type"] == "approval.decided"
+    assert told["data"]["call"] == pending.last["id"]
+    assert told["data"]["fingerprint"] == pending.last["fingerprint"]
+    assert told["data"]["tool"] == "statements.countersign"
+    assert told["data"]["reason"] == "Approved by alice. Checked."
+    # The statement itself is read where the program is known.
+    assert "4711" not in str(hook.requests)
+    decided = (await rest.get(f"approvals/{told['data']['call']}?wait=10")).last
+    claims = await verified(rest, decided["signed_decision"])
+    # RFC 9396, as the program wrote them.
+    assert claims["statement"]["details"] == STATEMENT["details"]
 
 
 @pytest.mark.usefixtures("people_are_asked")
