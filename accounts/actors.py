@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from accounts.models import User
+from dataclasses import dataclass
+
+from accounts.models import ServiceAccount, User
 from audit.services import Actor
 from core.english import gettext as _
 from core.errors import CountersignError
@@ -15,8 +17,27 @@ class AccountRefused(CountersignError):
     """The agent, token or person cannot be as asked; says why, and what would be right."""
 
 
-# A user, or a system such as an identity provider; nobody: the host's command line.
-By = User | Actor | None
+@dataclass(frozen=True, slots=True)
+class ServiceCaller:
+    """A service account that acts by one of its tokens. Entries name the account; `person`, who
+    created the token and answers for it, stands where a row names a user."""
+
+    account: ServiceAccount
+    person: User
+    # Permissions that the token opens now.
+    scopes: frozenset[str]
+
+    @property
+    def actor(self) -> Actor:
+        return self.account.actor
+
+    def has_perm(self, permission: str) -> bool:
+        return permission in self.scopes
+
+
+# A user, a service account, or a system such as an identity provider; None: the host's command
+# line.
+By = User | ServiceCaller | Actor | None
 
 
 def acting(by: By) -> Actor:
@@ -26,4 +47,7 @@ def acting(by: By) -> Actor:
 
 
 def account_of(by: By) -> User | None:
+    """The user who answers for it, if there is one."""
+    if isinstance(by, ServiceCaller):
+        return by.person
     return by if isinstance(by, User) else None

@@ -19,7 +19,7 @@ from accounts.display_names import LENGTH_MAX
 from accounts.models import Agent, CustomRole, ServiceAccount, User
 from accounts.oidc.access_tokens import agent_providers
 from accounts.permission_names import PERMISSION_GROUPS, PERMISSION_NAMES
-from accounts.service_accounts import SCOPES
+from accounts.service_accounts import CHANGING, READING
 from core.messages.localizing import localized
 
 
@@ -180,9 +180,15 @@ class TokenForm(forms.Form):
 def _scopes() -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=_("Permissions"),
-        choices=[(name, _(PERMISSION_NAMES[name])) for name in SCOPES],
+        choices=[
+            (_("To read"), [(name, _(PERMISSION_NAMES[name])) for name in READING]),
+            (_("To change"), [(name, _(PERMISSION_NAMES[name])) for name in CHANGING]),
+        ],
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("Only those that you have yourself. It never approves or denies a call."),
+        help_text=_(
+            "Only those that you have yourself. It never approves or denies a call, and gives "
+            "nobody a permission."
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts import tokens
-from accounts.actors import AccountRefused, By, acting
+from accounts.actors import AccountRefused, By, ServiceCaller, acting
 from accounts.backend import Backend
 from accounts.models import ServiceAccount, ServiceToken, User
 from accounts.permission_names import PERMISSION_NAMES
@@ -21,17 +21,46 @@ from audit.services import record
 from core.english import gettext as _
 from core.english import ngettext
 
-# Permissions that the REST API asks for (gateway/rest/reading.py).
-SCOPES = (
+# Permissions that the REST API asks for (gateway/rest/v1/). None decides on calls, and none gives
+# anybody a permission: users, roles and service accounts are changed in the console alone.
+READING = (
     "registry.view_server",
     "registry.view_tool",
+    "registry.view_definition",
+    "registry.view_discovery",
     "registry.view_toolset",
     "accounts.view_agent",
+    "accounts.view_agenttoken",
+    "policies.view_rule",
+    "policies.view_limit",
     "calls.view_call",
-    "calls.cancel_call",
     "approvals.view_approval",
+    "approvals.view_grant",
     "audit.view_entry",
+    "audit.export_entry",
 )
+CHANGING = (
+    "registry.add_server",
+    "registry.change_server",
+    "registry.operate_server",
+    "registry.add_toolset",
+    "registry.change_toolset",
+    "accounts.add_agent",
+    "accounts.change_agent",
+    "accounts.add_agenttoken",
+    "accounts.change_agenttoken",
+    "policies.add_rule",
+    "policies.change_rule",
+    "policies.delete_rule",
+    "policies.add_limit",
+    "policies.change_limit",
+    "policies.delete_limit",
+    "calls.cancel_call",
+    "calls.begin_freeze",
+    "calls.end_freeze",
+    "approvals.revoke_grant",
+)
+SCOPES = (*READING, *CHANGING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +69,10 @@ class ServiceBearer:
 
     token: ServiceToken
     scopes: frozenset[str]
+
+    @property
+    def caller(self) -> ServiceCaller:
+        return ServiceCaller(self.token.account, self.token.created_by, self.scopes)
 
 
 @transaction.atomic
@@ -143,7 +176,7 @@ def authenticate(text: str) -> ServiceBearer | None:
     if shown is None:
         return None
     found = ServiceToken.objects.valid().filter(public_id=shown.public_id)
-    token = found.select_related("account__created_by").first()
+    token = found.select_related("account__created_by", "created_by").first()
     digest = bytes(token.digest) if token else tokens.NOBODY
     if not tokens.is_token(text, shown, digest, tokens.SERVICE) or token is None:
         return None
@@ -156,8 +189,9 @@ def _open_scopes(token: ServiceToken) -> frozenset[str]:
 
 
 def open_scopes(account: ServiceAccount, maker: User | None) -> frozenset[str]:
-    """The scopes of a valid token that `maker` created; None: they may not sign in."""
-    if maker is None:
+    """The scopes of a valid token that `maker` created, who opens no page themselves while they may
+    not sign in (None) or have to set up a second factor."""
+    if maker is None or maker.lacks_factor:
         return frozenset()
     return frozenset(scope for scope in account.scopes if maker.has_perm(scope))
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts import attempts, display_names, independence, role_changes, single_person, tokens
 from accounts.actors import COMMAND_LINE as COMMAND_LINE
 from accounts.actors import AccountRefused as AccountRefused
-from accounts.actors import By
+from accounts.actors import By, account_of
 from accounts.actors import acting as acting
 from accounts.models import (
     MAX_HOLD_S,
@@ -50,8 +50,8 @@ class LinkRefused(CountersignError):
 
 
 @transaction.atomic
-def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
-    agent = Agent(name=name, owner=owner, created_by=by)
+def create_agent(name: str, *, owner: User, by: By) -> Agent:
+    agent = Agent(name=name, owner=owner, created_by=account_of(by))
     try:
         agent.full_clean()
     except ValidationError as error:
@@ -62,7 +62,7 @@ def create_agent(name: str, *, owner: User, by: User | None) -> Agent:
 
 
 @transaction.atomic
-def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None, reason: str = "") -> None:
+def set_agent_enabled(agent: Agent, enabled: bool, *, by: By, reason: str = "") -> None:
     """Enables or disables an agent; its tokens follow within a second in every process."""
     if not Agent.objects.filter(pk=agent.pk, enabled=not enabled).update(enabled=enabled):
         return
@@ -72,7 +72,7 @@ def set_agent_enabled(agent: Agent, enabled: bool, *, by: User | None, reason: s
 
 
 @transaction.atomic
-def set_hold(agent: Agent, seconds: int | None, *, by: User | None) -> None:
+def set_hold(agent: Agent, seconds: int | None, *, by: By) -> None:
     """How long a request of it waits for people to decide; None: as its toolset says."""
     if seconds is not None and not 1 <= seconds <= MAX_HOLD_S:
         raise AccountRefused(_("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
@@ -84,7 +84,7 @@ def set_hold(agent: Agent, seconds: int | None, *, by: User | None) -> None:
 
 
 @transaction.atomic
-def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
+def issue_token(agent: Agent, *, by: By, days: int = 30) -> str:
     """Creates a token and returns its text, which is not stored: show it now or never."""
     if not 1 <= days <= MAX_DAYS:
         raise AccountRefused(
@@ -98,7 +98,7 @@ def issue_token(agent: Agent, *, by: User | None, days: int = 30) -> str:
         agent=agent,
         public_id=parts.public_id,
         digest=parts.digest,
-        created_by=by,
+        created_by=account_of(by),
         expires_at=timezone.now() + timedelta(days=days),
     )
     record(
@@ -147,7 +147,7 @@ OVERLAP = timedelta(hours=1)
 
 
 @transaction.atomic
-def rotate_token(token: AgentToken, *, by: User) -> str:
+def rotate_token(token: AgentToken, *, by: By) -> str:
     """Creates a token with the same lifetime; the old one expires within the hour."""
     ends = timezone.now() + OVERLAP
     days = round((token.expires_at - token.created_at) / timedelta(days=1))

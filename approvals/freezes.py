@@ -10,7 +10,8 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
-from accounts.models import Agent, User
+from accounts.actors import By, ServiceCaller, acting
+from accounts.models import Agent, ServiceAccount, User
 from approvals.models import Approval
 from audit.models import ClockTime
 from audit.services import record
@@ -57,7 +58,11 @@ class NotFrozen(CountersignError):
 
 @transaction.atomic
 def begin(
-    *, by: User, reason: str, agent: Agent | None = None, server: Server | None = None
+    *,
+    by: User | ServiceCaller,
+    reason: str,
+    agent: Agent | None = None,
+    server: Server | None = None,
 ) -> Freeze:
     """Raises NotFrozen, without a reason or when it is frozen already."""
     if not by.has_perm(BEGIN):
@@ -67,7 +72,13 @@ def begin(
     wait_for_starts()
     try:
         with transaction.atomic():
-            made = Freeze.objects.create(agent=agent, server=server, reason=reason[:300], by=by)
+            made = Freeze.objects.create(
+                agent=agent,
+                server=server,
+                reason=reason[:300],
+                by=_person(by),
+                account=_service_account(by),
+            )
     except IntegrityError:
         raise NotFrozen(_("That is suspended already.")) from None
     with connection.cursor() as cursor:
@@ -78,11 +89,11 @@ def begin(
 
 
 @transaction.atomic
-def end(freeze: Freeze, *, by: User, why: str) -> None:
+def end(freeze: Freeze, *, by: User | ServiceCaller, why: str) -> None:
     """Raises NotFrozen unless `by` is somebody else than who began it, and says why."""
     if not by.has_perm(END):
         raise NotFrozen(_("You may not end an emergency stop."))
-    if freeze.by_id == by.pk:
+    if _parties(by) & _parties_of_begin(freeze):
         raise NotFrozen(_("You began it: somebody else has to look and end it."))
     if not why:
         raise NotFrozen(_("Say why it can resume: it is recorded."))
@@ -90,7 +101,12 @@ def end(freeze: Freeze, *, by: User, why: str) -> None:
     list(Approval.objects.waiting().order_by("pk").select_for_update().values_list("pk"))
     wait_for_starts()
     ended = Freeze.objects.holding().filter(pk=freeze.pk)
-    if not ended.update(ended_at=ClockTime(), ended_by=by, ended_why=why[:300]):
+    if not ended.update(
+        ended_at=ClockTime(),
+        ended_by=_person(by),
+        ended_account=_service_account(by),
+        ended_why=why[:300],
+    ):
         raise NotFrozen(_("Somebody else ended it already."))
     with connection.cursor() as cursor:
         began = {"began": freeze.began_at, "agent": freeze.agent_id, "server": freeze.server_id}
@@ -98,10 +114,34 @@ def end(freeze: Freeze, *, by: User, why: str) -> None:
     _record("freeze.ended", freeze, by=by, reason=why[:300])
 
 
-def _record(action: str, freeze: Freeze, *, by: User, reason: str, **details: Any) -> None:
+def _person(by: User | ServiceCaller) -> User:
+    return by.person if isinstance(by, ServiceCaller) else by
+
+
+def _service_account(by: By) -> ServiceAccount | None:
+    return by.account if isinstance(by, ServiceCaller) else None
+
+
+def _parties(by: User | ServiceCaller) -> set[tuple[str, int]]:
+    """A service account acts for who created its token, and for who made it and can run it."""
+    if isinstance(by, User):
+        return {("user", by.pk)}
+    return _of_account(by.account) | {("user", by.person.pk)}
+
+
+def _parties_of_begin(freeze: Freeze) -> set[tuple[str, int]]:
+    account = freeze.account
+    return {("user", freeze.by_id)} | (_of_account(account) if account else set())
+
+
+def _of_account(account: ServiceAccount) -> set[tuple[str, int]]:
+    return {("account", account.pk), ("user", account.created_by_id)}
+
+
+def _record(action: str, freeze: Freeze, *, by: By, reason: str, **details: Any) -> None:
     record(
         action,
-        actor=by.actor,
+        actor=acting(by),
         reason=reason,
         agent=(freeze.agent.pk, freeze.agent.name) if freeze.agent else (0, ""),
         server=freeze.server.slug if freeze.server else "",

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _shown
 from django.utils.translation import ngettext
 
-from accounts.actors import account_of, acting
+from accounts.actors import By, account_of, acting
 from accounts.models import User
 from approvals import bounds, eligibility
 from approvals.bounds import Bound, Path, Pattern
@@ -20,7 +20,7 @@ from approvals.grants import pattern
 from approvals.models import MOST_DAYS, Approval, BreakGlass, Grant, GrantUse, Vote
 from approvals.prefixes import is_path
 from audit.models import ClockTime
-from audit.services import Actor, record
+from audit.services import record
 from calls.basis import judged
 from calls.models import Call
 from core import exact_json
@@ -239,7 +239,7 @@ def make(call: Call, terms: Terms, *, by: User) -> Grant:
 
 
 @transaction.atomic
-def revoke(grant: Grant, *, by: User | Actor) -> bool:
+def revoke(grant: Grant, *, by: By) -> bool:
     """Within a second no process goes by it; what waits for a worker is not sent. False: it was
     revoked before."""
     gone = Grant.objects.filter(pk=grant.pk, revoked_at=None)
@@ -258,7 +258,7 @@ def may_revoke(grant: Grant, person: User) -> bool:
     return grant.owner_id == person.pk or person.has_perm("approvals.revoke_grant")
 
 
-def _record(action: str, grant: Grant, by: User | Actor, **details: Any) -> None:
+def _record(action: str, grant: Grant, by: By, **details: Any) -> None:
     record(
         action,
         actor=acting(by),

@@ -311,6 +311,17 @@ REST_FRAMEWORK = {
     # `?format=` is a question of our own: there is one renderer.
     "URL_FORMAT_OVERRIDE": None,
 }
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Countersign",
+    "DESCRIPTION": "The API of service accounts: docs/en/reference/api.md",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    # What is sent and what is answered differ by fields that only one of them has.
+    "COMPONENT_SPLIT_REQUEST": True,
+    # Each member has its own values; enumerations have no names for others to keep.
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": [],
+}
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""How often one address may ask what needs no token, counted in this process."""
+"""How often one address or token may ask, counted in this process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import threading
 import time
 from collections.abc import Callable
 from math import ceil
+from typing import NamedTuple
 
 # Addresses that are remembered at once: beyond that the oldest windows are forgotten.
 ADDRESSES_MAX = 10_000
+
+
+class Quota(NamedTuple):
+    """The rest of a window. `wait_s`: 0 if the request is answered."""
+
+    left: int
+    reset_s: int
+    wait_s: int
 
 
 class RequestRate:
@@ -24,6 +33,10 @@ class RequestRate:
 
     def wait_s(self, address: str) -> int:
         """Counts a request; after how many seconds the next one is answered, 0 if this one is."""
+        return self.take(address).wait_s
+
+    def take(self, address: str) -> Quota:
+        """Counts a request."""
         now = self._clock()
         with self._lock:
             began, count = self._windows.get(address, (now, 0))
@@ -35,4 +48,6 @@ class RequestRate:
             self._windows[address] = began, count + 1
             while len(self._windows) > ADDRESSES_MAX:
                 del self._windows[next(iter(self._windows))]
-        return 0 if count < self.amount else ceil(began + self.window_s - now)
+        reset_s = ceil(began + self.window_s - now)
+        left = max(0, self.amount - count - 1)
+        return Quota(left, reset_s, 0 if count < self.amount else reset_s)

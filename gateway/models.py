@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import Agent
+from accounts.models import Agent, ServiceAccount
 from calls.models import Call
 from registry.models import Definition, Server, Tool
 
@@ -166,3 +166,26 @@ class CaseSchedule(models.Model):
         server = self.case.tool.server if self.case else self.server
         assert server is not None
         return server
+
+
+class AnsweredRequest(models.Model):
+    """The answer to a change that a service account asked for with an idempotency key
+    (gateway/rest/v1/idempotency.py). No secret that was shown once is in it."""
+
+    account = models.ForeignKey(ServiceAccount, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    # SHA-256 of method, path and body.
+    request_digest = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField(default=0)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(default=b"")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="gateway_answered_once", fields=["account", "key"])
+        ]
+
+    def __str__(self) -> str:
+        return f"answer to {self.key}"

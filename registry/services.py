@@ -15,8 +15,8 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
+from accounts.actors import By, ServiceCaller, account_of, acting
 from accounts.models import MAX_HOLD_S, Agent, User
-from accounts.services import acting
 from audit.models import Entry
 from audit.services import Actor, record
 from core import outbound
@@ -84,7 +84,7 @@ def register(
     *,
     transport: str,
     owner: User,
-    by: User | None,
+    by: By,
     url: str = "",
     command: str = "",
     headers: Mapping[str, str] | None = None,
@@ -131,7 +131,7 @@ def connection_of(
 def set_connection(
     server: Server,
     *,
-    by: User | None,
+    by: By,
     url: str = "",
     command: str = "",
     headers: Mapping[str, str] | None = None,
@@ -154,7 +154,7 @@ def set_connection(
 
 
 @transaction.atomic
-def set_enabled(server: Server, enabled: bool, *, by: User | None, reason: str = "") -> None:
+def set_enabled(server: Server, enabled: bool, *, by: By, reason: str = "") -> None:
     there = Server.objects.kept().filter(pk=server.pk, enabled=not enabled)
     if not there.update(enabled=enabled):
         return
@@ -164,7 +164,7 @@ def set_enabled(server: Server, enabled: bool, *, by: User | None, reason: str =
 
 
 @transaction.atomic
-def delete_server(server: Server, *, by: User | None, has_open_calls: OpenCalls) -> None:
+def delete_server(server: Server, *, by: By, has_open_calls: OpenCalls) -> None:
     """Takes a server that was registered by mistake from everybody, for good: its secrets are gone,
     agents have none of its tools, and its row stays for the record. Raises RegistrationRefused
     while calls of it are open."""
@@ -186,7 +186,7 @@ def delete_server(server: Server, *, by: User | None, has_open_calls: OpenCalls)
 
 
 @transaction.atomic
-def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> None:
+def set_relays(server: Server, families: Iterable[str], *, by: By) -> None:
     """Sets which input requests the server may send to agents."""
     relays = [family for family in Server.Relay.values if family in set(families)]
     if not Server.objects.filter(pk=server.pk).exclude(relays=relays).update(relays=relays):
@@ -196,7 +196,7 @@ def set_relays(server: Server, families: Iterable[str], *, by: User | None) -> N
 
 
 @transaction.atomic
-def set_revision(server: Server, revision: str, *, by: User | None) -> bool:
+def set_revision(server: Server, revision: str, *, by: By) -> bool:
     """In which revision of the protocol the server is spoken to, "" for the newest; whether that is
     another one. It is greeted anew, and its next look finds what it offers there."""
     if revision not in Server.Revision.values:
@@ -211,7 +211,7 @@ def set_revision(server: Server, revision: str, *, by: User | None) -> bool:
 
 
 @transaction.atomic
-def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> bool:
+def set_methods(server: Server, methods: Iterable[str], *, by: By) -> bool:
     """Which methods of extensions agents may ask the server by; whether that is another list.
 
     What is new waits for the next look and then to be published; what is gone is taken from agents
@@ -230,9 +230,7 @@ def set_methods(server: Server, methods: Iterable[str], *, by: User | None) -> b
     return True
 
 
-def publish(
-    tool: Tool, *, difference: str | None, by: User | None, reason: str = ""
-) -> Publication:
+def publish(tool: Tool, *, difference: str | None, by: By, reason: str = "") -> Publication:
     """Let agents have what the server says of it now. `difference`: the digest of what `by` was
     shown; None: nobody looked, which the entry says, and nothing red is published. `reason`: why
     all the same, where what was found in it is red. Raises PublicationRefused."""
@@ -251,7 +249,7 @@ def recording_proposals() -> Iterator[None]:
 
 
 @transaction.atomic
-def _publish(tool: Tool, *, difference: str | None, by: User | None, reason: str) -> Publication:
+def _publish(tool: Tool, *, difference: str | None, by: By, reason: str) -> Publication:
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     latest = _publishable(locked, difference)
@@ -259,7 +257,10 @@ def _publish(tool: Tool, *, difference: str | None, by: User | None, reason: str
     Tool.objects.filter(pk=locked.pk).update(published=latest, state=Tool.State.PUBLISHED)
     tool.refresh_from_db()
     (publication,) = tool_versions.note_published(
-        [tool], by=acting(by), person=by, reason=_told_reason(difference, latest, reason)
+        [tool],
+        by=acting(by),
+        person=account_of(by),
+        reason=_told_reason(difference, latest, reason),
     )
     return publication
 
@@ -295,17 +296,22 @@ def _check_reason(name: str, found: Scan, reason: str) -> None:
 
 
 def _check_red(
-    of: Tool | Item, version: Version, difference: str | None, by: User | None, reason: str
+    of: Tool | Item, version: Version, difference: str | None, by: By, reason: str
 ) -> None:
-    """Whoever publishes what was found red has seen that, says why, and is not alone where two are
-    needed. Raises PublicationRefused and SecondPersonNeeded."""
+    """Checks that who publishes red findings has seen them, says why, is a person, and is not alone
+    where two are needed. Raises PublicationRefused and SecondPersonNeeded."""
     name = of.exposed_name if isinstance(of, Tool) else of.key
     if version.findings.is_red and difference is None:
         said = _("“%s” is not published without a review: what was found in it has to be read.")
         raise PublicationRefused(said % revealed(name[:200]))
+    if version.findings.is_red and isinstance(by, ServiceCaller):
+        said = _(
+            "“%s” is published by people, in the console: what was found in it has to be read."
+        )
+        raise PublicationRefused(said % revealed(name[:200]))
     _check_reason(name, version.findings, reason)
-    if missing := second_person.what_is_missing(of, version, by=by):
-        if by is None:
+    if missing := second_person.what_is_missing(of, version, by=account_of(by)):
+        if not isinstance(by, User):
             raise PublicationRefused(missing)
         raise SecondPersonNeeded(missing, (of, version), by, reason.strip())
 
@@ -319,7 +325,7 @@ def _told_reason(difference: str | None, latest: Version | None, reason: str) ->
 def publish_all(
     server: Server,
     *,
-    by: User | None,
+    by: By,
     differences: Mapping[int, str] | None = None,
     reasons: Mapping[int, str] = NO_REASONS,
     reason: str = "",
@@ -345,14 +351,14 @@ def _of(one: Tool | Item, differences: Mapping[int, str] | None) -> str | None:
     return None if differences is None else differences[one.pk]
 
 
-def publish_item(item: Item, *, difference: str | None, by: User | None, reason: str = "") -> None:
+def publish_item(item: Item, *, difference: str | None, by: By, reason: str = "") -> None:
     """Let agents have what the server says of it now; `difference` and `reason` as for publish."""
     with recording_proposals():
         _publish_item(item, difference=difference, by=by, reason=reason)
 
 
 @transaction.atomic
-def _publish_item(item: Item, *, difference: str | None, by: User | None, reason: str) -> None:
+def _publish_item(item: Item, *, difference: str | None, by: By, reason: str) -> None:
     locked = Item.objects.for_change().select_related("server").get(pk=item.pk)
     if locked.state == Item.State.PUBLISHED:
         return
@@ -365,7 +371,7 @@ def _publish_item(item: Item, *, difference: str | None, by: User | None, reason
 def publish_items(
     server: Server,
     *,
-    by: User | None,
+    by: By,
     differences: Mapping[int, str] | None = None,
     reasons: Mapping[int, str] = NO_REASONS,
     reason: str = "",
@@ -384,7 +390,7 @@ def publish_items(
 
 
 @transaction.atomic
-def roll_back(tool: Tool, version: int, *, by: User | None, reason: str = "") -> None:
+def roll_back(tool: Tool, version: int, *, by: By, reason: str = "") -> None:
     """Goes back to an earlier published version. Agents get nothing else meanwhile: what they get
     is always what the server says, so the tool is held until its server says that again, or until
     somebody publishes what it says now. `reason`: as publish() has it. Raises RollBackRefused and
@@ -424,7 +430,7 @@ def rollable(tool: Tool) -> QuerySet[Definition]:
 
 
 @transaction.atomic
-def retire(tool: Tool, *, by: User | None) -> None:
+def retire(tool: Tool, *, by: By) -> None:
     """Take it from agents. If its server still offers it, it waits to be published again."""
     moved = Tool.objects.filter(pk=tool.pk).exclude(state=Tool.State.RETIRED, published=None)
     if not moved.update(state=Tool.State.RETIRED, published=None):
@@ -437,7 +443,7 @@ def retire(tool: Tool, *, by: User | None) -> None:
 def set_handling(
     tool: Tool,
     *,
-    by: User | None,
+    by: By,
     mode: str,
     timeout_s: int,
     safe_to_repeat: bool,
@@ -477,7 +483,7 @@ def set_handling(
 
 
 @transaction.atomic
-def set_result_rules(tool: Tool, rules: ResultRules, *, by: User | None) -> bool:
+def set_result_rules(tool: Tool, rules: ResultRules, *, by: By) -> bool:
     """Sets the tool's result rules; returns whether they changed."""
     _check_result_rules(rules)
     columns = {f"result_{name}": value for name, value in rules._asdict().items()}
@@ -527,7 +533,7 @@ def _check_result_rules(rules: ResultRules) -> None:
 
 
 @transaction.atomic
-def set_labels(tool: Tool, choices: dict[Label, str], *, by: User | None) -> bool:
+def set_labels(tool: Tool, choices: dict[Label, str], *, by: By) -> bool:
     """Sets the operator's word on each label; returns whether it changed."""
     if any(choice not in LabelChoice.values for choice in choices.values()):
         raise RegistrationRefused(
@@ -552,7 +558,7 @@ def set_labels(tool: Tool, choices: dict[Label, str], *, by: User | None) -> boo
 
 
 @transaction.atomic
-def set_tags(tool: Tool, names: list[str], *, by: User | None) -> None:
+def set_tags(tool: Tool, names: list[str], *, by: By) -> None:
     """The words that people find it by, all of them anew."""
     names = sorted(set(names))
     if len(names) > MAX_TAGS:
@@ -582,7 +588,7 @@ def _check_tag(name: str) -> None:
 
 
 @transaction.atomic
-def create_toolset(slug: str, *, by: User | None, title: str = "") -> Toolset:
+def create_toolset(slug: str, *, by: By, title: str = "") -> Toolset:
     toolset = Toolset(slug=slug, title=title)
     try:
         toolset.full_clean()
@@ -594,7 +600,7 @@ def create_toolset(slug: str, *, by: User | None, title: str = "") -> Toolset:
 
 
 @transaction.atomic
-def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
+def set_title(toolset: Toolset, title: str, *, by: By) -> None:
     if toolset.title == title:
         return
     toolset.title = title
@@ -603,7 +609,7 @@ def set_title(toolset: Toolset, title: str, *, by: User | None) -> None:
 
 
 @transaction.atomic
-def set_separator(toolset: Toolset, separator: str, *, by: User | None) -> None:
+def set_separator(toolset: Toolset, separator: str, *, by: By) -> None:
     """Sets the separator in agents' names. Former names still find the same tools."""
     if separator not in Separator.values:
         raise RegistrationRefused(_("The separator is one of _ - and the dot."))
@@ -615,7 +621,7 @@ def set_separator(toolset: Toolset, separator: str, *, by: User | None) -> None:
 
 
 @transaction.atomic
-def set_hold(toolset: Toolset, seconds: int | None, *, by: User | None) -> None:
+def set_hold(toolset: Toolset, seconds: int | None, *, by: By) -> None:
     """After how long a request that waits for people is answered; None: as everywhere."""
     if seconds is not None and not 1 <= seconds <= MAX_HOLD_S:
         raise RegistrationRefused(_("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
@@ -627,7 +633,7 @@ def set_hold(toolset: Toolset, seconds: int | None, *, by: User | None) -> None:
 
 
 @transaction.atomic
-def set_search_mode(toolset: Toolset, wanted: bool, *, by: User | None) -> None:
+def set_search_mode(toolset: Toolset, wanted: bool, *, by: By) -> None:
     """Whether agents search for its tools in place of listing them."""
     if wanted == toolset.search_mode:
         return
@@ -637,7 +643,7 @@ def set_search_mode(toolset: Toolset, wanted: bool, *, by: User | None) -> None:
 
 
 @transaction.atomic
-def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: User | None) -> None:
+def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: By) -> None:
     """Which tools of ours it offers, for what agents know and say of their own calls."""
     wanted = set(names)
     if unknown := sorted(wanted - set(OwnTool.values)):
@@ -653,39 +659,39 @@ def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: User | None) ->
     record("toolset.own_tools_set", actor=acting(by), toolset=toolset.slug, own_tools=asked)
 
 
-def add_server(toolset: Toolset, server: Server, *, by: User | None) -> None:
+def add_server(toolset: Toolset, server: Server, *, by: By) -> None:
     _join(toolset, Toolset.servers.through, by=by, server=server)
 
 
-def remove_server(toolset: Toolset, server: Server, *, by: User | None) -> None:
+def remove_server(toolset: Toolset, server: Server, *, by: By) -> None:
     _part(toolset, Toolset.servers.through, by=by, server=server)
 
 
-def add_tool(toolset: Toolset, tool: Tool, *, by: User | None) -> None:
+def add_tool(toolset: Toolset, tool: Tool, *, by: By) -> None:
     _join(toolset, Toolset.tools.through, by=by, tool=tool)
 
 
-def remove_tool(toolset: Toolset, tool: Tool, *, by: User | None) -> None:
+def remove_tool(toolset: Toolset, tool: Tool, *, by: By) -> None:
     _part(toolset, Toolset.tools.through, by=by, tool=tool)
 
 
-def assign(toolset: Toolset, agent: Agent, *, by: User | None) -> None:
+def assign(toolset: Toolset, agent: Agent, *, by: By) -> None:
     _join(toolset, Toolset.agents.through, by=by, agent=agent)
 
 
-def unassign(toolset: Toolset, agent: Agent, *, by: User | None) -> None:
+def unassign(toolset: Toolset, agent: Agent, *, by: By) -> None:
     _part(toolset, Toolset.agents.through, by=by, agent=agent)
 
 
 @transaction.atomic
-def _join(toolset: Toolset, table: type[Model], *, by: User | None, **member: Any) -> None:
+def _join(toolset: Toolset, table: type[Model], *, by: By, **member: Any) -> None:
     _link, made = table._default_manager.get_or_create(toolset=toolset, **member)
     if made:
         _record_member("toolset.added", toolset, acting(by), member)
 
 
 @transaction.atomic
-def _part(toolset: Toolset, table: type[Model], *, by: User | None, **member: Any) -> None:
+def _part(toolset: Toolset, table: type[Model], *, by: By, **member: Any) -> None:
     gone, _each = table._default_manager.filter(toolset=toolset, **member).delete()
     if gone:
         _record_member("toolset.removed", toolset, acting(by), member)

@@ -58,7 +58,12 @@ def download(request: HttpRequest, pk: int, has: Containing) -> HttpResponseBase
     export = get_object_or_404(Export, pk=pk, person_id=request.user.pk)
     if export.query.get("text") and not request.user.has_perm(PAYLOADS):
         raise PermissionDenied
-    writing = ExportWriter(export, by=services.of(request.user), has=has)
+    return file_response(request, ExportWriter(export, by=services.of(request.user), has=has))
+
+
+def file_response(request: HttpRequest, writing: ExportWriter) -> StreamingHttpResponse:
+    """The file of an export, written as it is read."""
+    export = writing.export
     # A server that speaks ASGI would first collect what a plain iterator yields.
     chunks = _stream(iter(writing)) if isinstance(request, ASGIRequest) else iter(writing)
     response = StreamingHttpResponse(chunks, content_type=TYPES[export.format])

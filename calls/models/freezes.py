@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import Agent
+from accounts.models import Agent, ServiceAccount
 from audit.models import ClockTime
 from core.triggers import Refuse, StrictTrigger, configuration
 from registry.models import Server
@@ -23,8 +23,9 @@ class OnlyEnds(StrictTrigger):
     operation = pgtrigger.Update
     func = """
         IF OLD.ended_at IS NOT NULL OR NEW.ended_at IS NULL OR NEW.ended_by_id IS NULL OR
-            (to_jsonb(NEW) - '{ended_at,ended_by_id,ended_why}'::text[])
-            IS DISTINCT FROM (to_jsonb(OLD) - '{ended_at,ended_by_id,ended_why}'::text[])
+            (to_jsonb(NEW) - '{ended_at,ended_by_id,ended_account_id,ended_why}'::text[])
+            IS DISTINCT FROM
+            (to_jsonb(OLD) - '{ended_at,ended_by_id,ended_account_id,ended_why}'::text[])
         THEN
             RAISE EXCEPTION 'a freeze is never changed, only ended';
         END IF;
@@ -38,7 +39,8 @@ class FreezeQuerySet(models.QuerySet["Freeze"]):
         return self.filter(ended_at=None)
 
     def for_page(self) -> Self:
-        return self.select_related("agent", "server", "by", "ended_by").order_by("-pk")
+        names = ("agent", "server", "by", "account__created_by", "ended_by", "ended_account")
+        return self.select_related(*names).order_by("-pk")
 
 
 class Freeze(models.Model):
@@ -50,11 +52,14 @@ class Freeze(models.Model):
     # Agents and everybody in the console read it.
     reason = models.CharField(max_length=300)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    # The service account by which that user's token began it.
+    account = models.ForeignKey(ServiceAccount, models.PROTECT, null=True, related_name="+")
     began_at = models.DateTimeField(db_default=ClockTime())
     ended_at = models.DateTimeField(null=True)
     ended_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+"
     )
+    ended_account = models.ForeignKey(ServiceAccount, models.PROTECT, null=True, related_name="+")
     ended_why = models.CharField(max_length=300, blank=True, default="", db_default="")
 
     objects = FreezeQuerySet.as_manager()
@@ -73,6 +78,10 @@ class Freeze(models.Model):
             models.CheckConstraint(
                 name="calls_freeze_ended_by_another",
                 condition=Q(ended_by=None) | ~Q(ended_by=models.F("by")),
+            ),
+            models.CheckConstraint(
+                name="calls_freeze_ended_by_another_account",
+                condition=Q(ended_account=None) | ~Q(ended_account=models.F("account")),
             ),
             models.UniqueConstraint(
                 name="calls_freeze_once",

@@ -10,6 +10,7 @@ from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 from core import strict_json
 from core.strict_json import Ambiguous
@@ -33,23 +34,46 @@ class StrictParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        encoding = (parser_context or {})["request"].headers.get("Content-Encoding", "identity")
-        if encoding.lower() != "identity":
-            raise UnsupportedMediaType(media_type or "", "Send the body without Content-Encoding.")
-        body = stream.read(MAX_BODY + 1)
-        if len(body) > MAX_BODY:
-            raise BodyTooLarge
+        body = _read(stream, media_type, (parser_context or {})["request"])
         return _members(body, self.raw_member)
 
 
-def _members(body: bytes, raw_member: str) -> dict[str, Any]:
+class ObjectParser(BaseParser):
+    """Gives the members of one JSON object; none of no body."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        body = _read(stream, media_type, (parser_context or {})["request"])
+        return _object(body) if body else {}
+
+
+def _read(stream: IO[Any], media_type: str | None, request: Request) -> bytes:
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType(media_type or "", "Send the body without Content-Encoding.")
+    body: bytes = stream.read(MAX_BODY + 1)
+    if len(body) > MAX_BODY:
+        raise BodyTooLarge
+    return body
+
+
+def _object(body: bytes) -> dict[str, Any]:
     try:
         value = strict_json.loads(body)
     except Ambiguous as error:
         raise ParseError(str(error)) from error
     if not isinstance(value, dict):
         raise ParseError("The body must be one JSON object.")
-    raw = b"{}"
+    return value
+
+
+def _members(body: bytes, raw_member: str) -> dict[str, Any]:
+    value, raw = _object(body), b"{}"
     if value.get(raw_member) is not None:
         text = body.decode()
         start, end = strict_json.spans(text)[raw_member]

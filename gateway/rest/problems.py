@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from math import ceil
 from typing import Any
 
 from django.urls import reverse
+from rest_framework.exceptions import NotFound
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import exception_handler
+from rest_framework.views import APIView, exception_handler
 
 from approvals.decision_keys import NoKey
+from approvals.freezes import NotFrozen
 from calls.queue.queue_limits import QueueFull
-from core.errors import RecordUnavailable, RecordUnsure
+from core.english import gettext as _
+from core.errors import CountersignError, RecordUnavailable, RecordUnsure
 from core.outage import Recorded
+from gateway.rest.formats import Renderer
 from gateway.submit.sync import NoSuchToolset
 from policies.limits.compiled import PERIOD_S, LimitReached
+from registry.services import PublicationRefused, RollBackRefused
+from registry.versions.item_versions import ItemNotPublished
+
+# The change was understood, and does not fit what is there.
+CONFLICTS = (NotFrozen, PublicationRefused, RollBackRefused, ItemNotPublished)
+# Of REST framework's and of forms' mistakes in more members than one.
+TOGETHER = "__all__"
 
 
 def problem(status: int, detail: str, **members: Any) -> Response:
@@ -36,9 +50,15 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(503, str(error))
     if isinstance(error, NoSuchToolset):
         return problem(404, str(error))
+    if isinstance(error, CONFLICTS):
+        return problem(409, str(error))
+    if isinstance(error, CountersignError):
+        return problem(400, str(error))
     handled = exception_handler(error, context)
     if handled is None:
         return None
+    if mistakes := _mistakes(handled.data):
+        return problem(400, _("The body has mistakes: see errors."), errors=mistakes)
     said = problem(handled.status_code, _sentence(handled.data), **_asked_for(handled, context))
     for name in ("WWW-Authenticate", "Retry-After", "Allow"):
         if name in handled:
@@ -59,6 +79,38 @@ def rate_limit(reached: LimitReached) -> dict[str, str]:
         fields["RateLimit-Policy"] = f"{name};q={int(limit.amount)};w={window}"
         fields["RateLimit"] = f"{name};r=0;t={ceil(wait_s or 0)}"
     return fields
+
+
+class Nothing(APIView):
+    """Each address below /api/ that is none; public, like every wrong address."""
+
+    authentication_classes = []
+    permission_classes = [AllowAny]
+    renderer_classes = [Renderer]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound(_("There is no such address."))
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return of_exception
+
+
+def _mistakes(data: Any, pointer: str = "#") -> list[dict[str, str]]:
+    """Each mistake with the place of its member (RFC 6901). None where the answer is a sentence."""
+    if isinstance(data, dict) and not ("detail" in data and pointer == "#"):
+        parts = ((f"{pointer}/{_escaped(str(key))}", value) for key, value in data.items())
+        # What is wrong with the members together is of the whole body.
+        parts = ((place.removesuffix(f"/{TOGETHER}") or "#", value) for place, value in parts)
+        return [one for place, value in parts for one in _mistakes(value, place)]
+    if isinstance(data, list):
+        texts = [{"pointer": pointer, "detail": str(one)} for one in data if isinstance(one, str)]
+        inner = ((n, one) for n, one in enumerate(data) if not isinstance(one, str))
+        return texts + [m for n, one in inner for m in _mistakes(one, f"{pointer}/{n}")]
+    return []
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _asked_for(handled: Response, context: dict[str, Any]) -> dict[str, Any]:

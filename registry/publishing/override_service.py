@@ -10,8 +10,7 @@ from django.db import connection as database
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts.models import User
-from accounts.services import acting
+from accounts.actors import By, acting
 from audit.services import record
 from core.english import gettext as _
 from core.errors import CountersignError
@@ -70,7 +69,7 @@ def show(
     toolset: Toolset,
     tool: Tool,
     *,
-    by: User | None,
+    by: By,
     name: str = "",
     title: str = "",
     description: str = "",

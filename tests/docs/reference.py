@@ -21,6 +21,7 @@ from calls.record.refusal import RefusalDetails, of_policy, of_state  # noqa: E4
 from calls.record.states import LIVE, MOVES, Executed, State  # noqa: E402
 from core import actions  # noqa: E402
 from gateway.protocol import revisions  # noqa: E402
+from gateway.rest.v1 import urls  # noqa: E402
 from tests.docs import reference_words as words  # noqa: E402
 from tests.docs.translations import CHINESE, ENGLISH, ROOT, mark  # noqa: E402
 
@@ -31,6 +32,9 @@ PACKAGES = (
 LITERAL = re.compile(r"[\"']([a-z_]+\.[a-z_]+)[\"']")
 NOTE = "<!-- Written by: python -m tests.docs.reference --write -->\n"
 # Django's own options, and commands for developers or for other commands.
+API_TABLE = re.compile(
+    r"(?<=<!-- service api: begin -->\n).*?(?=<!-- service api: end -->)", re.DOTALL
+)
 COMMON = {option.dest for option in BaseCommand().create_parser("manage.py", "x")._actions}
 LEFT_OUT = {"messages", "createsuperuser", "pgtrigger", "runworker"}
 
@@ -195,12 +199,29 @@ def known_permissions() -> list[str]:
     )
 
 
+def api(language: str) -> str:
+    """The page as it is, with the table of requests."""
+    rows = (
+        (f"`{method} /api/v1/{_address(route)}`", ", ".join(f"`{one}`" for one in scopes))
+        for route, view, _name in urls.ROUTES
+        for method, scopes in view.scopes.items()
+    )
+    made = table(("API", "`x-permissions`"), rows)
+    return API_TABLE.sub(lambda _found: made, path("api", language).read_text())
+
+
+def _address(route: str) -> str:
+    numbers = ("pk", "call_id", "public_id")
+    return re.sub(r"<\w+:(\w+)>", lambda part: "ID" if part[1] in numbers else "NAME", route)
+
+
 WRITERS: dict[str, Callable[[str], str]] = {
     "cli": cli,
     "entries": entries,
     "errors": errors,
     "call-states": states,
     "roles": roles,
+    "api": api,
 }
 
 

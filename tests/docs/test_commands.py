@@ -28,6 +28,7 @@ RUN = {
     "guides/connect-clients.md": "tests/flows/test_clients.py",
     "tutorials/first-steps.md": "tests/flows/test_clients.py",
     "reference/mcp.md": "tests/gateway/test_agents_page.py",
+    "reference/api.md": "tests/gateway/test_service_api_page.py",
 }
 # Not runnable in a test, each with its reason.
 MARKED = {
@@ -77,7 +78,7 @@ def wrong_with(said: str, page: str) -> str:
     """Empty where the command is run, read or marked."""
     if managed := MANAGE.match(said):
         return wrong_arguments(managed[1], shlex.split(managed[2], comments=True))
-    if page in RUN and re.match(r"curl\b", said):
+    if page in RUN and re.match(r"(\w+=\$\()?(curl|api)\b", said):
         return ""
     is_marked = any(re.match(mark, said) for mark in MARKED)
     return "" if is_marked else "is neither run nor marked"

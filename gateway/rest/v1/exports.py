@@ -1,0 +1,104 @@
+"""Exports of the audit log: those of the user who answers for the token, and without arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from audit.exporting import ExportWriter, begin
+from audit.filters import NAMES, Filters
+from audit.models import Export
+from audit.views.exports import file_response
+from calls.content.payloads import containing
+from core.english import gettext as _
+from gateway.rest.v1 import plain
+from gateway.rest.v1.members import Members, StrictChoice, Text
+from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of
+
+# Whoever searches in arguments sees some of them.
+FILTERS = [name for name in NAMES if name != "text"]
+
+
+class ExportBody(Members):
+    format = StrictChoice(choices=Export.Format.values, default=Export.Format.JSONL)
+    filters = serializers.DictField(child=Text(max_length=200), default=dict)
+
+    def validate_filters(self, given: dict[str, str]) -> dict[str, str]:
+        if unknown := sorted(set(given) - set(FILTERS)):
+            said = _("There is no filter “%s”. Filters: %s.")
+            raise serializers.ValidationError(said % (unknown[0][:60], ", ".join(FILTERS)))
+        return given
+
+
+class ExportAnswer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    format = serializers.ChoiceField(choices=Export.Format.values)
+    filters = serializers.DictField(child=serializers.CharField())
+    # Where it is downloaded.
+    file = serializers.CharField()
+    # Of the newest download.
+    rows = serializers.IntegerField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    digest = serializers.CharField()
+
+
+class Exports(ListView):
+    """The newest first."""
+
+    scopes = {"GET": ("audit.export_entry",), "POST": ("audit.export_entry",)}
+    bodies = {"POST": ExportBody}
+    answers = {"GET": ExportAnswer, "POST": (201, ExportAnswer)}
+    rows = staticmethod(lambda request: _own(request))  # noqa: PLW0108 defined below
+    key = "-id"
+    shown = staticmethod(plain.export)
+
+    def post(self, request: Request) -> Response:
+        return self.once(request, lambda: self._begin(request))
+
+    def _begin(self, request: Request) -> Response:
+        given, by = self.body(request), caller_of(request)
+        filters = Filters.read(given["filters"], ZoneInfo("UTC"))
+        if dropped := sorted(set(given["filters"]) - set(filters.given)):
+            raise ValidationError({"filters": [_("The value of “%s” fits nothing.") % dropped[0]]})
+        form = Export.Format(given["format"])
+        made = begin(filters, form, by=by.actor, person_id=by.person.pk)
+        made.refresh_from_db()
+        return OneExport().answer(made, 201, reverse("api:export_detail", args=[made.pk]))
+
+
+class OneExport(RowView):
+    scopes = {"GET": ("audit.export_entry",)}
+    answers = {"GET": ExportAnswer}
+
+    def row(self, request: Request, pk: int) -> Export:
+        return get_object_or_404(_own(request), pk=pk)
+
+    def plain(self, row: Export) -> dict[str, Any]:
+        return plain.export(row)
+
+
+class ExportFile(ServiceView):
+    """The file, written as it is read; its digest is an entry."""
+
+    scopes = {"GET": ("audit.export_entry",)}
+    answers = {"GET": (200, bytes)}
+
+    def get(self, request: Request, pk: int) -> StreamingHttpResponse:
+        export = get_object_or_404(_own(request), pk=pk)
+        writing = ExportWriter(export, by=caller_of(request).actor, has=containing)
+        return file_response(request._request, writing)
+
+
+def _own(request: Request) -> QuerySet[Export]:
+    every = Export.objects.filter(person_id=caller_of(request).person.pk)
+    return every.exclude(query__has_key="text")

@@ -1,0 +1,79 @@
+"""Members of JSON bodies, taken only in the type that the schema says: REST framework's own fields
+would also read numbers from texts, and truth from numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from core.english import gettext as _
+
+
+class Members(serializers.Serializer[Any]):
+    """A JSON object without other members than these."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = sorted(set(data) - set(self.fields)) if isinstance(data, dict) else []
+        mistakes = {name: [_("There is no such member here.")] for name in unknown}
+        try:
+            given = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not isinstance(error.detail, dict):
+                raise
+            raise serializers.ValidationError({**error.detail, **mistakes}) from None
+        if mistakes:
+            raise serializers.ValidationError(mistakes)
+        return given
+
+
+class Text(serializers.CharField):
+    def __init__(self, **named: Any) -> None:
+        super().__init__(trim_whitespace=False, **named)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictChoice(serializers.ChoiceField):
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            self.fail("invalid_choice", input=str(data)[:40])
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Flag(serializers.BooleanField):
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=str(data)[:40])
+        return data
+
+
+class Amount(serializers.RegexField):
+    """A decimal number as a text, so that none of its digits is lost."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(r"^[0-9]{1,14}(\.[0-9]{1,6})?\Z", **named)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class NameList(serializers.ListField):
+    """Different names, in any order."""
+
+    child = Text(min_length=1, max_length=200)
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(max_length=1_000, **named)

@@ -1,0 +1,148 @@
+"""Toolsets: what is in them, which agents have them, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import MAX_HOLD_S, Agent
+from core.english import gettext as _
+from gateway.rest.v1 import forms, plain
+from gateway.rest.v1.members import Flag, Members, NameList, StrictChoice, Text, Whole
+from gateway.rest.v1.views import ListView, RowView, caller_of, require
+from registry import services
+from registry.forms.toolsets import ToolsetForm
+from registry.models import OwnTool, Separator, Server, Tool, Toolset
+
+# By member: how it is set.
+SETTERS: dict[str, Callable[..., object]] = {
+    "title": services.set_title,
+    "separator": services.set_separator,
+    "search_mode": services.set_search_mode,
+    "own_tools": services.set_own_tools,
+    "hold_seconds": services.set_hold,
+}
+
+
+class ToolsetBody(Members):
+    name = Text(max_length=64)
+    title = Text(required=False, allow_blank=True, max_length=200)
+
+
+class ToolsetChange(Members):
+    """Lists replace the present ones."""
+
+    title = Text(required=False, allow_blank=True, max_length=200)
+    servers = NameList(required=False)
+    tools = NameList(required=False)
+    # Takes the permission to view agents too.
+    agents = NameList(required=False)
+    separator = StrictChoice(choices=Separator.values, required=False)
+    search_mode = Flag(required=False)
+    own_tools = serializers.ListField(child=StrictChoice(choices=OwnTool.values), required=False)
+    hold_seconds = Whole(required=False, allow_null=True, min_value=1, max_value=MAX_HOLD_S)
+
+
+class ToolsetAnswer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    servers = serializers.ListField(child=serializers.CharField())
+    tools = serializers.ListField(child=serializers.CharField())
+    agents = serializers.ListField(child=serializers.CharField())
+    separator = serializers.ChoiceField(choices=Separator.values)
+    search_mode = serializers.BooleanField()
+    own_tools = serializers.ListField(child=serializers.ChoiceField(choices=OwnTool.values))
+    hold_seconds = serializers.IntegerField(allow_null=True)
+
+
+class Toolsets(ListView):
+    scopes = {"GET": ("registry.view_toolset",), "POST": ("registry.add_toolset",)}
+    bodies = {"POST": ToolsetBody}
+    answers = {"GET": ToolsetAnswer, "POST": (201, ToolsetAnswer)}
+    rows = staticmethod(lambda request: _every())
+    key = "slug"
+    cursor = str
+    shown = staticmethod(plain.toolset)
+
+    def post(self, request: Request) -> Response:
+        return self.once(request, lambda: self._create(request))
+
+    def _create(self, request: Request) -> Response:
+        given = self.body(request)
+        form = ToolsetForm({"slug": given["name"], "title": given.get("title", "")})
+        forms.check(form, {"slug": "name"})
+        made = services.create_toolset(**form.cleaned_data, by=caller_of(request))
+        there = reverse("api:toolset_detail", args=[made.slug])
+        return OneToolset().answer(made, 201, there)
+
+
+class OneToolset(RowView):
+    scopes = {"GET": ("registry.view_toolset",), "PATCH": ("registry.change_toolset",)}
+    bodies = {"PATCH": ToolsetChange}
+    answers = {"GET": ToolsetAnswer, "PATCH": ToolsetAnswer}
+
+    def row(self, request: Request, slug: str) -> Toolset:
+        return get_object_or_404(_every(), slug=slug)
+
+    def plain(self, row: Toolset) -> dict[str, Any]:
+        return plain.toolset(row)
+
+    def patch(self, request: Request, slug: str) -> Response:
+        return self.changed(request, lambda toolset: self._change(request, toolset), slug=slug)
+
+    def _change(self, request: Request, toolset: Toolset) -> Response:
+        given, by = self.body(request), caller_of(request)
+        if "agents" in given:
+            require(request, "accounts.view_agent")
+        for name in SETTERS.keys() & given.keys():
+            SETTERS[name](toolset, given[name], by=by)
+        for name, (rows, key, join, part) in MEMBERS.items():
+            if name in given:
+                wanted = _named(name, rows(), key, given[name])
+                now = {one.pk: one for one in getattr(toolset, name).all()}
+                for pk in wanted.keys() - now.keys():
+                    join(toolset, wanted[pk], by=by)
+                for pk in now.keys() - wanted.keys():
+                    part(toolset, now[pk], by=by)
+        return self.answer(_every().get(pk=toolset.pk))
+
+
+Verb = Callable[..., None]
+# By member: what can be in it, by which field it is named, and how it is put in and taken out.
+MEMBERS: dict[str, tuple[Callable[[], QuerySet[Any]], str, Verb, Verb]] = {
+    "servers": (
+        Server.objects.kept,
+        "slug",
+        services.add_server,
+        services.remove_server,
+    ),
+    "tools": (
+        lambda: Tool.objects.filter(server__deleted_at=None),
+        "exposed_name",
+        services.add_tool,
+        services.remove_tool,
+    ),
+    "agents": (Agent.objects.all, "name", services.assign, services.unassign),
+}
+
+
+def _every() -> QuerySet[Toolset]:
+    return Toolset.objects.prefetch_related("servers", "tools", "agents")
+
+
+def _named(member: str, rows: QuerySet[Any], key: str, names: list[str]) -> dict[int, Any]:
+    """By id. Raises ValidationError for a name that is none."""
+    found = {getattr(one, key): one for one in rows.filter(**{f"{key}__in": names})}
+    for place, name in enumerate(names):
+        if name not in found:
+            said = _("There is no “%s” here.") % name
+            raise ValidationError({member: [*([{}] * place), [said]]})
+    return {one.pk: one for one in found.values()}

@@ -1,0 +1,171 @@
+"""Each route of the service API, with the permissions that it takes: by role and by scope.
+
+A route without a row here fails, and so does a row without a route.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from django.urls import reverse
+
+from accounts import service_accounts
+from accounts.models import ServiceAccount, User
+from accounts.roles import PERMISSIONS, Role
+from accounts.service_accounts import CHANGING, READING, SCOPES
+from gateway.rest.v1 import urls
+from tests.console import scenery
+from tests.gateway.service_api import Program, program
+
+pytestmark = pytest.mark.django_db
+
+NOBODY = ("nobody",)
+ROWS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("me", "GET"): (),
+    ("servers", "GET"): ("registry.view_server",),
+    ("servers", "POST"): ("registry.add_server",),
+    ("server_detail", "GET"): ("registry.view_server",),
+    ("server_detail", "PATCH"): ("registry.change_server",),
+    ("server_connection", "PUT"): ("registry.change_server",),
+    ("discoveries", "GET"): ("registry.view_discovery",),
+    ("discoveries", "POST"): ("registry.operate_server",),
+    ("reviews", "GET"): ("registry.operate_server",),
+    ("publications", "POST"): ("registry.operate_server",),
+    ("tool_list", "GET"): ("registry.view_tool",),
+    ("tool_detail", "GET"): ("registry.view_tool",),
+    ("definitions", "GET"): ("registry.view_definition",),
+    ("difference", "GET"): ("registry.view_definition",),
+    ("toolset_list", "GET"): ("registry.view_toolset",),
+    ("toolset_list", "POST"): ("registry.add_toolset",),
+    ("toolset_detail", "GET"): ("registry.view_toolset",),
+    ("toolset_detail", "PATCH"): ("registry.change_toolset",),
+    ("agent_list", "GET"): ("accounts.view_agent",),
+    ("agent_list", "POST"): ("accounts.add_agent",),
+    ("agent_detail", "GET"): ("accounts.view_agent",),
+    ("agent_detail", "PATCH"): ("accounts.change_agent",),
+    ("tokens", "GET"): ("accounts.view_agenttoken",),
+    ("tokens", "POST"): ("accounts.add_agenttoken", "accounts.change_agenttoken"),
+    ("rotate_token", "POST"): ("accounts.add_agenttoken", "accounts.change_agenttoken"),
+    ("revoke_token", "POST"): ("accounts.change_agenttoken",),
+    ("rules", "GET"): ("policies.view_rule",),
+    ("rules", "POST"): ("policies.add_rule",),
+    ("rule_detail", "GET"): ("policies.view_rule",),
+    ("rule_detail", "PATCH"): ("policies.change_rule",),
+    ("rule_detail", "DELETE"): ("policies.delete_rule",),
+    ("limits", "GET"): ("policies.view_limit",),
+    ("limits", "POST"): ("policies.add_limit",),
+    ("limit_detail", "GET"): ("policies.view_limit",),
+    ("limit_detail", "PATCH"): ("policies.change_limit",),
+    ("limit_detail", "DELETE"): ("policies.delete_limit",),
+    ("stops", "GET"): ("calls.view_call",),
+    ("stops", "POST"): ("calls.begin_freeze",),
+    ("stop_detail", "GET"): ("calls.view_call",),
+    ("end_stop", "POST"): ("calls.end_freeze",),
+    ("standing_approvals", "GET"): ("approvals.view_grant",),
+    ("standing_approval_detail", "GET"): ("approvals.view_grant",),
+    ("revoke_grant", "POST"): ("approvals.view_grant", "approvals.revoke_grant"),
+    ("call_list", "GET"): ("calls.view_call",),
+    ("call_detail", "GET"): ("calls.view_call",),
+    ("cancel_call", "POST"): ("calls.cancel_call",),
+    ("approval_list", "GET"): ("approvals.view_approval",),
+    ("approve", "POST"): NOBODY,
+    ("deny", "POST"): NOBODY,
+    ("entries", "GET"): ("audit.view_entry",),
+    ("exports", "GET"): ("audit.export_entry",),
+    ("exports", "POST"): ("audit.export_entry",),
+    ("export_detail", "GET"): ("audit.export_entry",),
+    ("export_file", "GET"): ("audit.export_entry",),
+}
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+NAMED = {"slug": "x", "name": "x", "tool": "x.y", "pk": 1, "public_id": "x", "call_id": UUID(int=7)}
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return scenery.person("ada", *Role)
+
+
+def opening() -> dict[tuple[str, str], tuple[str, ...]]:
+    return {key: row for key, row in ROWS.items() if row != NOBODY}
+
+
+def path_of(name: str) -> str:
+    route = next(route for route, _view, known in urls.ROUTES if known == name)
+    parts = {key: value for key, value in NAMED.items() if f":{key}>" in route}
+    return reverse(f"api:{name}", kwargs=parts).removeprefix("/api/v1/")
+
+
+def status(asking: Program, name: str, method: str) -> int:
+    answer = asking.ask(method, path_of(name), None if method == "GET" else {})
+    assert answer.status_code < 500
+    return int(answer.status_code)
+
+
+def is_opened(asking: Program, name: str, method: str) -> bool:
+    """Whatever was wrong with the request, it was not the token."""
+    return status(asking, name, method) not in (401, 403, 405)
+
+
+def test_no_token_decides(ada: User) -> None:
+    for name, method in (key for key, row in ROWS.items() if row == NOBODY):
+        # That one exists is told to nobody either.
+        assert status(program(name, ada), name, method) == 404
+
+
+def test_each_route_has_a_row() -> None:
+    routes = {(name, method) for _route, view, name in urls.ROUTES for method in view.scopes}
+
+    assert routes == set(ROWS)
+
+
+def test_every_permission_that_accounts_can_have_opens_something() -> None:
+    assert {scope for row in opening().values() for scope in row} == set(SCOPES)
+
+
+def test_what_reads_takes_no_permission_to_change_and_the_other_way_round() -> None:
+    for (name, method), row in ROWS.items():
+        reads = method == "GET" and name != "reviews"
+        wanted = READING if reads or name == "exports" else CHANGING
+        if name not in ("approve", "deny", "revoke_grant"):
+            assert set(row) <= set(wanted), name
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_token_opens_what_its_creators_role_does(role: Role, ada: User) -> None:
+    account = service_accounts.create("robot", purpose="All of it", scopes=SCOPES, by=ada)
+    asking = Program(service_accounts.issue_token(account, by=scenery.person("pat", role)))
+
+    for (name, method), row in opening().items():
+        assert is_opened(asking, name, method) == (set(row) <= PERMISSIONS[role]), (name, method)
+
+
+def test_each_permission_of_a_route_is_needed_and_all_of_them_are_enough(ada: User) -> None:
+    account = service_accounts.create("robot", purpose="Some of it", scopes=SCOPES, by=ada)
+    asking = Program(service_accounts.issue_token(account, by=ada))
+
+    for (name, method), row in opening().items():
+        for missing in row:
+            scope(account, *(one for one in SCOPES if one != missing))
+            assert status(asking, name, method) == 403, (name, method, missing)
+        if row:
+            scope(account, *row)
+            assert is_opened(asking, name, method), (name, method)
+
+
+def test_no_other_method_does_anything(ada: User) -> None:
+    asking = program("robot", ada)
+
+    for name in {name for name, _method in ROWS}:
+        for method in METHODS:
+            if (name, method) not in ROWS:
+                assert status(asking, name, method) == 405, (name, method)
+
+
+def test_nothing_is_opened_without_a_token(db: None) -> None:
+    for name, method in ROWS:
+        assert status(Program(""), name, method) == 401, (name, method)
+
+
+def scope(account: ServiceAccount, *scopes: str) -> None:
+    ServiceAccount.objects.filter(pk=account.pk).update(scopes=list(scopes))
