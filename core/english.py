@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from django.utils.translation import override
 
-
-def gettext(message: str) -> str:
-    return message
+from core.kept import gettext as gettext
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:

@@ -14,7 +14,7 @@ from core.messages.catalogue import Catalogue, Message, MessageKey
 PACKAGES = ("accounts", "approvals", "audit", "calls", "config", "core", "gateway", "inspection",
             "notifications", "policies", "registry")  # fmt: skip
 # Who imports this keeps its sentences in English.
-KEPT = "from core.english import"
+KEPT = ("from core.english import", "from core.kept import")
 SINGULAR = {"_", "gettext", "gettext_lazy", "gettext_noop"}
 PLURAL = {"ngettext", "ngettext_lazy"}
 WITH_CONTEXT = {"pgettext", "pgettext_lazy"}
@@ -26,7 +26,7 @@ def extract(root: Path) -> Catalogue:
     for path in _files(root):
         text = path.read_text(encoding="utf-8")
         source = path.relative_to(root).as_posix()
-        flags = {"kept"} if KEPT in text else set()
+        flags = {"kept"} if any(one in text for one in KEPT) else set()
         for key in _keys(text, is_template=path.suffix == ".html"):
             message = found.setdefault(key, Message(key))
             message.sources.append(source)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from core.abilities import InputAnswer
+from core.kept import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +231,11 @@ class Unanswered(InputWanted):
         self.args = (
             f"The server asked for input{said} and got none. It does not go on by itself.",
         )
+
+
+def describe_silence(seconds: float) -> str:
+    return _("The server was silent for %(seconds)s seconds.") % {"seconds": f"{seconds:g}"}
+
+
+def describe_overrun(seconds: float) -> str:
+    return _("The call took longer than %(seconds)s seconds.") % {"seconds": f"{seconds:g}"}

@@ -11,6 +11,7 @@ import orjson
 
 from core import abilities, strict_json
 from core.abilities import InputAnswer
+from core.kept import gettext as _
 from registry.upstream.values import CallReply, Limits, ProtocolError, RpcErrorReply
 
 MODERN = "2026-07-28"
@@ -228,7 +229,7 @@ def reply(message: WireMessage) -> CallReply:
     value = message.value or {}
     kind = value.get("resultType", "complete")
     if not isinstance(kind, str):
-        raise ProtocolError("The server's result has a resultType that is not text.")
+        raise ProtocolError(_("The server's result has a resultType that is not text."))
     return CallReply(result=message.result, is_error=bool(value.get("isError")), kind=kind)
 
 
@@ -256,9 +257,9 @@ def _read_plain_result(data: bytes) -> WireMessage | None:
 def _read_any(data: bytes) -> WireMessage:
     body = _loads(data)
     if isinstance(body, list):
-        raise ProtocolError("The server sent a batch of messages, where one was due.")
+        raise ProtocolError(_("The server sent a batch of messages, where one was due."))
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
-        raise ProtocolError("The server sent JSON that is not JSON-RPC 2.0.")
+        raise ProtocolError(_("The server sent JSON that is not JSON-RPC 2.0."))
     if "method" in body:
         return _read_request(body)
     return _read_response(body, data)
@@ -267,7 +268,7 @@ def _read_any(data: bytes) -> WireMessage:
 def _read_request(body: dict[str, Any]) -> WireMessage:
     method, params = body["method"], body.get("params")
     if not isinstance(method, str) or not method:
-        raise ProtocolError("The server sent a request whose method is not text.")
+        raise ProtocolError(_("The server sent a request whose method is not text."))
     return WireMessage(
         id=_id(body), method=method, params=params if isinstance(params, dict) else None
     )
@@ -275,11 +276,11 @@ def _read_request(body: dict[str, Any]) -> WireMessage:
 
 def _read_response(body: dict[str, Any], data: bytes) -> WireMessage:
     if ("result" in body) == ("error" in body):
-        raise ProtocolError("The server's reply must have either a result or an error.")
+        raise ProtocolError(_("The server's reply must have either a result or an error."))
     if "error" in body:
         return WireMessage(id=_id(body), error=_error(body["error"]))
     if not isinstance(body["result"], dict):
-        raise ProtocolError("The server's result is not an object.")
+        raise ProtocolError(_("The server's result is not an object."))
     return WireMessage(id=_id(body), result=_cut_out_result(data), value=body["result"])
 
 
@@ -288,23 +289,25 @@ def _cut_out_result(data: bytes) -> bytes:
     try:
         begin, end = strict_json.spans(text)["result"]
     except RecursionError as error:
-        raise ProtocolError("The server's message is nested too deeply to be read.") from error
+        raise ProtocolError(_("The server's message is nested too deeply to be read.")) from error
     return text[begin:end].encode()
 
 
 def _id(body: dict[str, Any]) -> int | str | None:
     id_ = body.get("id")
     if isinstance(id_, bool) or not isinstance(id_, int | str | None):
-        raise ProtocolError("The server sent a message whose id is neither a number nor text.")
+        raise ProtocolError(_("The server sent a message whose id is neither a number nor text."))
     return id_
 
 
 def _error(error: Any) -> dict[str, Any]:
     if not isinstance(error, dict):
-        raise ProtocolError("The server's error is not an object.")
+        raise ProtocolError(_("The server's error is not an object."))
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
-        raise ProtocolError("The server's error lacks a whole number as code or text as message.")
+        raise ProtocolError(
+            _("The server's error lacks a whole number as code or text as message.")
+        )
     return error
 
 
@@ -324,9 +327,9 @@ def _loads_leniently(data: bytes, first: orjson.JSONDecodeError) -> Any:
     try:
         return json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer)
     except UnicodeDecodeError as error:
-        raise ProtocolError("The server's message is not UTF-8.") from error
+        raise ProtocolError(_("The server's message is not UTF-8.")) from error
     except RecursionError as error:
-        raise ProtocolError("The server's message is nested too deeply to be read.") from error
+        raise ProtocolError(_("The server's message is nested too deeply to be read.")) from error
     except ValueError as error:
         raise ProtocolError(f"The server's message is not JSON: {first.msg}.") from error
 

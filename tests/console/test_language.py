@@ -20,6 +20,7 @@ from audit.models import Entry
 from audit.services import record
 from core.messages.localizing import localized
 from core.templatetags.console import absolute
+from registry.upstream.values import describe_silence
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -199,3 +200,18 @@ def test_reasons_on_a_users_page_and_of_passkeys_are_chinese(client: Client) -> 
     assert CHINESE.search(begun.json()["error"])
     options = f"/people/{lost.pk}/factors/options/"
     assert CHINESE.search(client.post(options, {"asked": "1"}, headers=asked).json()["error"])
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (describe_silence(2.5), "服务器 2.5 秒没有响应。"),
+        ("The connection broke before the reply.", "连接在响应之前中断。"),
+        ("The name mail.example was not found.", "找不到名称 mail.example。"),
+    ],
+)
+def test_what_went_wrong_at_a_server_is_in_the_readers_language(kept: str, said: str) -> None:
+    with override("zh-hans"):
+        assert localized(kept) == said
+    with override("en"):
+        assert localized(kept) == kept

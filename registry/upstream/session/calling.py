@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from core.errors import RecordUnavailable
+from core.kept import gettext as _
 from registry.upstream import wire
 from registry.upstream.values import (
     USUAL,
@@ -179,7 +180,7 @@ class CancelScope:
         if self._event is None:
             return self
         if self._event.is_set():
-            raise NotSent("The call was withdrawn before it was sent.")
+            raise NotSent(_("The call was withdrawn before it was sent."))
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancelling = self._task.cancelling()

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import orjson
 
 from core import header_params
+from core.kept import gettext as _
 from registry.upstream.session import items
 from registry.upstream.values import (
     Limits,
@@ -108,7 +109,7 @@ async def _turn_pages(
 ) -> None:
     seen: set[str] = set()
     cursor: str | None = None
-    for _ in range(_PAGES):
+    for _page in range(_PAGES):
         params = b"" if cursor is None else b'"cursor":' + orjson.dumps(cursor)
         page = await server.ask(f"{listed}/list", params, limits)
         if collect(page) > _MOST:
@@ -128,7 +129,7 @@ def _collect(page: dict[str, Any], tools: dict[str, dict[str, Any]], left_out: L
     first counts."""
     listed = page.get("tools")
     if not isinstance(listed, list):
-        raise ProtocolError("The server's tools/list has no list of tools.")
+        raise ProtocolError(_("The server's tools/list has no list of tools."))
     for tool in listed:
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str) or not name:
@@ -146,7 +147,7 @@ def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | Non
     if cursor is None:
         return None
     if not isinstance(cursor, str):
-        raise ProtocolError("The server's nextCursor is not text.")
+        raise ProtocolError(_("The server's nextCursor is not text."))
     if cursor in seen:
         raise ProtocolError(f"The server's pages of {_named(listed)} lead in a circle.")
     seen.add(cursor)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import orjson
 
 from core.connection_pool import ConnectionPool
+from core.kept import gettext as _
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests
@@ -404,7 +405,7 @@ class HttpServer:
         if revision not in LEGACY:
             raise ProtocolError(f"The server speaks MCP {revision!r:.40}, which is not known here.")
         if request.session and not _SESSION_ID.fullmatch(request.session):
-            raise ProtocolError("The server's session id is not visible ASCII.")
+            raise ProtocolError(_("The server's session id is not visible ASCII."))
         return self._agreement_on(revision, opening, request.session)
 
     def _agreement_on(self, revision: str, opening: dict[str, Any], session: str) -> Agreement:
@@ -478,7 +479,7 @@ class HttpServer:
         except CancelledUpstream:
             if request.left:
                 raise
-            raise NotSent("The call was withdrawn before it was sent.") from None
+            raise NotSent(_("The call was withdrawn before it was sent.")) from None
         except (TimedOut, asyncio.CancelledError):
             if request.left and not agreement.modern and not withdrawal.asked:
                 self._pool.spawn(self._stop(agreement, id_))

@@ -19,6 +19,7 @@ from core.connection_pool import (
     StaleConnection,
     Transmission,
 )
+from core.kept import gettext as _
 from core.outbound import AddressRefused
 from registry.upstream.session.http_statuses import refusal
 from registry.upstream.transport.event_stream import EventStream
@@ -114,7 +115,7 @@ class Stream(ServerProcess):
         raise NotGreeted(said, status=arrived.status if arrived.status != 200 else 404)
 
     async def _arrived(self, request: bytes) -> Arrived:
-        for _ in range(_STALE_TIMES):
+        for _attempt in range(_STALE_TIMES):
             road = Transmission(await self._pool.connect(self._pool.origin_of(self._url), _OPEN))
             try:
                 return await road.send(request, _SILENT_S)
@@ -129,7 +130,7 @@ class Stream(ServerProcess):
 
     def write(self, line: bytes) -> None:
         if self.ended or self._origin is None:
-            raise NotSent("The server's stream has ended.")
+            raise NotSent(_("The server's stream has ended."))
         self._used_at = self._loop.time()
         post = self._loop.create_task(self._post(line), name="post to a stream")
         self._posts.add(post)
@@ -231,7 +232,7 @@ class Stream(ServerProcess):
         # Nobody may be waiting for it any more.
         with contextlib.suppress(asyncio.CancelledError):
             self._endpoint.exception()
-        self._fail_all(Lost("The server ended its stream before the reply."))
+        self._fail_all(Lost(_("The server ended its stream before the reply.")))
 
     def _watch(self) -> None:
         """Closes a stream that nothing uses after a while."""

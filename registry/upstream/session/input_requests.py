@@ -16,6 +16,7 @@ import orjson
 from core import abilities
 from core.abilities import InputAnswer
 from core.events_in_time import set_within
+from core.kept import gettext as _
 from registry.upstream import wire
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.values import (
@@ -59,7 +60,7 @@ async def answered(server: AnsweringServer, call: UpstreamCall, reply: CallReply
             more = b""
             await _pause(call, later)
         else:
-            raise ProtocolError("The server answers only that it wants to be asked again.")
+            raise ProtocolError(_("The server answers only that it wants to be asked again."))
         parts = [more, b'"requestState":' + orjson.dumps(state) if state is not None else b""]
         call = replace(
             call,
@@ -150,11 +151,11 @@ def _requests_of(reply: CallReply) -> tuple[dict[str, Any], str | None]:
     value = orjson.loads(reply.result)
     requests, state = value.get("inputRequests"), value.get("requestState")
     if requests is not None and not isinstance(requests, dict):
-        raise ProtocolError("The server asks for input in a form that is not MCP.")
+        raise ProtocolError(_("The server asks for input in a form that is not MCP."))
     if state is not None and not isinstance(state, str):
-        raise ProtocolError("The server's requestState is not text.")
+        raise ProtocolError(_("The server's requestState is not text."))
     if not requests and state is None:
-        raise ProtocolError("The server asks for input and does not say which.")
+        raise ProtocolError(_("The server asks for input and does not say which."))
     return requests or {}, state
 
 

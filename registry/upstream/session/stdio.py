@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from core.kept import gettext as _
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.agreement import check_wanted
@@ -272,7 +273,7 @@ class StdioServer:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise NotSent("The server has been taken away.")
+            raise NotSent(_("The server has been taken away."))
 
     async def _probe(self, child: ServerProcess) -> str:
         """The revision to speak. Whatever an older server makes of the question, it is older."""

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from core import strict_json
+from core.kept import gettext as _
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.calling import TaskErrand, UpstreamCall
@@ -60,7 +61,7 @@ def task_of(reply: CallReply, call: UpstreamCall) -> TaskRef | None:
 def _ref(task: dict[str, Any], call: UpstreamCall, *, modern: bool) -> TaskRef:
     name = task.get("taskId")
     if not isinstance(name, str) or not 0 < len(name) <= _ID_MAX:
-        raise ProtocolError("The server answered with a task that has no usable id.")
+        raise ProtocolError(_("The server answered with a task that has no usable id."))
     return TaskRef(name, modern, _wished(task), call.token, session=call.session)
 
 
@@ -85,7 +86,7 @@ async def follow(
                 return await _followed(server, ref, call, news, clock, stopwatch)
     except TimeoutError:
         await _tell(server, ref)
-        raise TimedOut("The server's task did not end in time.", "total") from None
+        raise TimedOut(_("The server's task did not end in time."), "total") from None
 
 
 async def _followed(
@@ -213,7 +214,7 @@ async def _end(
         return wire.reply(WireMessage(error=wire.checked_error(value["error"])))
     result = value.get("result")
     if not isinstance(result, dict):
-        raise ProtocolError("The server's task ended without a result.")
+        raise ProtocolError(_("The server's task ended without a result."))
     return wire.reply(WireMessage(result=_cut_out(message, result), value=result))
 
 

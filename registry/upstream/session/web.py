@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from core.connection_pool import ConnectionPool
+from core.kept import gettext as _
 from registry.upstream.session.calling import TaskErrand, UpstreamCall
 from registry.upstream.session.http import Hear, HttpServer
 from registry.upstream.session.http_sse import Stream
@@ -55,7 +56,7 @@ class EventServer(StdioServer):
         if self._child:
             await self._child.stop()
         if self._closed:
-            raise NotSent("The server has been taken away.")
+            raise NotSent(_("The server has been taken away."))
         stream = self._child = await self._web.stream(self._stderr)
         return stream
 

@@ -18,6 +18,7 @@ from core.connection_pool import (
     StaleConnection,
 )
 from core.http_connection import BadHttp, ConnectionCut, ReadTimeout
+from core.kept import gettext as _
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.transport.event_stream import EventStream
@@ -31,6 +32,8 @@ from registry.upstream.values import (
     ResultTooLarge,
     TimedOut,
     UpstreamError,
+    describe_overrun,
+    describe_silence,
 )
 from registry.upstream.wire import WireMessage
 
@@ -147,7 +150,7 @@ async def deliver(pool: ConnectionPool, request: HttpRequest) -> int:
 
 async def _send(pool: ConnectionPool, request: HttpRequest) -> Arrived:
     data = request.head + b"\r\nContent-Length: %d\r\n\r\n" % len(request.body) + request.body
-    for _ in range(_STALE_TIMES):
+    for _attempt in range(_STALE_TIMES):
         connection = await pool.connect(request.origin, request.limits)
         if not connection.is_usable:
             # Closed while it was kept. There may be others like it in the pool, and then a new one.
@@ -196,7 +199,7 @@ async def _reply(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) -
 
 def _kind(arrived: Arrived) -> str:
     if arrived.headers.get(b"content-encoding", "identity") != "identity":
-        raise ProtocolError("The server sent a compressed reply, though it was asked not to.")
+        raise ProtocolError(_("The server sent a compressed reply, though it was asked not to."))
     return arrived.headers.get(b"content-type", "").partition(";")[0].strip().lower()
 
 
@@ -251,13 +254,13 @@ async def _follow(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) 
     arrived.close()
     if request.resume is not None and events.last_id:
         return await _resume(pool, events, request)
-    raise Lost("The server ended its stream before the reply.")
+    raise Lost(_("The server ended its stream before the reply."))
 
 
 async def _resume(pool: ConnectionPool, events: EventStream, request: HttpRequest) -> WireMessage:
     """Source: MCP 2025-11-25, basic/transports: a server may close a stream and be polled."""
     assert request.resume is not None
-    for _ in range(_RESUME_TIMES):
+    for _attempt in range(_RESUME_TIMES):
         await asyncio.sleep(min(events.retry_ms / 1000, _RESUME_WAIT_S))
         again = HttpRequest(
             request.id, request.origin, request.resume(events.last_id), b"", request.limits
@@ -272,7 +275,7 @@ async def _resume(pool: ConnectionPool, events: EventStream, request: HttpReques
                 return message
         finally:
             arrived.close()
-    raise Lost("The server ended its stream before the reply, and does not continue it.")
+    raise Lost(_("The server ended its stream before the reply, and does not continue it."))
 
 
 async def _reply_in(
@@ -299,17 +302,20 @@ async def _reply_in(
     return None
 
 
+_COULD_NOT_BE_REACHED = _("%(host)s could not be reached: %(why)s.")
+
+
 def _failure(error: Exception, request: HttpRequest) -> UpstreamError:
     if not request.left:
         return NotSent(_not_reached(error, request))
     if isinstance(error, ReadTimeout):
-        return TimedOut(f"The server was silent for {request.limits.idle_s:g} seconds.", "idle")
+        return TimedOut(describe_silence(request.limits.idle_s), "idle")
     # With a number it is the network's, of a connection that broke.
     if isinstance(error, TimeoutError) and error.errno is None:
-        return TimedOut(f"The call took longer than {request.limits.total_s:g} seconds.", "total")
+        return TimedOut(describe_overrun(request.limits.total_s), "total")
     if isinstance(error, BadHttp):
-        return ProtocolError("The server's answer is not HTTP that can be read.")
-    return Lost("The connection broke before the reply.")
+        return ProtocolError(_("The server's answer is not HTTP that can be read."))
+    return Lost(_("The connection broke before the reply."))
 
 
 def _not_reached(error: Exception, request: HttpRequest) -> str:
@@ -318,14 +324,14 @@ def _not_reached(error: Exception, request: HttpRequest) -> str:
         case AddressRefused():
             return str(error)
         case socket.gaierror():
-            return f"The name {where} was not found."
+            return _("The name %(host)s was not found.") % {"host": where}
         case ssl.SSLCertVerificationError():
-            return f"The certificate of {where} is not valid: {error}."
+            said = _("The certificate of %(host)s is not valid: %(why)s.")
+            return said % {"host": where, "why": error}
         case TimeoutError():
-            return (
-                f"{where} did not take the connection within {request.limits.connect_s:g} seconds."
-            )
+            said = _("%(host)s did not take the connection within %(seconds)s seconds.")
+            return said % {"host": where, "seconds": f"{request.limits.connect_s:g}"}
         case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
             # The system's word: what asyncio says of it names a tuple.
-            return f"{where} could not be reached: {os.strerror(number)}."
-    return f"{where} could not be reached: {error or type(error).__name__}."
+            return _COULD_NOT_BE_REACHED % {"host": where, "why": os.strerror(number)}
+    return _COULD_NOT_BE_REACHED % {"host": where, "why": error or type(error).__name__}

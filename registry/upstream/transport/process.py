@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core import die_with_parent
+from core.kept import gettext as _
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.line_reader import LineReader, Overlong
@@ -25,6 +26,8 @@ from registry.upstream.values import (
     Target,
     TimedOut,
     UpstreamError,
+    describe_overrun,
+    describe_silence,
 )
 from registry.upstream.wire import WireMessage
 
@@ -111,7 +114,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         env |= target.env
         program = _program(target, env)
         try:
-            _, child = await asyncio.get_running_loop().subprocess_exec(
+            _transport, child = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(stderr),
                 *die_with_parent.command([program, *target.argv[1:]]),
                 env=env,
@@ -313,8 +316,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if left > 0:
             waiting.idle = self._loop.call_later(left, self._end_idle, waiting)
         else:
-            silent = f"The server was silent for {waiting.limits.idle_s:g} seconds."
-            _fail(waiting, TimedOut(silent, "idle"))
+            _fail(waiting, TimedOut(describe_silence(waiting.limits.idle_s), "idle"))
 
     # The end
 
@@ -354,9 +356,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
 def _program(target: Target, env: dict[str, str]) -> str:
     if not target.argv:
-        raise NotSent("The server has no program to start.")
+        raise NotSent(_("The server has no program to start."))
     if "\0" in "".join(target.argv):
-        raise NotSent("The server's command has a NUL character.")
+        raise NotSent(_("The server's command has a NUL character."))
     found = shutil.which(target.argv[0], path=env.get("PATH"))
     if found is None:
         raise NotSent(f"There is no program “{target.argv[0]}” that can be run.")
@@ -379,7 +381,7 @@ def _fail(waiting: PendingRequest, error: UpstreamError) -> None:
 
 
 def _end_total(waiting: PendingRequest) -> None:
-    late = f"The call took longer than {waiting.limits.total_s:g} seconds."
+    late = describe_overrun(waiting.limits.total_s)
     _fail(waiting, TimedOut(late, "total"))
 
 
