@@ -26,7 +26,8 @@ PAGES_OF_ONE = {
         "registry": (
             "server items refresh tool tool_versions roll_back tool_policy publish tag_tool "
             "set_handling set_results set_labels edit_server set_server_enabled set_server_relays "
-            "set_server_revision review toolset tool_list connect set_toolset_own_tools "
+            "set_server_results set_server_revision review toolset tool_list connect "
+            "set_toolset_own_tools "
             "set_toolset_hold set_toolset_title set_toolset_separator remove_tools shown_tool "
             "set_toolset_search_mode "
             "agent_toolsets agent_connect"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -57,6 +58,16 @@ class ResultRules(NamedTuple):
 
 
 PASS_ALL = ResultRules()
+
+
+def rules_of(stored: Mapping[str, Any]) -> ResultRules:
+    """The rules of an object with those members that are not as by default."""
+    return PASS_ALL._replace(**{key: stored[key] for key in ResultRules._fields if key in stored})
+
+
+def stored_rules(rules: ResultRules) -> dict[str, Any]:
+    usual = PASS_ALL._asdict()
+    return {key: value for key, value in rules._asdict().items() if value != usual[key]}
 
 
 class ResultTooLong(Exception):

@@ -25,7 +25,7 @@ from core.errors import CountersignError
 from core.text import revealed
 from inspection import patterns
 from inspection.definitions import Scan
-from inspection.results import ResultRules
+from inspection.results import PASS_ALL, ResultRules, rules_of, stored_rules
 from registry import extensions, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
 from registry.labels import Label, LabelChoice
@@ -492,13 +492,30 @@ def set_result_rules(tool: Tool, rules: ResultRules, *, by: By) -> bool:
         return False
     Tool.objects.filter(pk=tool.pk).update(**columns)
     tool.refresh_from_db()
+    of_server = tool.server.result_rules if rules != PASS_ALL else {}
     record(
         "tool.result_rules_set",
         actor=acting(by),
         server=tool.server.slug,
         tool=tool.exposed_name,
         **rules._asdict(),
+        # No longer what the tool's results pass.
+        **({"instead_of": of_server} if of_server else {}),
     )
+    return True
+
+
+@transaction.atomic
+def set_server_result_rules(server: Server, rules: ResultRules, *, by: User | None) -> bool:
+    """Sets the result rules of the server's tools that have no choices of their own; returns
+    whether they changed."""
+    _check_result_rules(rules)
+    _locked(server)
+    if rules_of(server.result_rules) == rules:
+        return False
+    server.result_rules = stored_rules(rules)
+    server.save(update_fields=["result_rules"])
+    record("server.result_rules_set", actor=acting(by), server=server.slug, **rules._asdict())
     return True
 
 

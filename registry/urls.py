@@ -29,6 +29,7 @@ urlpatterns = [
     path("servers/<slug:slug>/edit/", servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),
     path("servers/<slug:slug>/relays/", servers.set_relays, name="set_server_relays"),
+    path("servers/<slug:slug>/results/", servers.set_results, name="set_server_results"),
     path("servers/<slug:slug>/revision/", servers.set_revision, name="set_server_revision"),
     path("servers/<slug:slug>/review/", review.review, name="review"),
     path("toolsets/", toolsets.toolsets, name="toolsets"),

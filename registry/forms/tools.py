@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from inspection.results import ResultRules
+from inspection.results import ResultRules, rules_of
 from registry.labels import LABEL_FIELDS, Label
-from registry.models import Tool
+from registry.models import Server, Tool
 from registry.models.tools import RESULT_FIELDS
 
 
@@ -52,6 +54,12 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
                 "the result is blocked."
             ),
         }
+
+    @classmethod
+    def of_server(cls, server: Server, posted: Any = None) -> ResultRulesForm:
+        """The form for the server's tools that have no choices of their own."""
+        rules = rules_of(server.result_rules)._asdict()
+        return cls(posted, instance=Tool(**{f"result_{key}": rules[key] for key in rules}))
 
     @property
     def rules(self) -> ResultRules:

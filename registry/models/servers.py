@@ -67,6 +67,9 @@ class Server(models.Model):
     tags = tags()
     enabled = models.BooleanField(_("enabled"), default=True)
     publish_on_discovery = models.BooleanField(_("publish on first discovery"), default=False)
+    # What is done to results of its tools that have no choices of their own: members of
+    # inspection.results.ResultRules that are not as they are by default.
+    result_rules = models.JSONField(default=dict, db_default={}, editable=False)
     # What the server may ask of agents in the middle of a call, if their clients can answer.
     relays = ArrayField(
         models.CharField(max_length=11, choices=Relay),
@@ -140,6 +143,7 @@ class Server(models.Model):
             "connection_version",
             "enabled",
             "relays",
+            "result_rules",
             "methods",
             "revision",
             "wanted_revision",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model, Q, QuerySet
 
-from inspection.results import PASS_ALL, ResultRules
+from inspection.results import PASS_ALL, ResultRules, rules_of
 from registry import methods
 from registry.connections import Commands, ServerConnection, Unreachable, connection
 from registry.models import Definition, Server, ShownTool, Tool, Toolset
@@ -35,6 +35,8 @@ class ReachedServer(NamedTuple):
     slug: str
     relays: frozenset[str]
     connection: ServerConnection
+    # Of tools without choices of their own.
+    result_rules: ResultRules
 
 
 class ToolRow(NamedTuple):
@@ -252,13 +254,14 @@ def _published(
         relays=server.relays,
         confirmed_read_only=line.confirmed_read_only,
         cancel_is_final=line.cancel_is_final,
-        result_rules=_result_rules(line),
+        result_rules=_result_rules(line, server),
         labels=tuple(line.labels),
     )
 
 
-def _result_rules(line: ToolRow) -> ResultRules | None:
-    rules = ResultRules(*(getattr(line, name) for name in RESULT_FIELDS))
+def _result_rules(line: ToolRow, server: ReachedServer) -> ResultRules | None:
+    own = ResultRules(*(getattr(line, name) for name in RESULT_FIELDS))
+    rules = server.result_rules if own == PASS_ALL else own
     return None if rules == PASS_ALL else rules
 
 
@@ -271,6 +274,7 @@ def _mode(chosen: str, is_long: bool) -> str:
 _REACHED_BY = (
     *("slug", "transport", "url", "command", "argv", "sealed_headers", "sealed_credential"),
     *("connection_version", "relays", "revision", "wanted_revision", "by_events"),
+    "result_rules",
 )
 
 
@@ -289,7 +293,9 @@ def _connections(server_ids: set[int], *, keep: bool) -> dict[int, ReachedServer
         except Unreachable as error:
             log.warning("%s is not offered: %s", server.slug, error)
             continue
-        made = ReachedServer(server.slug, frozenset(server.relays), reached)
+        made = ReachedServer(
+            server.slug, frozenset(server.relays), reached, rules_of(server.result_rules)
+        )
         found[server.pk] = kept if kept and kept[1] == made else (row, made)
     if keep:
         _Before.servers = found

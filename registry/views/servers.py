@@ -28,6 +28,7 @@ from registry.forms.servers import (
     UrlReachForm,
     command_choices,
 )
+from registry.forms.tools import ResultRulesForm
 from registry.models import Server
 from registry.names import NameRefused
 from registry.secrets import SecretRefused
@@ -66,6 +67,7 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
     context: dict[str, Any] = {"section": "servers", "server": server, "form": form}
     context |= {"relays": Server.Relay.choices, "methods": methods}
     context["revisions"] = Server.Revision.choices
+    context["result_rules"] = ResultRulesForm.of_server(server)
     if methods.is_valid():
         _list_methods(request, server, methods)
         return redirect("registry:review", slug)
@@ -98,6 +100,23 @@ def set_relays(request: ConsoleRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(Server.objects.kept(), slug=slug)
     services.set_relays(server, request.POST.getlist("relay"), by=request.user)
     messages.success(request, _("What “%s” may ask of agents is set.") % slug)
+    return redirect("registry:edit_server", slug)
+
+
+@page("registry.operate_server", "POST")
+def set_results(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """The result rules of its tools that have no choices of their own."""
+    server = get_object_or_404(Server.objects.kept(), slug=slug)
+    form = ResultRulesForm.of_server(server, request.POST)
+    try:
+        if form.is_valid():
+            services.set_server_result_rules(server, form.rules, by=request.user)
+            messages.success(request, _("Results of “%s” are treated as chosen.") % slug)
+        else:
+            said = [str(error) for errors in form.errors.values() for error in errors]
+            messages.error(request, " ".join(said))
+    except services.RegistrationRefused as error:
+        messages.error(request, str(error))
     return redirect("registry:edit_server", slug)
 
 

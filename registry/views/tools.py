@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from core.http import page
-from inspection.results import PASS_ALL
+from inspection.results import PASS_ALL, rules_of
+from inspection.words import result_sentences
 from registry import services
 from registry.forms.tools import HandlingForm, LabelsForm, ResultRulesForm
 from registry.models import Definition, Publication, Tag, Tool
@@ -37,6 +38,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "result_rules": ResultRulesForm(instance=shown),
         "labels": LabelsForm(instance=shown),
         "changes_results": shown.result_rules != PASS_ALL,
+        "of_server": result_sentences(rules_of(shown.server.result_rules)),
         "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),
     }
     return render(request, "registry/tool.html", context)

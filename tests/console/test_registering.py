@@ -12,9 +12,11 @@ from django.urls import reverse
 from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
-from registry import connections, pasting
+from inspection.results import ResultRules
+from registry import connections, pasting, services
 from registry.models import Discovery, Server, Tool
 from registry.models.versioned import difference
+from registry.publishing import published_catalogue
 from tests.console import scenery
 from tests.registry.offering import ADD, Offering, serving
 
@@ -395,6 +397,56 @@ def test_what_a_server_may_ask_of_agents_is_set_and_recorded(as_olga: Client, ol
     assert server.relays == []
 
 
+def test_result_rules_of_a_server_are_those_of_tools_without_their_own(
+    as_olga: Client, olga: User
+) -> None:
+    server = scenery.server("calc", olga, scenery.ADD)
+    (tool,) = server.tools.all()
+    there = reverse("registry:set_server_results", args=["calc"])
+    page = reverse("registry:tool", args=[tool.exposed_name])
+
+    as_olga.post(there, {"result_secrets": "on", "result_max_bytes": "4096"})
+    as_olga.post(there, {"result_secrets": "on", "result_max_bytes": "4096"})
+
+    taken = published_catalogue.one(tool.pk)
+    assert taken
+    assert taken.result_rules == ResultRules(secrets=True, max_bytes=4096)
+    entry = Entry.objects.get(action="server.result_rules_set")
+    assert (entry.actor, entry.server, entry.details["secrets"]) == ("olga", "calc", True)
+    assert "As chosen for all tools of its server:" in as_olga.get(page).text
+    assert "Secrets are masked." in as_olga.get(page).text
+
+    services.set_result_rules(tool, ResultRules(hidden="remove"), by=olga)
+
+    taken = published_catalogue.one(tool.pk)
+    assert taken
+    assert taken.result_rules == ResultRules(hidden="remove")
+    assert "The choices of its server do not apply" in as_olga.get(page).text
+    told = Entry.objects.get(action="tool.result_rules_set").details
+    assert told["instead_of"] == {"secrets": True, "max_bytes": 4096}
+    services.set_result_rules(tool, ResultRules(), by=olga)
+    taken = published_catalogue.one(tool.pk)
+    assert taken
+    assert taken.result_rules == ResultRules(secrets=True, max_bytes=4096)
+
+
+def test_result_rules_of_a_server_that_cannot_be_used_are_not_saved(
+    as_olga: Client, olga: User
+) -> None:
+    server = scenery.server("calc", olga, scenery.ADD)
+    there = reverse("registry:set_server_results", args=["calc"])
+
+    said = [
+        as_olga.post(there, given, follow=True).text
+        for given in ({"result_patterns": "mine: ("}, {"result_hidden": "some"})
+    ]
+
+    assert "cannot be used" in said[0]
+    assert "is not one of the available choices" in said[1]
+    server.refresh_from_db()
+    assert server.result_rules == {}
+
+
 def test_methods_of_extensions_are_listed_and_wait_to_be_published(
     as_olga: Client, address: str
 ) -> None:
@@ -498,6 +550,7 @@ PAGES = [
     ("edit_server", ["calc"]),
     ("set_server_enabled", ["calc"]),
     ("set_server_relays", ["calc"]),
+    ("set_server_results", ["calc"]),
     ("set_server_revision", ["calc"]),
     ("review", ["calc"]),
 ]
