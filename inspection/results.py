@@ -83,7 +83,7 @@ class CleanedResult:
 
 
 # In an ASCII document without any of these, or DEL, no text can hold a hidden character.
-_COULD_HIDE = (rb"\u", rb"\b", rb"\f")
+_COULD_HIDE = (rb"\u", rb"\b", rb"\f", rb"\r")
 # Deleting all others is many times faster than looking for a pattern.
 _SEEN = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 _NO_DIGITS = bytes({*range(256)} - {*b"0123456789"})

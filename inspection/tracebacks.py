@@ -129,7 +129,9 @@ def could_be(document: str) -> bool:
     """Whether any text of this JSON document could hold a traceback: its lines end as escapes."""
     if _HEAD in document or "goroutine " in document:
         return True
-    return _LINE_OF_FRAMES.search(document) is not None
+    return any(line.search(document) for line in _LINES_OF_FRAMES)
 
 
-_LINE_OF_FRAMES = re.compile(r"\\n(?:(?:[ ]|\\t){1,40}(?:at|from) |#0 )")
+_FRAMES = r"(?:(?:[ ]|\\t){1,40}(?:at|from) |#0 )"
+# A text begins with one, or a line within it. Apart: each begins with letters to look for.
+_LINES_OF_FRAMES = tuple(re.compile(begin + _FRAMES) for begin in (r"\\n", '"'))
