@@ -109,7 +109,6 @@ def of(person: Any) -> Actor:
     return actor
 
 
-@transaction.atomic
 def without_received(details: Any) -> Any:
     """An entry's details without the digest of a result as received, from which whoever has the
     cleaned result could guess what was masked."""
@@ -119,6 +118,7 @@ def without_received(details: Any) -> Any:
     return details | {"result": {key: said for key, said in result.items() if key != "came"}}
 
 
+@transaction.atomic
 def save_filter(name: str, query: Mapping[str, str], *, shared: bool, by: Any) -> SavedFilter:
     """Under the same name it is replaced. What is shared changes what others see: an entry."""
     saved, _made = SavedFilter.objects.update_or_create(
