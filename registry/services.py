@@ -389,18 +389,24 @@ def publish_items(
     return refused
 
 
-@transaction.atomic
 def roll_back(tool: Tool, version: int, *, by: By, reason: str = "") -> None:
     """Goes back to an earlier published version. Agents get nothing else meanwhile: what they get
     is always what the server says, so the tool is held until its server says that again, or until
-    somebody publishes what it says now. `reason`: as publish() has it. Raises RollBackRefused and
-    PublicationRefused."""
+    somebody publishes what it says now. `reason`, and a second person: as publish() has it. Raises
+    RollBackRefused and PublicationRefused."""
+    with recording_proposals():
+        _roll_back(tool, version, by=by, reason=reason)
+
+
+@transaction.atomic
+def _roll_back(tool: Tool, version: int, *, by: By, reason: str) -> None:
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     before = rollable(locked).filter(version=version).first()
     if before is None:
         said = _("Version %(version)d of “%(tool)s” is none to go back to.")
         raise RollBackRefused(said % {"version": version, "tool": locked.exposed_name})
-    _check_reason(locked.exposed_name, before.findings, reason)
+    # Its findings and its changes are on the page that asks.
+    _check_red(locked, before, before.digest, by, reason)
     Tool.objects.filter(pk=locked.pk).update(published=before, state=Tool.State.CHANGED)
     tool.refresh_from_db()
     tool_versions.relabel([tool])

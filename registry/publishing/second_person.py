@@ -25,10 +25,13 @@ COUNTS_FOR = timedelta(days=7)
 
 
 def proposals(of: Tool | Item, version: Version) -> QuerySet[Entry]:
-    """The presses that count for this version of it, the newest first."""
+    """The presses that count for this version of it, the newest first; none of a person who was
+    disabled since."""
     since = timezone.now() - COUNTS_FOR
     found = Entry.objects.filter(action=PROPOSED, at__gt=since, definition_digest=version.digest)
-    return found.filter(server=of.server.slug, details__subject=_key(of)).order_by("-pk")
+    found = found.filter(server=of.server.slug, details__subject=_key(of))
+    active = User.objects.filter(is_active=True).values("pk")
+    return found.filter(actor_kind="person", actor_id__in=active).order_by("-pk")
 
 
 def is_needed(version: Version) -> bool:
@@ -42,7 +45,8 @@ def what_is_missing(of: Tool | Item, version: Version, *, by: User | None) -> st
     name = {"name": revealed(_name(of)[:200])}
     if by is None:
         return _("“%(name)s” needs two people: publish it on its review page.") % name
-    if any(one.actor != by.username for one in proposals(of, version)):
+    # By the row: a name can be changed.
+    if any(one.actor_id != by.pk for one in proposals(of, version)):
         return ""
     said = _(
         "“%(name)s” needs a second person: your reason is recorded, and another operator "
@@ -53,7 +57,7 @@ def what_is_missing(of: Tool | Item, version: Version, *, by: User | None) -> st
 
 def propose(of: Tool | Item, version: Version, *, by: User, reason: str) -> None:
     """Records the first person's press, once."""
-    if any(one.actor == by.username for one in proposals(of, version)):
+    if any(one.actor_id == by.pk for one in proposals(of, version)):
         return
     record(
         PROPOSED,

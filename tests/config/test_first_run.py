@@ -35,3 +35,15 @@ def test_what_the_examples_call_read_only_is_confirmed_once(
 
     assert not report.get().confirmed_read_only
     assert json.loads(settings.STDIO_CATALOGUE.read_text()).keys() == {"reports"}
+
+
+def test_an_example_waits_for_two_people_where_two_publish_what_is_red(
+    only_reports: None, bob: User, settings: Any
+) -> None:
+    settings.RED_NEEDS_TWO = True
+
+    first_run.add_examples(services.create_toolset("desk", by=bob), bob)
+
+    states = dict(Tool.objects.values_list("exposed_name", "state"))
+    assert states.pop("reports.write_report") == Tool.State.NEW
+    assert set(states.values()) <= {Tool.State.PUBLISHED}

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
@@ -270,6 +271,23 @@ def test_the_first_press_counts_for_that_definition_and_a_week(
     scenery.see(changed, {**SLY, "title": "Other"})
     tool.refresh_from_db()
     client.force_login(scenery.person("oda", Role.OPERATOR))
+
+    assert "needs a second person" in flat(post(client, changed, tool))
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.CHANGED
+
+
+@pytest.mark.usefixtures("needs_two")
+def test_one_person_is_not_two_by_another_name_nor_a_disabled_one_the_first(
+    as_olga: Client, client: Client, changed: Server, olga: User
+) -> None:
+    tool, ada = Tool.objects.get(name="send_mail"), scenery.person("ada", Role.ADMINISTRATOR)
+    post(as_olga, changed, tool)
+    accounts.rename(olga, "olga2", by=ada)
+
+    assert "needs a second person" in flat(post(as_olga, changed, tool))
+    accounts.set_active(olga, False, by=ada)
+    client.force_login(scenery.person("otto", Role.OPERATOR))
 
     assert "needs a second person" in flat(post(client, changed, tool))
     tool.refresh_from_db()

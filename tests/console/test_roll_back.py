@@ -1,12 +1,16 @@
 """Going back to a version that was published before."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from accounts.models import User
+from accounts.roles import Role
 from audit.models import Entry
 from registry import services
 from registry.models import Server, Tool
+from registry.models.versioned import difference
 from registry.publishing import published_catalogue
 from tests.console import scenery
 
@@ -34,6 +38,13 @@ def as_olga(client: Client, olga: User, office: Server) -> Client:
 
 def add() -> Tool:
     return Tool.objects.select_related("published", "latest").get(exposed_name="office.add")
+
+
+def publish_red(office: Server, by: User) -> None:
+    """As version 3, and then what came before once more."""
+    for version in (RED, NEWER):
+        scenery.see(office, version)
+        services.publish(add(), difference=difference(add()), by=by, reason="It is a test.")
 
 
 def test_an_earlier_version_is_published_and_agents_get_none_meanwhile(
@@ -121,9 +132,7 @@ def test_it_shows_what_comes_back_and_asks_why_where_that_is_red(
     page = as_olga.get(BACK).text
     assert "and more." in page
     assert 'name="reason"' not in page
-    for version in (RED, NEWER):
-        scenery.see(office, version)
-        assert services.publish_all(office, by=olga, reason="It is a test.") == []
+    publish_red(office, olga)
     back = BACK.replace("/1/", "/3/")
 
     page = as_olga.get(back).text
@@ -138,6 +147,22 @@ def test_it_shows_what_comes_back_and_asks_why_where_that_is_red(
 
     entry = Entry.objects.get(action="definition.rolled_back")
     assert entry.reason == "The author says why."
+
+
+def test_two_people_go_back_to_what_is_red_where_two_publish_it(
+    as_olga: Client, office: Server, olga: User, settings: Any
+) -> None:
+    publish_red(office, olga)
+    settings.RED_NEEDS_TWO = True
+    back, why = BACK.replace("/1/", "/3/"), {"reason": "The author says why."}
+
+    for _again in range(2):
+        assert "needs a second person" in as_olga.post(back, why, follow=True).text
+    assert not Entry.objects.filter(action="definition.rolled_back").exists()
+    as_olga.force_login(scenery.person("otto", Role.OPERATOR))
+    as_olga.post(back, why)
+
+    assert Entry.objects.get(action="definition.rolled_back").actor == "otto"
 
 
 def test_others_roll_nothing_back(as_olga: Client, alice: User) -> None:

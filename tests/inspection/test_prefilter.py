@@ -1,4 +1,4 @@
-"""A result is first asked whether it could hold anything: nothing that a text alone has is missed."""
+"""Asking a result as a whole whether it could hold anything misses nothing that a text has."""
 
 import json
 import random
