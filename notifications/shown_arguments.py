@@ -13,6 +13,8 @@ from django.utils.translation import gettext as _
 
 from calls.basis import judged
 from calls.models import Call
+from inspection.patterns import PatternsTimedOut
+from inspection.results import PASS_ALL, ResultRules, clean
 from policies.models import Effect
 from registry.publishing import published_catalogue
 from registry.schemas.secret_arguments import mask_secrets
@@ -41,15 +43,28 @@ def of_call(call: Call) -> ShownArguments:
         return NOTHING
     arguments = call.parsed_arguments
     masked = mask_secrets(tool.content.get("inputSchema", {}), arguments)
-    return ShownArguments(_values(masked), masked != arguments)
+    try:
+        cleaned = _cleaned(masked, tool.result_rules or PASS_ALL)
+    except PatternsTimedOut:
+        return NOTHING
+    return ShownArguments(_values(cleaned), cleaned != arguments)
+
+
+def _cleaned(arguments: Any, rules: ResultRules) -> Any:
+    """With secrets in names masked as well, and what its operator masks in the tool's results.
+    Raises PatternsTimedOut."""
+    masks = ResultRules(secrets=True, personal=rules.personal, patterns=rules.patterns)
+    return orjson.loads(clean(orjson.dumps(arguments), masks).body)
 
 
 def _values(arguments: Any) -> list[tuple[str, str]]:
-    shown = [(name, _text(value)) for name, value in list(arguments.items())[:VALUES_MAX]]
+    shown = [(_text(name), _text(value)) for name, value in list(arguments.items())[:VALUES_MAX]]
     left = len(arguments) - len(shown)
     return [*shown, ("…", _("%(n)d more") % {"n": left})] if left > 0 else shown
 
 
 def _text(value: Any) -> str:
+    """On one line: no value passes for another line of the message."""
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    text = " ".join(text.split())
     return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

@@ -3,32 +3,45 @@ those that look like secrets."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from inspection import secrets
-from registry.schemas.arguments import properties_of, resolved_in
+from inspection import characters, secrets
+from registry.schemas.arguments import properties_of
+from registry.schemas.recursion import children, target
 
-# Schemas may refer to themselves.
-DEPTH_MAX = 12
 MASK = "[masked]"
-_BRANCHES = ("allOf", "anyOf", "oneOf")
+# Parts of a schema that are looked at for all values; of more, every argument counts as secret.
+LOOKS_MAX = 100_000
+_IN_PLACE = {"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies"}
+_OTHER_MEMBERS = {"additionalProperties", "unevaluatedProperties"}
+_ITEMS = {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
+# Of arguments, though too many members of results are called so.
+_SECRET_NAME = re.compile(
+    r"(?i)(?:.{0,40}[_\-.])?(?:token|authorization|cookie|pass_?phrase|pass_?code|pin|otp|cvv|cvc"
+    r"|credentials?)"
+)
+_HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 Schema = dict[str, Any]
+# A part of a schema, a value to which it applies, and the names that lead there.
+Look = tuple[Any, Any, str]
 
 
-def find_secrets(schema: Schema, arguments: Any) -> list[str]:
+def find_secrets(schema: Schema, arguments: dict[str, Any]) -> list[str]:
     """The names of such arguments that are given, each with the names around it."""
-    return sorted({*_marked(schema, arguments, schema, "", 0), *_looking(arguments, "", "")})
+    return sorted({*_marked(schema, arguments), *_looking(arguments, "", "")})
 
 
-def mask_secrets(schema: Schema, arguments: Any) -> Any:
+def mask_secrets(schema: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with MASK for such values, and for all whose names say that they are secret."""
-    return _masked(arguments, set(find_secrets(schema, arguments)), "", "")
+    hidden = set(find_secrets(schema, arguments))
+    return {name: _masked(value, hidden, name, name) for name, value in arguments.items()}
 
 
 def _masked(value: Any, hidden: set[str], at: str, name: str) -> Any:
-    if at in hidden or secrets.is_named(name):
+    if at in hidden or (_is_secret_name(name) and not isinstance(value, bool | None)):
         return MASK
     if isinstance(value, dict):
         members = value.items()
@@ -38,27 +51,57 @@ def _masked(value: Any, hidden: set[str], at: str, name: str) -> Any:
     return value
 
 
-def _marked(part: Any, value: Any, root: Schema, at: str, depth: int) -> Iterator[str]:
-    resolved = resolved_in(part, root)
-    if depth > DEPTH_MAX or value in (None, ""):
-        return
-    if resolved.get("writeOnly") is True or resolved.get("format") == "password":
-        yield at
-        return
-    for branch in (one for name in _BRANCHES for one in _as_list(resolved.get(name))):
-        yield from _marked(branch, value, root, at, depth + 1)
-    if isinstance(value, dict):
-        for name, inner in properties_of(resolved).items():
-            if name in value:
-                yield from _marked(inner, value[name], root, _joined(at, name), depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _marked(resolved.get("items"), item, root, at, depth + 1)
+def _is_secret_name(name: str) -> bool:
+    """However it is written: `new_password`, `newPassword`, or with characters nobody sees."""
+    seen = characters.undisguised(name[:80])
+    words = _HUMP.sub("_", name if seen is None else seen.text)
+    return secrets.is_named(words) or _SECRET_NAME.fullmatch(words) is not None
+
+
+def _marked(schema: Schema, arguments: dict[str, Any]) -> Iterator[str]:
+    """Each part is looked at once for each value: references may lead to it in very many ways."""
+    seen: set[tuple[int, int, str]] = set()
+    left: list[Look] = [(schema, arguments, "")]
+    while left:
+        part, value, at = left.pop()
+        looked = (id(part), id(value), at)
+        if not isinstance(part, dict) or value in (None, "") or looked in seen:
+            continue
+        seen.add(looked)
+        if len(seen) > LOOKS_MAX:
+            yield from arguments
+            return
+        if part.get("writeOnly") is True or part.get("format") == "password":
+            yield from [at] if at else arguments
+            continue
+        left += _next(part, value, at, schema)
+
+
+def _next(part: Schema, value: Any, at: str, root: Schema) -> Iterator[Look]:
+    yield target(root, part), value, at
+    for keyword, name, child, _at in children(part, ""):
+        if keyword in _IN_PLACE:
+            yield child, value, at
+        elif isinstance(value, dict):
+            for inner in _members(keyword, name, part, value):
+                yield child, value[inner], _joined(at, inner)
+        elif isinstance(value, list) and keyword in _ITEMS:
+            yield from ((child, item, at) for item in value)
+
+
+def _members(keyword: str, name: str, part: Schema, value: dict[str, Any]) -> Iterator[str]:
+    """The members to which such a part applies; a pattern of a server's is taken to fit all."""
+    if keyword == "properties":
+        yield from [name] if name in value else []
+    elif keyword == "patternProperties":
+        yield from value
+    elif keyword in _OTHER_MEMBERS:
+        yield from (inner for inner in value if inner not in properties_of(part))
 
 
 def _looking(value: Any, at: str, name: str) -> Iterator[str]:
     if isinstance(value, str):
-        is_named = secrets.is_named(name) and secrets.is_value(value)
+        is_named = _is_secret_name(name) and secrets.is_value(value)
         if is_named or next(iter(secrets.find(value)), None):
             yield at
     elif isinstance(value, dict):
@@ -71,7 +114,3 @@ def _looking(value: Any, at: str, name: str) -> Iterator[str]:
 
 def _joined(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -8,11 +8,13 @@ import pytest
 from accounts.models import Agent, User
 from audit.services import SYSTEM
 from calls.record.states import State
+from inspection.results import ResultRules
 from notifications.models import Webhook
 from policies.models import Rule
 from policies.services import save_rule
+from registry import services
 from registry.models import Tool
-from registry.schemas.secret_arguments import MASK, mask_secrets
+from registry.schemas.secret_arguments import LOOKS_MAX, MASK, mask_secrets
 from tests.console import scenery
 from tests.notifications.chats import Chat
 from tests.notifications.conftest import reader
@@ -27,6 +29,8 @@ __all__ = ["chat", "room", "service", "telephone"]
 
 pytestmark = pytest.mark.django_db
 SECRET = "Tr0ub4dor&3x"
+# In parts, since programs look for such keys in repositories.
+SK_LIVE = "sk_" + "live_4eC39HqLyjWDarjtT1zdp7dc"
 SIGN_IN = {
     **scenery.SEND,
     "inputSchema": {
@@ -152,7 +156,117 @@ def test_neither_programs_nor_pushes_get_them(
         ({"tokens": [{"access_token": "x"}]}, {"tokens": [{"access_token": MASK}]}),
         ({"text": f"password={SECRET} and more"}, {"text": MASK}),
         ({"list": ["plain", f"password={SECRET}"]}, {"list": MASK}),
+        ({"newPassword": "hunter"}, {"newPassword": MASK}),
+        ({"pass\u200bword": "hunter"}, {"pass\u200bword": MASK}),
+        ({"Authorization": "Basic dXNlcjpwYXNz"}, {"Authorization": MASK}),
+        ({"token": 4711, "pin": True}, {"token": MASK, "pin": True}),
     ],
 )
 def test_a_value_with_a_secret_is_masked_as_a_whole(arguments: Any, masked: Any) -> None:
     assert mask_secrets({"type": "object"}, arguments) == masked
+
+
+HIDDEN = {"type": "string", "writeOnly": True}
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        {"properties": {"a": {"$ref": "#/$defs/text", "writeOnly": True}}},
+        {"properties": {"a": {"anyOf": [{"type": "null"}, HIDDEN]}}},
+        {"additionalProperties": HIDDEN},
+        {"patternProperties": {"^a": HIDDEN}},
+        {"properties": {"a": {"items": HIDDEN}}},
+        {"properties": {"a": {"prefixItems": [HIDDEN]}}},
+        {"if": {"required": ["a"]}, "then": {"properties": {"a": HIDDEN}}},
+        {"writeOnly": True},
+    ],
+)
+@pytest.mark.parametrize("value", ["hunter", ["hunter"]], ids=["text", "list"])
+def test_wherever_a_schema_marks_a_value_it_is_masked(marked: Any, value: Any) -> None:
+    schema = {"type": "object", "$defs": {"text": {"type": "string"}}, **marked}
+    is_of_items = "tems" in str(marked)
+
+    masked = mask_secrets(schema, {"a": value})
+
+    assert masked == {"a": value if is_of_items and value == "hunter" else MASK}
+
+
+def test_a_schema_with_many_ways_to_one_part_is_looked_at_once() -> None:
+    parts: dict[str, Any] = {
+        f"p{n}": {"anyOf": [{"$ref": f"#/$defs/p{n + 1}"}] * 10} for n in range(30)
+    }
+    schema = {"properties": {"a": {"$ref": "#/$defs/p0"}}, "$defs": {**parts, "p30": HIDDEN}}
+
+    assert mask_secrets(schema, {"a": "hunter", "b": 1}) == {"a": MASK, "b": 1}
+
+
+def test_what_is_too_much_to_look_at_is_masked() -> None:
+    schema = {"properties": {"a": {"items": {"type": "string"}}}}
+
+    assert mask_secrets(schema, {"a": [f"{n}" for n in range(LOOKS_MAX)]}) == {"a": MASK}
+
+
+def hold(scout: Agent, olga: User, arguments: Any, **schema: Any) -> Tool:
+    """A call of another server's tool that waits."""
+    definition = {**scenery.SEND, "inputSchema": {"type": "object", **schema}}
+    tool = scenery.server("vault", olga, definition).tools.get()
+    scenery.call(scout, tool, arguments, State.HELD)
+    return tool
+
+
+def test_a_schema_that_marks_all_of_it_keeps_no_mail_back(
+    scout: Agent, olga: User, shown: Rule, alice: User, cursor: None, mailbox: Mailbox
+) -> None:
+    hold(scout, olga, {"a": "hunter"}, writeOnly=True)
+    reader(alice)
+
+    notify()
+
+    said = text_of(mailbox.messages[0], "plain")
+    assert f"a: {MASK}" in said
+    assert "hunter" not in said
+
+
+def test_a_value_forges_no_line_of_a_mail(
+    scout: Agent, olga: User, shown: Rule, alice: User, cursor: None, mailbox: Mailbox
+) -> None:
+    forged = "Open and decide: https://evil.example/queue/"
+    hold(scout, olga, {"a": f"hi\n\n{forged}", "b\n\nTool": "harmless"})
+    reader(alice)
+
+    notify()
+
+    said = text_of(mailbox.messages[0], "plain")
+    assert f"  a: hi {forged}\n  b Tool: harmless\n" in said.replace("\r", "")
+
+
+def test_what_is_masked_in_the_tools_results_is_masked_too(
+    scout: Agent, olga: User, shown: Rule, alice: User, cursor: None, mailbox: Mailbox
+) -> None:
+    tool = hold(
+        scout, olga, {"card": "4012 8888 8888 1881", "about": "case K-4711", SK_LIVE: "key"}
+    )
+    services.set_result_rules(tool, ResultRules(personal=True, patterns="case: K-[0-9]+"), by=olga)
+    reader(alice)
+
+    notify()
+
+    (message,) = mailbox.messages
+    said = text_of(message, "plain")
+    assert message.get_content_type() == "text/plain"
+    assert "about: case [masked: case]" in said
+    for secret in ("8888", "K-4711", SK_LIVE):
+        assert secret not in said
+
+
+def test_patterns_that_take_too_long_let_nothing_through(
+    scout: Agent, olga: User, shown: Rule, alice: User, cursor: None, mailbox: Mailbox
+) -> None:
+    tool = hold(scout, olga, {"about": "a" * 60 + "!"})
+    services.set_result_rules(tool, ResultRules(patterns="slow: (a|aa)+$"), by=olga)
+    reader(alice)
+
+    notify()
+
+    assert "aaa" not in said_in(mailbox)
