@@ -23,8 +23,8 @@ from registry.schemas import definitions
 
 # What is understood of a rule. One that says more than this covers less than it seems.
 _WHERE = {"id", "position", "name", "effect", "server", "tool", "hint", "when"}
-_WHAT = {"reason", "instead", "unnamed", "shows_arguments"}
-_WHO = {"thresholds", "decide_within", "start_within", "confirm_grants"}
+_WHAT = {"reason", "instead", "unnamed"}
+_WHO = {"thresholds", "decide_within", "start_within", "confirm_grants", "shows_arguments"}
 _UNDERSTOOD = _WHERE | _WHAT | _WHO
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
 # Of more published tools, nobody counts the rest.
@@ -208,6 +208,7 @@ def _asks_no_less(other: Rule, rule: Rule) -> bool:
         and _is_sooner(other.decide_within, rule.decide_within)
         and _is_sooner(other.start_within, rule.start_within)
         and (other.confirm_grants or not rule.confirm_grants)
+        and (rule.shows_arguments or not other.shows_arguments)
     )
 
 

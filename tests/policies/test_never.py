@@ -97,3 +97,11 @@ def test_a_rule_with_the_same_condition_is_shadowed_and_with_another_not() -> No
     Rule.objects.create(name="c", effect="deny", when="args.n > 2", position=3)
 
     assert shadowed(Rule.objects.in_order()) == {same.pk: first}
+
+
+def test_a_rule_without_arguments_in_messages_is_not_shadowed_by_one_with_them() -> None:
+    shows = Rule.objects.create(name="a", effect="ask", shows_arguments=True, position=1)
+    Rule.objects.create(name="b", effect="ask", position=2)
+    same = Rule.objects.create(name="c", effect="ask", shows_arguments=True, position=3)
+
+    assert shadowed(Rule.objects.in_order()) == {same.pk: shows}
