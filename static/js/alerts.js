@@ -11,9 +11,11 @@
     return localStorage.getItem(STORE[what]) === "on";
   }
 
-  // Browsers play nothing before somebody pressed something on the page.
+  // Browsers play nothing before somebody pressed something on the page: until then `resume()` does
+  // not end. A sound of long ago is not played then.
   async function play() {
     const context = new AudioContext();
+    setTimeout(() => context.close(), 1000);
     await context.resume();
     const tones = [[660, 0], [880, 0.15]];
     for (const [frequency, at] of tones) {
@@ -26,7 +28,6 @@
       tone.start(context.currentTime + at);
       tone.stop(context.currentTime + at + 0.3);
     }
-    setTimeout(() => context.close(), 1000);
   }
 
   // A device of this browser shows a push of it already.
@@ -51,7 +52,8 @@
     const last = Number(localStorage.getItem(LAST));
     if (Date.now() - last < QUIET_MS) return;
     localStorage.setItem(LAST, Date.now());
-    if (wants("sound")) await play();
+    // Not waited for: other tabs wait for this one.
+    if (wants("sound")) play().catch(() => {});
     // Whoever sees the page needs no notification of it.
     if (wants("notification") && !document.hasFocus()) await notify();
   }

@@ -118,3 +118,21 @@ def test_a_browser_that_allows_none_says_so(page: Page, office: Office) -> None:
         "The browser does not let Countersign show notifications"
     )
     expect(page.get_by_label(NOTIFICATION)).not_to_be_checked()
+
+
+def test_where_the_browser_plays_no_sound_yet_a_notification_is_shown_all_the_same(
+    page: Page, office: Office
+) -> None:
+    choose(page, NOTIFICATION)
+    choose(page, "Play a sound")
+    # As in a tab in which nothing was pressed.
+    page.context.add_init_script("AudioContext.prototype.resume = () => new Promise(() => {});")
+    page.goto("/queue/")
+    live(page)
+
+    another(office)
+
+    are_given(page, 1)
+    assert page.evaluate("given") == SHOWN
+    # No lock is kept from the other tabs.
+    assert page.evaluate("navigator.locks.request('alert', () => true)")
