@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from audit.models import Entry
 from audit.services import SYSTEM, record
 from config.embedded.service import wait_until
 from config.embedded.valkey import Valkey
@@ -82,5 +83,8 @@ def test_of_a_thousand_events_none_is_lost_and_few_come_twice(
     told = [body["data"]["server"] for body in hook.received.values()]
     assert sorted(told) == sorted(f"s{n}" for n in range(1000))
     assert Delivery.objects.filter(state="sent").count() == 1000
+    # However often one was sent, the record has it once.
+    recorded = Entry.objects.filter(action="notification.sent")
+    assert len({(one.details or {})["delivery"] for one in recorded}) == recorded.count() == 1000
     print(f"{len(hook.requests)} requests; {sum(n > 1 for n in times.values())} came again")  # noqa: T201
     assert max(times.values()) <= 2
