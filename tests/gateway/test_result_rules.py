@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from calls.models import Call
 from calls.record.states import Executed, State
 from inspection.results import PASS_ALL, ResultRules
 from registry import services
-from registry.models import Tool, Toolset
+from registry.models import Server, Tool, Toolset
 from tests.conftest import person
 from tests.gateway.agent import MODERN, TASKS, Agent
 from tests.gateway.conftest import PING, Play, until
@@ -236,6 +237,28 @@ async def test_a_pattern_that_takes_too_long_blocks_the_result(
     assert "The pattern “mine” of its operator took longer than 0.2 s" in reply.text
     told = (await last_entry(reply.call_id)).details["result"]
     assert (told["blocked"], told["timed_out"]) == (True, "mine")
+
+
+async def test_a_running_gateway_takes_the_changed_choices_of_a_server(
+    agent: Agent, upstream: Recorder, toolset: Toolset, bob: User
+) -> None:
+    upstream.results["say"] = said(DIRTY)
+    server = await Server.objects.aget(slug="rec")
+    tool = await Tool.objects.select_related("server").aget(name="say")
+    numbers = count()
+
+    async def gets(text: str) -> bool:
+        return (await agent.call("rec.say", {"n": next(numbers)})).text == text
+
+    assert await gets(DIRTY)
+    await sync_to_async(services.set_server_result_rules)(server, ALL, by=bob)
+    await until(lambda: gets(CLEAN))
+    await sync_to_async(services.set_result_rules)(tool, ResultRules("", "remove"), by=bob)
+    await until(lambda: gets(f"ab {KEY} bob@corp.cn"))
+    await sync_to_async(services.set_result_rules)(tool, PASS_ALL, by=bob)
+    await until(lambda: gets(CLEAN))
+    await sync_to_async(services.set_server_result_rules)(server, PASS_ALL, by=bob)
+    await until(lambda: gets(DIRTY))
 
 
 @pytest.mark.parametrize(
