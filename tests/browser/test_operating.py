@@ -251,7 +251,7 @@ def test_what_is_done_to_a_tools_results_is_chosen(alice: Page, office: Office) 
     alice.get_by_label("Except those of these hosts").fill("*.example.org")
     choose(alice.get_by_label("Mark as data for the model"), "found")
     alice.get_by_label("Mask by patterns of your own").fill("ticket: T-[0-9]+")
-    alice.get_by_role("button", name="Save what is done").press("Enter")
+    alice.get_by_role("button", name="Save the result rules").press("Enter")
 
     expect(alice.get_by_text("are treated as chosen")).to_be_visible()
     changed = Tool.objects.get(pk=office.search.pk)
