@@ -4,7 +4,6 @@ followed."""
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import socket
 import ssl
@@ -22,6 +21,7 @@ from core.errors import CountersignError
 from core.http_connection import Fields, HttpConnection
 from core.loop import BackgroundLoop
 from core.outbound import AddressRefused, Guard
+from core.system_errors import describe
 
 HEADERS = {
     "User-Agent": "Countersign",
@@ -148,7 +148,7 @@ def _why(error: OSError, host: str) -> str:
         case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
             return _("%(host)s could not be reached: %(why)s.") % {
                 "host": host,
-                "why": os.strerror(number),
+                "why": describe(number),
             }
     said = str(error) or type(error).__name__
     return _("%(host)s could not be reached: %(why)s.") % {"host": host, "why": said}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from core.connection_pool import ConnectionPool
+from core.kept import gettext as _
 from core.outbound import Guard
 from registry.upstream.session import discovery, input_requests, tasks
 from registry.upstream.session.calling import UpstreamCall
@@ -178,7 +179,7 @@ class Upstreams:
             return server
         await self.close_target(target.key)
         if self._closed:
-            raise NotSent("Countersign is shutting down.")
+            raise NotSent(_("Countersign is shutting down."))
         return self._servers.setdefault(target.key, self._make_server(target))
 
     def _make_server(self, target: Target) -> Server:
@@ -188,7 +189,7 @@ class Upstreams:
         elif self._stdio_allowed:
             server = StdioServer(target, self._ids)
         else:
-            raise NotSent("Servers on stdio are not allowed here.")
+            raise NotSent(_("Servers on stdio are not allowed here."))
         server.beside = partial(self._heard_beside, target.key)
         return server
 

@@ -158,6 +158,9 @@ class RefusedByServer(UpstreamError):
         self.status = status
 
 
+_ANSWERED = _("The server answered with error %(code)s: %(message)s")
+
+
 class RpcErrorReply(UpstreamError):
     """The server answered with a JSON-RPC error."""
 
@@ -166,7 +169,7 @@ class RpcErrorReply(UpstreamError):
         self.message: str = error["message"]
         self.data: Any = error.get("data")
         self.raw = error
-        super().__init__(f"The server answered with error {self.code}: {self.message}")
+        super().__init__(_ANSWERED % {"code": self.code, "message": self.message})
 
 
 class OutcomeUnknown(UpstreamError):
@@ -205,10 +208,19 @@ class CancelledUpstream(OutcomeUnknown):
     def __init__(self, *, acknowledged: bool) -> None:
         self.acknowledged = acknowledged
         super().__init__(
-            "The call was cancelled and the server confirmed it."
+            _("The call was cancelled and the server confirmed it.")
             if acknowledged
-            else "The call was cancelled; the server has not said whether it stopped in time."
+            else _("The call was cancelled; the server has not said whether it stopped in time.")
         )
+
+
+_ASKED = _("The server asked for input, which cannot be given here.")
+_ASKED_FOR = _("The server asked for input (“%s”), which cannot be given here.")
+_STOPPED = _("It confirmed that it stopped.")
+_SILENT = _("It has not said whether it stopped.")
+_UNANSWERED = _("The server asked for input and got none.")
+_UNANSWERED_FOR = _("The server asked for input (“%s”) and got none.")
+_WAITS = _("It does not go on by itself.")
 
 
 class InputWanted(CancelledUpstream):
@@ -216,10 +228,8 @@ class InputWanted(CancelledUpstream):
 
     def __init__(self, wanted: str, *, acknowledged: bool) -> None:
         super().__init__(acknowledged=acknowledged)
-        said = f" (“{wanted}”)" if wanted else ""
-        end = "confirmed that it stopped" if acknowledged else "has not said whether it stopped"
-        sentence = f"The server asked for input{said}, which cannot be given here, and {end}."
-        self.args = (sentence,)
+        asked = _ASKED_FOR % wanted if wanted else _ASKED
+        self.args = (f"{asked} {_STOPPED if acknowledged else _SILENT}",)
 
 
 class Unanswered(InputWanted):
@@ -227,10 +237,8 @@ class Unanswered(InputWanted):
 
     def __init__(self, wanted: str) -> None:
         super().__init__(wanted, acknowledged=True)
-        said = f" (“{wanted}”)" if wanted else ""
-        self.args = (
-            f"The server asked for input{said} and got none. It does not go on by itself.",
-        )
+        asked = _UNANSWERED_FOR % wanted if wanted else _UNANSWERED
+        self.args = (f"{asked} {_WAITS}",)
 
 
 def describe_silence(seconds: float) -> str:
@@ -239,3 +247,11 @@ def describe_silence(seconds: float) -> str:
 
 def describe_overrun(seconds: float) -> str:
     return _("The call took longer than %(seconds)s seconds.") % {"seconds": f"{seconds:g}"}
+
+
+def describe_size(most: int) -> str:
+    return _("The server's reply is larger than %d bytes.") % most
+
+
+def describe_unknown(revision: object) -> str:
+    return _("The server speaks MCP %s, which is not known here.") % f"{revision!r:.40}"

@@ -331,7 +331,7 @@ def _loads_leniently(data: bytes, first: orjson.JSONDecodeError) -> Any:
     except RecursionError as error:
         raise ProtocolError(_("The server's message is nested too deeply to be read.")) from error
     except ValueError as error:
-        raise ProtocolError(f"The server's message is not JSON: {first.msg}.") from error
+        raise ProtocolError(_("The server's message is not JSON: %s.") % first.msg) from error
 
 
 def _refuse(constant: str) -> Any:

@@ -89,7 +89,7 @@ async def test_one_that_wants_input_is_told_to_stop_and_the_call_says_why(
     call = await ended(State.FAILED)
 
     assert call.outcome == (
-        "The server asked for input (“How many bags?”), which cannot be given here, and confirmed "
+        "The server asked for input (“How many bags?”), which cannot be given here. It confirmed "
         "that it stopped."
     )
     assert call.executed == "unknown"

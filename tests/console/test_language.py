@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from errno import ECONNREFUSED
 from uuid import uuid4
 
 import pytest
@@ -19,8 +20,9 @@ from accounts.roles import Role
 from audit.models import Entry
 from audit.services import record
 from core.messages.localizing import localized
+from core.system_errors import describe
 from core.templatetags.console import absolute
-from registry.upstream.values import describe_silence
+from registry.upstream.values import describe_silence, describe_size
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -208,6 +210,19 @@ def test_reasons_on_a_users_page_and_of_passkeys_are_chinese(client: Client) -> 
         (describe_silence(2.5), "服务器 2.5 秒没有响应。"),
         ("The connection broke before the reply.", "连接在响应之前中断。"),
         ("The name mail.example was not found.", "找不到名称 mail.example。"),
+        (
+            f"mail.example could not be reached: {describe(ECONNREFUSED)}.",
+            "无法访问 mail.example：连接被拒绝。",
+        ),
+        (
+            "The certificate of mail.example is not valid: it has expired.",
+            "mail.example 的证书无效：已过期。",
+        ),
+        (
+            "The server did not start. The server's process ended with code 1 before the reply.",
+            "服务器没有启动。服务器的进程在响应之前以代码 1 结束。",
+        ),
+        (describe_size(4096), "服务器的响应超过 4096 字节。"),
     ],
 )
 def test_what_went_wrong_at_a_server_is_in_the_readers_language(kept: str, said: str) -> None:

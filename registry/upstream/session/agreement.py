@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from yarl import URL
 
+from core.kept import gettext as _
 from registry.upstream.headers import encode
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.http_request import head
@@ -76,18 +77,19 @@ class Agreement:
 def check_wanted(target: Target, revision: str) -> None:
     """Raises NotSent where an operator wants another revision to be spoken."""
     if target.wanted and revision != target.wanted:
-        raise NotSent(
-            f"The server is to be spoken to in MCP {target.wanted}, as is set for it here, and "
-            f"speaks {revision}."
+        said = _(
+            "The server is to be spoken to in MCP %(wanted)s, as is set for it here, and "
+            "speaks %(spoken)s."
         )
+        raise NotSent(said % {"wanted": target.wanted, "spoken": revision})
 
 
 def base_headers(target: Target) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in target.headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise NotSent(f"The server's header “{name[:60]}” cannot be sent in HTTP.")
+            raise NotSent(_("The server's header “%s” cannot be sent in HTTP.") % name[:60])
         if name.lower() in _NOT_FOR_TARGETS or name.lower().startswith("mcp-"):
-            raise NotSent(f"The server's header “{name[:60]}” is set by Countersign itself.")
+            raise NotSent(_("The server's header “%s” is set by Countersign itself.") % name[:60])
         headers[name] = value
     return headers | _COMMON

@@ -113,11 +113,15 @@ async def _turn_pages(
         params = b"" if cursor is None else b'"cursor":' + orjson.dumps(cursor)
         page = await server.ask(f"{listed}/list", params, limits)
         if collect(page) > _MOST:
-            raise ResultTooLarge(f"The server lists more than {_MOST} {_named(listed)}.")
+            raise ResultTooLarge(_MORE_THAN % {"most": _MOST, "kind": _named(listed)})
         cursor = _next_cursor(page, listed, seen)
         if cursor is None:
             return
-    raise ResultTooLarge(f"The server lists its {_named(listed)} on more than {_PAGES} pages.")
+    raise ResultTooLarge(_MORE_PAGES % {"kind": _named(listed), "most": _PAGES})
+
+
+_MORE_THAN = _("The server lists more than %(most)d %(kind)s.")
+_MORE_PAGES = _("The server lists its %(kind)s on more than %(most)d pages.")
 
 
 def _named(listed: str) -> str:
@@ -149,7 +153,7 @@ def _next_cursor(page: dict[str, Any], listed: str, seen: set[str]) -> str | Non
     if not isinstance(cursor, str):
         raise ProtocolError(_("The server's nextCursor is not text."))
     if cursor in seen:
-        raise ProtocolError(f"The server's pages of {_named(listed)} lead in a circle.")
+        raise ProtocolError(_("The server's pages of %s lead in a circle.") % _named(listed))
     seen.add(cursor)
     return cursor
 

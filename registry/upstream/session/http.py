@@ -54,6 +54,7 @@ from registry.upstream.values import (
     TimedOut,
     UnclearStatus,
     UpstreamError,
+    describe_unknown,
 )
 from registry.upstream.wire import (
     ACKNOWLEDGED,
@@ -291,7 +292,7 @@ class HttpServer:
         try:
             return await stream
         except BadStatus as bad:
-            raise Lost(f"The server tells of no changes: HTTP {bad.status}.") from None
+            raise Lost(_("The server tells of no changes: HTTP %d.") % bad.status) from None
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
@@ -373,7 +374,8 @@ class HttpServer:
         try:
             return await self._ask(self._modern(), "server/discover", b"", limits)
         except SessionInvalid as invalid:
-            raise NotSent(f"{invalid} It names that revision as one that it speaks.") from None
+            names = _("It names that revision as one that it speaks.")
+            raise NotSent(f"{invalid} {names}") from None
 
     async def _initialize(self, revision: str, limits: Limits) -> Agreement:
         id_ = next(self._ids)
@@ -403,7 +405,7 @@ class HttpServer:
         opening = message.value or {}
         revision = opening.get("protocolVersion")
         if revision not in LEGACY:
-            raise ProtocolError(f"The server speaks MCP {revision!r:.40}, which is not known here.")
+            raise ProtocolError(describe_unknown(revision))
         if request.session and not _SESSION_ID.fullmatch(request.session):
             raise ProtocolError(_("The server's session id is not visible ASCII."))
         return self._agreement_on(revision, opening, request.session)

@@ -95,7 +95,8 @@ class Stream(ServerProcess):
         except BaseException as error:
             await stream.stop()
             if isinstance(error, _FAILURES):
-                raise NotSent(f"{url.host} opened no stream of events: {_why(error)}.") from error
+                said = _("%(host)s opened no stream of events: %(why)s.")
+                raise NotSent(said % {"host": url.host, "why": _why(error)}) from error
             raise
         stream._origin = pool.origin_of(endpoint)
         stream._url = endpoint
@@ -201,7 +202,7 @@ class Stream(ServerProcess):
             endpoint = self._pool.guard.check_url(str(self._url.join(URL(said))))
         except (AddressRefused, ValueError) as error:
             self._endpoint.set_exception(
-                NotSent(f"The server names no address to post to: {error}")
+                NotSent(_("The server names no address to post to: %s") % error)
             )
             return
         if endpoint.origin() == self._url.origin():
@@ -246,5 +247,5 @@ class Stream(ServerProcess):
 
 def _why(error: Any) -> str:
     if isinstance(error, TimeoutError):
-        return f"nothing came within {_OPEN.total_s:g} seconds"
+        return _("nothing came within %s seconds") % f"{_OPEN.total_s:g}"
     return str(error) or type(error).__name__

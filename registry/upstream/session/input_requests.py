@@ -85,7 +85,8 @@ async def called(
         if call.cancel is not None and call.cancel.is_set():
             raise _stopped() from None
         # It may have acted before it asked, whatever its question says.
-        raise Lost(f"The server took the call and could not be asked again. {error}") from error
+        said = _("The server took the call and could not be asked again. %s")
+        raise Lost(said % error) from error
 
 
 async def _called_with_pages(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from core.kept import gettext as _
 from core.text import revealed
 from registry.upstream.values import ProtocolError
 
@@ -33,7 +34,7 @@ class Items:
     def collect(self, page: dict[str, Any]) -> int:
         listed = page.get(_MEMBER[self._kind])
         if not isinstance(listed, list):
-            raise ProtocolError(f"The server's {METHOD[self._kind]} has no list.")
+            raise ProtocolError(_("The server's %s has no list.") % METHOD[self._kind])
         for item in listed:
             self._take(item)
         return len(self.found)

@@ -37,6 +37,7 @@ from registry.upstream.values import (
     Target,
     TimedOut,
     UpstreamError,
+    describe_unknown,
 )
 from registry.upstream.wire import ATTENDED, LEGACY, LISTEN, MODERN, OF_LISTS, WATCHED, WireMessage
 
@@ -48,6 +49,11 @@ _LAST_WORDS = 600
 _ERRAND = Limits(idle_s=5, total_s=5)
 
 log = logging.getLogger(__name__)
+
+_ENDED_OFTEN = _(
+    "The server's process ended %(times)d times within %(seconds)s seconds and is left alone for a "
+    "while."
+)
 
 
 class StdioServer:
@@ -222,7 +228,7 @@ class StdioServer:
                 if isinstance(error, NotSent) and not isinstance(error, ProcessClosed):
                     raise
                 raise NotSent(
-                    f"The server did not start. {error}", detail=self._last_words()
+                    _("The server did not start. %s") % error, detail=self._last_words()
                 ) from error
             return ready
 
@@ -260,11 +266,8 @@ class StdioServer:
         self._refuse_if_closed()
         now = time.monotonic()
         if len(self._starts) == _STARTS and now - self._starts[0] < _WITHIN_S:
-            raise NotSent(
-                f"The server's process ended {_STARTS} times within {_WITHIN_S:g} seconds and is "
-                "left alone for a while.",
-                detail=self._last_words(),
-            )
+            said = _ENDED_OFTEN % {"times": _STARTS, "seconds": f"{_WITHIN_S:g}"}
+            raise NotSent(said, detail=self._last_words())
         self._starts.append(now)
         self._child = await ServerProcess.start(self.target, self._stderr)
         # Whoever closed meanwhile has seen no child yet, and stops this one.
@@ -296,7 +299,7 @@ class StdioServer:
         opening = await self._ask(child, "initialize", params, limits, modern=False)
         settled = opening.get("protocolVersion")
         if settled not in LEGACY:
-            raise ProtocolError(f"The server speaks MCP {settled!r:.40}, which is not known here.")
+            raise ProtocolError(describe_unknown(settled))
         child.write(wire.notification("notifications/initialized"))
         self._revision, self._opening = settled, opening
         return child

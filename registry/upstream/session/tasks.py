@@ -199,7 +199,7 @@ async def _looked(server: TaskServer, ref: TaskRef) -> tuple[dict[str, Any], Wir
         message = WireMessage(error=error.raw)
     if message.error is not None:
         said = str(message.error.get("message", ""))[:200]
-        raise Lost(f"The server no longer knows its task: {said}")
+        raise Lost(_("The server no longer knows its task: %s") % said)
     return message.value or {}, message
 
 

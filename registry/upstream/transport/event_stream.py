@@ -3,7 +3,7 @@
 import re
 
 from registry.upstream.transport.thinning import thinned
-from registry.upstream.values import ResultTooLarge
+from registry.upstream.values import ResultTooLarge, describe_size
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -29,7 +29,7 @@ class EventStream:
         """The data of every message that this piece completes."""
         self._taken += len(chunk)
         if self._taken > self._limit:
-            raise ResultTooLarge(f"The server's reply is larger than {self._limit} bytes.")
+            raise ResultTooLarge(describe_size(self._limit))
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r")

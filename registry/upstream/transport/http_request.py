@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import re
 import socket
 import ssl
@@ -20,6 +19,7 @@ from core.connection_pool import (
 from core.http_connection import BadHttp, ConnectionCut, ReadTimeout
 from core.kept import gettext as _
 from core.outbound import AddressRefused
+from core.system_errors import describe, describe_certificate
 from registry.upstream import wire
 from registry.upstream.transport.event_stream import EventStream
 from registry.upstream.transport.pausable_timeout import PausableTimeout
@@ -34,6 +34,7 @@ from registry.upstream.values import (
     UpstreamError,
     describe_overrun,
     describe_silence,
+    describe_size,
 )
 from registry.upstream.wire import WireMessage
 
@@ -95,7 +96,7 @@ def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
 def fields(headers: Mapping[str, str]) -> bytes:
     """Further header lines of a request."""
     if any(_BREAK.search(name + value) for name, value in headers.items()):
-        raise NotSent("A header of the request holds a line break.")
+        raise NotSent(_("A header of the request holds a line break."))
     return "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode()
 
 
@@ -193,7 +194,7 @@ async def _reply(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) -
     if kind == "text/event-stream":
         return await _follow(pool, arrived, request)
     raise ProtocolError(
-        f"The server answered with “{kind[:60]}” instead of JSON or an event stream."
+        _("The server answered with “%s” instead of JSON or an event stream.") % kind[:60]
     )
 
 
@@ -211,14 +212,14 @@ async def _explanation(arrived: Arrived) -> WireMessage | None:
 
 async def _content(arrived: Arrived, limit: int) -> bytes:
     if int(arrived.headers.get(b"content-length", "0")) > limit:
-        raise ResultTooLarge(f"The server's reply is larger than {limit} bytes.")
+        raise ResultTooLarge(describe_size(limit))
     chunk = await arrived.content.readany()
     if arrived.content.at_eof():
         pieces = [chunk]
     else:
         pieces = await _pieces(arrived, chunk, limit)
     if sum(map(len, pieces)) > limit:
-        raise ResultTooLarge(f"The server's reply is larger than {limit} bytes.")
+        raise ResultTooLarge(describe_size(limit))
     return b"".join(pieces)
 
 
@@ -234,10 +235,10 @@ async def _pieces(arrived: Arrived, chunk: bytes, limit: int) -> list[bytes]:
 def _for(request: HttpRequest, message: WireMessage) -> WireMessage:
     """The message, if it is the reply to this very request. An error may be about no id at all."""
     if not message.is_response:
-        raise ProtocolError(f"The server answered with a {message.method[:60]} of its own.")
+        raise ProtocolError(_("The server answered with a %s of its own.") % message.method[:60])
     if message.id != request.id and not (message.id is None and message.error):
         raise ProtocolError(
-            f"The server answered another call than was asked (id {message.id!r:.60})."
+            _("The server answered another call than was asked (id %s).") % f"{message.id!r:.60}"
         )
     return message
 
@@ -327,11 +328,11 @@ def _not_reached(error: Exception, request: HttpRequest) -> str:
             return _("The name %(host)s was not found.") % {"host": where}
         case ssl.SSLCertVerificationError():
             said = _("The certificate of %(host)s is not valid: %(why)s.")
-            return said % {"host": where, "why": error}
+            return said % {"host": where, "why": describe_certificate(error)}
         case TimeoutError():
             said = _("%(host)s did not take the connection within %(seconds)s seconds.")
             return said % {"host": where, "seconds": f"{request.limits.connect_s:g}"}
         case OSError(errno=int(number)) if not isinstance(error, ssl.SSLError):
             # The system's word: what asyncio says of it names a tuple.
-            return _COULD_NOT_BE_REACHED % {"host": where, "why": os.strerror(number)}
+            return _COULD_NOT_BE_REACHED % {"host": where, "why": describe(number)}
     return _COULD_NOT_BE_REACHED % {"host": where, "why": error or type(error).__name__}

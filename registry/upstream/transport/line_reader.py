@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core.kept import gettext as _
 from registry.upstream.values import ResultTooLarge
 
 _KEPT = 256
@@ -44,7 +45,7 @@ class LineReader:
         if self._size <= self.limit:
             return
         if self._size > _ENDLESS * self.limit:
-            raise ResultTooLarge(f"The server wrote a line of more than {self._size} bytes.")
+            raise ResultTooLarge(_("The server wrote a line of more than %d bytes.") % self._size)
         self._head = self._head or bytes(self._kept[:_KEPT])
         del self._kept[:-_KEPT]
 

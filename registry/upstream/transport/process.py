@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from core import die_with_parent
 from core.kept import gettext as _
+from core.system_errors import describe
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.line_reader import LineReader, Overlong
@@ -28,6 +29,7 @@ from registry.upstream.values import (
     UpstreamError,
     describe_overrun,
     describe_silence,
+    describe_size,
 )
 from registry.upstream.wire import WireMessage
 
@@ -123,7 +125,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotSent(f"The server's process cannot be started: {error.strerror}.") from error
+            said = _("The server's process cannot be started: %s.")
+            raise NotSent(said % describe(error.errno or 0)) from error
         return child
 
     # What is sent
@@ -194,7 +197,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 1:
-            self._leaving("closed its output", _EXIT_S)
+            self._leaving(_("The server's process closed its output before the reply."), _EXIT_S)
 
     def process_exited(self) -> None:
         assert self._transport is not None
@@ -340,7 +343,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def _over(self, how: str) -> None:
         self.ended = True
-        self._fail_all(Lost(f"The server's process {how} before the reply."))
+        self._fail_all(Lost(how))
 
     def _fail_all(self, error: UpstreamError) -> None:
         self._silent.set()
@@ -361,7 +364,7 @@ def _program(target: Target, env: dict[str, str]) -> str:
         raise NotSent(_("The server's command has a NUL character."))
     found = shutil.which(target.argv[0], path=env.get("PATH"))
     if found is None:
-        raise NotSent(f"There is no program “{target.argv[0]}” that can be run.")
+        raise NotSent(_("There is no program “%s” that can be run.") % target.argv[0])
     return str(Path(found).absolute())
 
 
@@ -386,13 +389,14 @@ def _end_total(waiting: PendingRequest) -> None:
 
 
 def _too_large(waiting: PendingRequest) -> ResultTooLarge:
-    return ResultTooLarge(f"The server's reply is larger than {waiting.limits.max_bytes} bytes.")
+    return ResultTooLarge(describe_size(waiting.limits.max_bytes))
 
 
 def _exit_sentence(code: int | None) -> str:
     if code is None:
-        return "ended"
+        return _("The server's process ended before the reply.")
     if code < 0:
         with contextlib.suppress(ValueError):
-            return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with code {code}"
+            name = signal.Signals(-code).name
+            return _("The server's process was ended by %s before the reply.") % name
+    return _("The server's process ended with code %d before the reply.") % code
