@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts import tokens
+from accounts import scope_confirmations, tokens
 from accounts.actors import AccountRefused, By, ServiceCaller, acting
 from accounts.backend import Backend
-from accounts.models import ServiceAccount, ServiceToken, User
+from accounts.models import Proof, ServiceAccount, ServiceToken, User
 from accounts.permission_names import PERMISSION_NAMES
 from accounts.services import MAX_DAYS, OVERLAP
 from audit.services import record
@@ -101,17 +102,41 @@ def why_not_scopes(scopes: Collection[str], by: User) -> str:
     return ""
 
 
+def changing(scopes: Collection[str]) -> list[str]:
+    """Those of them with which a token changes something: a user confirms them."""
+    return [scope for scope in CHANGING if scope in scopes]
+
+
 @transaction.atomic
-def set_scopes(account: ServiceAccount, scopes: Collection[str], *, by: User) -> None:
-    """From the next request on, on every process. Raises AccountRefused."""
-    before = list(account.scopes)
+def set_scopes(
+    account: ServiceAccount, scopes: Collection[str], *, by: User, proof: Proof | None = None
+) -> None:
+    """From the next request on, on every process. `proof`: where permissions to change are added.
+    Raises AccountRefused."""
+    before = _locked_scopes(account)
     added = set(scopes) - set(before)
     if (not scopes or added) and (why := why_not_scopes(added, by)):
         raise AccountRefused(why)
+    confirmed = _confirmed(account, scopes, by, proof) if changing(added) else {}
     account.scopes = sorted(scopes)
     account.save(update_fields=["scopes"])
     if before != account.scopes:
-        _record("service_account.scopes_set", account, by, before=before, after=account.scopes)
+        facts: dict[str, Any] = {"before": before, "after": account.scopes, **confirmed}
+        _record("service_account.scopes_set", account, by, **facts)
+
+
+def _locked_scopes(account: ServiceAccount) -> list[str]:
+    rows = ServiceAccount.objects.select_for_update().filter(pk=account.pk)
+    return list(rows.values_list("scopes", flat=True).get())
+
+
+def _confirmed(
+    account: ServiceAccount, scopes: Collection[str], by: User, proof: Proof | None
+) -> dict[str, str]:
+    """The entry's detail. Raises AccountRefused."""
+    scope_confirmations.check(account, scopes, by, proof)
+    assert proof is not None
+    return {"proof": proof.statement_digest}
 
 
 @transaction.atomic
@@ -125,13 +150,18 @@ def set_enabled(account: ServiceAccount, enabled: bool, *, by: User, reason: str
 
 
 @transaction.atomic
-def issue_token(account: ServiceAccount, *, by: User, days: int = 30) -> str:
-    """Creates a token and returns its text, which is not stored. Raises AccountRefused."""
+def issue_token(
+    account: ServiceAccount, *, by: User, days: int = 30, proof: Proof | None = None
+) -> str:
+    """Creates a token and returns its text, which is not stored. `proof`: where the account has
+    permissions to change. Raises AccountRefused."""
     if not 1 <= days <= MAX_DAYS:
         raise AccountRefused(
             _("A token is valid for 1 to %(max)d days; %(days)d is not between them.")
             % {"max": MAX_DAYS, "days": days}
         )
+    scopes = _locked_scopes(account)
+    confirmed = _confirmed(account, scopes, by, proof) if changing(scopes) else {}
     text = tokens.make(tokens.SERVICE)
     parts = tokens.parse(text, tokens.SERVICE)
     assert parts is not None
@@ -143,16 +173,18 @@ def issue_token(account: ServiceAccount, *, by: User, days: int = 30) -> str:
         expires_at=timezone.now() + timedelta(days=days),
     )
     reason = ngettext("Valid for %d day.", "Valid for %d days.", days) % days
-    _record("service_token.issued", account, by, reason=reason, token=str(token))
+    facts = {"token": str(token), **confirmed}
+    _record("service_token.issued", account, by, reason=reason, **facts)
     return text
 
 
 @transaction.atomic
-def rotate_token(token: ServiceToken, *, by: User) -> str:
-    """Creates a token with the same lifetime; the old one expires within the hour."""
+def rotate_token(token: ServiceToken, *, by: User, proof: Proof | None = None) -> str:
+    """Creates a token with the same lifetime; the old one expires within the hour. `proof`: as
+    `issue_token` takes it. Raises AccountRefused."""
     ends = timezone.now() + OVERLAP
     days = round((token.expires_at - token.created_at) / timedelta(days=1))
-    text = issue_token(token.account, by=by, days=min(MAX_DAYS, max(1, days)))
+    text = issue_token(token.account, by=by, days=min(MAX_DAYS, max(1, days)), proof=proof)
     if token.expires_at > ends:
         ServiceToken.objects.filter(pk=token.pk).update(expires_at=ends)
     reason = _("A new token takes its place; this one ends within the hour.")
@@ -219,7 +251,7 @@ def made_by(account: ServiceAccount) -> str:
 
 
 def _record(
-    action: str, account: ServiceAccount, by: By, *, reason: str = "", **details: object
+    action: str, account: ServiceAccount, by: By, *, reason: str = "", **details: Any
 ) -> None:
     names = {"service_account": account.name, "made_by": account.created_by.username}
     record(action, actor=acting(by), reason=reason, **names, **details)

@@ -13,9 +13,10 @@ from accounts import service_accounts
 from accounts.actors import AccountRefused
 from accounts.forms import ScopesForm, ServiceAccountForm, TokenForm
 from accounts.http import ConsoleRequest, reason_in
-from accounts.models import ServiceAccount
+from accounts.models import Proof, ServiceAccount
 from accounts.permission_names import PERMISSION_NAMES
 from accounts.token_lists import open_first
+from accounts.views.scope_confirmations import confirmed
 from core.http import page
 from core.paging import paged
 
@@ -62,13 +63,15 @@ def set_scopes(request: ConsoleRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, _("Choose at least one permission."))
         return redirect("accounts:service_account", name)
-    try:
-        service_accounts.set_scopes(shown, form.cleaned_data["scopes"], by=request.user)
-    except AccountRefused as error:
-        messages.error(request, str(error))
-    else:
+    scopes = form.cleaned_data["scopes"]
+
+    def save(proof: Proof | None) -> HttpResponse:
+        service_accounts.set_scopes(shown, scopes, by=request.user, proof=proof)
         messages.success(request, _("The permissions of “%s” are as chosen.") % name)
-    return redirect("accounts:service_account", name)
+        return redirect("accounts:service_account", name)
+
+    added = [scope for scope in scopes if scope not in shown.scopes]
+    return confirmed(request, shown, scopes, "set permissions", save, of=added)
 
 
 @page(CHANGE, "POST")
@@ -89,8 +92,13 @@ def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _show(request, shown, form)
-    text = service_accounts.issue_token(shown, by=request.user, days=form.cleaned_data["days"])
-    return _show(request, shown, issued=text)
+    days = form.cleaned_data["days"]
+
+    def issue(proof: Proof | None) -> HttpResponse:
+        text = service_accounts.issue_token(shown, by=request.user, days=days, proof=proof)
+        return _show(request, shown, issued=text)
+
+    return confirmed(request, shown, shown.scopes, f"create a token for {days} days", issue)
 
 
 @page(CHANGE, "POST")
@@ -99,9 +107,13 @@ def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
     shown = _account(name)
     token = get_object_or_404(shown.tokens.valid(), public_id=public_id)
     token.account = shown
-    text = service_accounts.rotate_token(token, by=request.user)
-    messages.success(request, _("%s works for one more hour.") % token)
-    return _show(request, shown, issued=text)
+
+    def rotate(proof: Proof | None) -> HttpResponse:
+        text = service_accounts.rotate_token(token, by=request.user, proof=proof)
+        messages.success(request, _("%s works for one more hour.") % token)
+        return _show(request, shown, issued=text)
+
+    return confirmed(request, shown, shown.scopes, f"rotate token {token}", rotate)
 
 
 @page(CHANGE, "POST")

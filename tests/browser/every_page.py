@@ -54,6 +54,7 @@ from policies.thresholds import Distinct, StepUp, Threshold
 from registry.icons import fetching
 from registry.models import Icon, Item, Server, Toolset
 from registry.services import set_tags
+from tests.accounts import service_tokens
 from tests.browser import moments
 from tests.browser.kept_cases import keep_cases
 from tests.browser.scene import SEARCH, Office
@@ -312,7 +313,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     searched = office.search.exposed_name
     case = SavedCase.objects.earliest("id")
     robot = service_accounts.create("robot", purpose="Nightly reports", scopes=SCOPES, by=person)
-    service_accounts.issue_token(robot, by=person)
+    service_tokens.issue(robot, by=person)
     role = custom_roles.create(
         "Payments operator",
         description="Operates the payment servers",

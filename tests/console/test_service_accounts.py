@@ -2,15 +2,20 @@
 
 import re
 
+import pyotp
 import pytest
 from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts import service_accounts
-from accounts.models import ServiceAccount, ServiceToken, User
+from accounts import one_time_codes, service_accounts, stepup
+from accounts.actors import AccountRefused
+from accounts.models import CodeApp, Proof, ServiceAccount, ServiceToken, User
 from accounts.roles import Role
 from audit.models import Entry
+from tests.accounts import service_tokens
+from tests.approvals.test_stepping import passkey
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -137,3 +142,99 @@ def test_a_valid_token_is_shown_however_many_have_ended(as_ada: Client, ada: Use
     assert at("revoke_service_token", first[4:12]) in page
     assert page.count(">Revoked<") == 50
     assert f"css_{others[0][4:12]}_" not in page
+
+
+CHANGING = ["policies.add_rule", "registry.view_server"]
+ISSUE = {"days": "30"}
+
+
+@pytest.fixture
+def app(ada: User) -> pyotp.TOTP:
+    made = pyotp.TOTP(one_time_codes.secret(one_time_codes.begin(ada)))
+    CodeApp.objects.filter(person=ada).update(confirmed_at=timezone.now())
+    return made
+
+
+def test_a_token_that_changes_things_takes_a_code(as_ada: Client, app: pyotp.TOTP) -> None:
+    make(as_ada, scopes=CHANGING)
+    asked = as_ada.post(at("issue_service_token"), ISSUE)
+    wrong = as_ada.post(at("issue_service_token"), {**ISSUE, "code": "000000"})
+    assert "Let robot make changes?" in asked.text
+    assert 'name="days" value="30"' in asked.text
+    assert "The code is wrong" in wrong.text
+    assert not ServiceToken.objects.exists()
+
+    page = as_ada.post(at("issue_service_token"), {**ISSUE, "code": app.now()}).text
+
+    assert '<code id="token"' in page
+    proof = Proof.objects.get()
+    assert "permissions: policies.add_rule registry.view_server\n" in proof.statement
+    assert "act: create a token for 30 days\n" in proof.statement
+    entry = Entry.objects.get(action="service_token.issued")
+    assert entry.details["proof"] == proof.statement_digest
+
+
+def test_a_passkey_signs_the_very_token(as_ada: Client, ada: User) -> None:
+    make(as_ada, scopes=CHANGING)
+    device = passkey(ada)
+    offered = as_ada.post(at("issue_service_token") + "?options=1", ISSUE).json()
+    assert "act: create a token for 30 days\n" in offered["statement"]
+    signed = {"ticket": offered["ticket"], "answer": device.get(offered["publicKey"])}
+
+    other = as_ada.post(at("issue_service_token"), {"days": "90", **signed})
+    assert "not this decision" in other.text
+    assert not ServiceToken.objects.exists()
+    as_ada.post(at("issue_service_token"), {**ISSUE, **signed})
+    assert ServiceToken.objects.count() == 1
+    assert stepup.problem(Proof.objects.get()) == ""
+
+    as_ada.post(at("issue_service_token"), {**ISSUE, **signed})
+    assert ServiceToken.objects.count() == 1
+
+
+def test_rotating_such_a_token_takes_one_too(as_ada: Client, ada: User, app: pyotp.TOTP) -> None:
+    make(as_ada, scopes=CHANGING)
+    service_tokens.issue(ServiceAccount.objects.get(), by=ada)
+    rotate = at("rotate_service_token", ServiceToken.objects.get().public_id)
+
+    assert "Let robot make changes?" in as_ada.post(rotate).text
+    assert ServiceToken.objects.count() == 1
+    as_ada.post(rotate, {"code": app.now()})
+    assert ServiceToken.objects.count() == 2
+
+
+def test_adding_permissions_to_change_takes_one_and_removing_none(
+    as_ada: Client, app: pyotp.TOTP
+) -> None:
+    make(as_ada)
+    as_ada.post(at("issue_service_token"), ISSUE)
+    path, added = at("set_service_account_scopes"), {"scopes": CHANGING}
+
+    page = as_ada.post(path, added).text
+    assert "Create rules" in page
+    assert "1 valid token has them." in page
+    assert "policies.add_rule" not in ServiceAccount.objects.get().scopes
+    as_ada.post(path, {**added, "code": app.now()})
+    assert ServiceAccount.objects.get().scopes == sorted(CHANGING)
+    entry = Entry.objects.get(action="service_account.scopes_set")
+    assert entry.details["proof"] == Proof.objects.get().statement_digest
+    as_ada.post(path, {"scopes": CHANGING[1:]})
+    assert ServiceAccount.objects.get().scopes == CHANGING[1:]
+
+
+def test_without_a_second_factor_it_is_shown_what_to_do(as_ada: Client) -> None:
+    make(as_ada, scopes=CHANGING)
+    page = as_ada.post(at("issue_service_token"), ISSUE).text
+
+    assert "You need a passkey or a code app of your own" in page
+    assert not ServiceToken.objects.exists()
+
+
+def test_no_token_is_made_of_permissions_that_nobody_confirmed(ada: User) -> None:
+    account = service_accounts.create("robot", purpose="x", scopes=CHANGING[1:], by=ada)
+    proof = service_tokens.proof_of(account, ada)
+    ServiceAccount.objects.update(scopes=CHANGING)
+
+    for given, said in ((None, "Confirm with a passkey"), (proof, "changed meanwhile")):
+        with pytest.raises(AccountRefused, match=said):
+            service_accounts.issue_token(account, by=ada, proof=given)

@@ -11,6 +11,7 @@ from django.test import Client
 from accounts import service_accounts
 from accounts.models import User
 from accounts.service_accounts import SCOPES
+from tests.accounts import service_tokens
 
 
 @dataclass
@@ -48,4 +49,4 @@ class Program:
 
 def program(name: str, by: User, *scopes: str) -> Program:
     account = service_accounts.create(name, purpose="A test", scopes=scopes or SCOPES, by=by)
-    return Program(service_accounts.issue_token(account, by=by))
+    return Program(service_tokens.issue(account, by=by))

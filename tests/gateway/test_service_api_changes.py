@@ -22,6 +22,7 @@ from gateway.models import AnsweredRequest
 from gateway.rest.v1.views import RATE
 from policies.models import Limit, Rule
 from registry.models import Server, Tool, Toolset
+from tests.accounts import service_tokens
 from tests.console import scenery
 from tests.gateway.service_api import Program, program
 
@@ -455,24 +456,24 @@ def test_who_began_a_stop_does_not_end_it_by_whatever_way(
 ) -> None:
     end, why = begin(robot), {"why": "No smoke."}
     account = ServiceAccount.objects.get(name="robot")
-    by_eve = Program(service_accounts.issue_token(account, by=eve))
+    by_eve = Program(service_tokens.issue(account, by=eve))
     evas = service_accounts.create("evas", purpose="x", scopes=["calls.end_freeze"], by=eve)
 
     # The account itself, by any user's token; another account of its maker, or with her token.
     for other in (robot, by_eve, program("two", ada)):
         assert "You began it" in problem(other.ask("POST", end, why), 409)["detail"]
-    hers = Program(service_accounts.issue_token(evas, by=ada))
+    hers = Program(service_tokens.issue(evas, by=ada))
     problem(hers.ask("POST", end, why), 409)
     with pytest.raises(freezes.NotFrozen, match="You began it"):
         freezes.end(Freeze.objects.get(), by=ada, why="No smoke.")
 
-    Program(service_accounts.issue_token(evas, by=eve)).post(end, why)
+    Program(service_tokens.issue(evas, by=eve)).post(end, why)
     assert Freeze.objects.get().ended_by == eve
 
 
 def test_who_made_an_account_does_not_end_what_it_began(ada: User, eve: User) -> None:
     account = service_accounts.create("robot", purpose="x", scopes=["calls.begin_freeze"], by=ada)
-    begin(Program(service_accounts.issue_token(account, by=eve)))
+    begin(Program(service_tokens.issue(account, by=eve)))
 
     for person in (ada, eve):
         with pytest.raises(freezes.NotFrozen, match="You began it"):

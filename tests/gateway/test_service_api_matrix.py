@@ -15,6 +15,7 @@ from accounts.models import ServiceAccount, User
 from accounts.roles import PERMISSIONS, Role
 from accounts.service_accounts import CHANGING, READING, SCOPES
 from gateway.rest.v1 import urls
+from tests.accounts import service_tokens
 from tests.console import scenery
 from tests.gateway.service_api import Program, program
 
@@ -134,7 +135,7 @@ def test_what_reads_takes_no_permission_to_change_and_the_other_way_round() -> N
 @pytest.mark.parametrize("role", Role)
 def test_a_token_opens_what_its_creators_role_does(role: Role, ada: User) -> None:
     account = service_accounts.create("robot", purpose="All of it", scopes=SCOPES, by=ada)
-    asking = Program(service_accounts.issue_token(account, by=scenery.person("pat", role)))
+    asking = Program(service_tokens.issue(account, by=scenery.person("pat", role)))
 
     for (name, method), row in opening().items():
         assert is_opened(asking, name, method) == (set(row) <= PERMISSIONS[role]), (name, method)
@@ -142,7 +143,7 @@ def test_a_token_opens_what_its_creators_role_does(role: Role, ada: User) -> Non
 
 def test_each_permission_of_a_route_is_needed_and_all_of_them_are_enough(ada: User) -> None:
     account = service_accounts.create("robot", purpose="Some of it", scopes=SCOPES, by=ada)
-    asking = Program(service_accounts.issue_token(account, by=ada))
+    asking = Program(service_tokens.issue(account, by=ada))
 
     for (name, method), row in opening().items():
         for missing in row:
