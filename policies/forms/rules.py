@@ -86,8 +86,16 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         "owner_groups",
     ]
 
-    def __init__(self, *args: Any, offers: Sequence[ConditionOffer] = (), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        offers: Sequence[ConditionOffer] = (),
+        may_read: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """`may_read`: whether whoever fills it in may read the arguments of calls."""
         super().__init__(*args, **kwargs)
+        self._may_read = may_read
         self._offers = offers
         offered = self.fields["offered"]
         assert isinstance(offered, forms.MultipleChoiceField)
@@ -109,6 +117,15 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             written = given.get("when", "").strip()
             given["when"] = " && ".join([f"({written})"] * bool(written) + chosen)
         return given
+
+    def clean_shows_arguments(self) -> bool:
+        """Nobody has a message say what they may not read themselves."""
+        shows: bool = self.cleaned_data["shows_arguments"]
+        if shows and not self._may_read:
+            raise forms.ValidationError(
+                _("Only users who may view arguments and results can save a rule with this.")
+            )
+        return shows
 
     def offers(self) -> list[tuple[ConditionOffer, bool]]:
         """Each with whether it is chosen."""

@@ -129,7 +129,13 @@ def _form(
     **shown: Any,
 ) -> HttpResponse:
     given = request.POST or None
-    form = RuleForm(given, instance=edited, initial=draft.initial(), offers=draft.offers)
+    form = RuleForm(
+        given,
+        instance=edited,
+        initial=draft.initial(),
+        offers=draft.offers,
+        may_read=request.user.has_perm("calls.view_payload"),
+    )
     if (
         request.method == "POST"
         # Without a script, a button counts what is covered.

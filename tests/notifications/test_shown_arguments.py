@@ -4,8 +4,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.urls import reverse
 
 from accounts.models import Agent, User
+from accounts.roles import Role
 from audit.services import SYSTEM
 from calls.record.states import State
 from inspection.results import ResultRules
@@ -16,13 +18,14 @@ from registry import services
 from registry.models import Tool
 from registry.schemas.secret_arguments import LOOKS_MAX, MASK, mask_secrets
 from tests.console import scenery
+from tests.console.test_rules import given
 from tests.notifications.chats import Chat
 from tests.notifications.conftest import reader
 from tests.notifications.receivers import Hook, Mailbox, text_of
 from tests.notifications.test_chats import chat as chat
 from tests.notifications.test_chats import read
 from tests.notifications.test_chats import webhook as room
-from tests.notifications.test_mail import decide, notify
+from tests.notifications.test_mail import decide, notify, signed_in
 from tests.notifications.test_push import service, telephone
 
 __all__ = ["chat", "room", "service", "telephone"]
@@ -270,3 +273,19 @@ def test_patterns_that_take_too_long_let_nothing_through(
     notify()
 
     assert "aaa" not in said_in(mailbox)
+
+
+@pytest.mark.parametrize(
+    ("roles", "is_saved"),
+    [([Role.ADMINISTRATOR], False), ([Role.ADMINISTRATOR, Role.APPROVER], True)],
+)
+def test_nobody_lets_messages_show_what_they_may_not_read(
+    roles: list[Role], is_saved: bool, db: None
+) -> None:
+    as_ada = signed_in(scenery.person("ada", *roles))
+    there = reverse("policies:add_rule")
+
+    said = as_ada.post(there, given(shows_arguments="on"), follow=True).text
+
+    assert Rule.objects.filter(shows_arguments=True).exists() == is_saved
+    assert ("Only users who may view arguments and results" in said) != is_saved
