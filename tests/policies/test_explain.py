@@ -13,10 +13,11 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from calls.models import Call
 from inspection.results import ResultRules
+from inspection.words import result_sentences
 from policies.models import Effect, LimitCounter, Rule
 from policies.simulate import suppose
 from registry.models import Tool
-from registry.services import set_result_rules
+from registry.services import set_result_rules, set_server_result_rules
 from tests.console import scenery
 from tests.gateway.limiting import add_limit
 
@@ -158,6 +159,37 @@ def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:
         "  results: Hidden characters and terminal commands are removed.",
         "  results: Tracebacks are left out.",
     ]
+
+
+EACH_RULE = [
+    *(ResultRules(schema="note"), ResultRules(hidden="show"), ResultRules(secrets=True)),
+    *(ResultRules(personal=True), ResultRules(tracebacks=True), ResultRules(max_bytes=9_000)),
+    *(ResultRules(links=True), ResultRules(marking="found"), ResultRules(patterns="order: O-1")),
+]
+
+
+def test_every_choice_for_results_has_a_sentence_of_its_own() -> None:
+    said = [result_sentences(rules) for rules in EACH_RULE]
+
+    # Hosts belong to links.
+    assert len(said) == len(ResultRules._fields) - 1
+    assert all(len(sentences) == 1 for sentences in said)
+    assert len({sentences[0] for sentences in said}) == len(said)
+    hosts = result_sentences(ResultRules(links=True, hosts="example.org *.corp.cn"))
+    assert hosts == ["Links and images are made inert, except those of example.org, *.corp.cn."]
+
+
+def test_it_says_what_a_server_has_done_to_results(scout: Agent, olga: User) -> None:
+    tool = Tool.objects.select_related("server").get(name="send_mail")
+    set_server_result_rules(tool.server, ResultRules(secrets=True, marking="all"), by=olga)
+
+    lines = explained("scout", "mailer.send_mail")
+    assert "  results: Secrets are masked." in lines
+    assert "  results: All texts are marked as data." in lines
+
+    set_result_rules(tool, ResultRules(links=True), by=olga)
+    page = suppose("scout", "mailer.send_mail")
+    assert page.results == ["Links and images are made inert."]
 
 
 def test_the_simulator_says_it_in_the_language_of_the_page(scout: Agent, olga: User) -> None:
