@@ -26,6 +26,7 @@ from registry.models import Server, Tool, Toolset
 from tests.conftest import person
 from tests.gateway.agent import MODERN, TASKS, Agent
 from tests.gateway.conftest import PING, Play, until
+from tests.gateway.limiting import limit
 from tests.gateway.test_rest import Rest, rest
 from tests.processes import Stack
 from tests.upstreams.library import Library
@@ -317,11 +318,16 @@ async def test_who_asks_before_is_told_what_is_done(
     agent: Agent, rest: Rest, choose: Choose, toolset: Toolset
 ) -> None:
     await sync_to_async(services.set_own_tools)(toolset, ["explain"], by=None)
+    await limit(name="Few", amount=2)
+    await limit("cost", 9, name="Watched", mode="shadow")
     await choose(ResultRules(secrets=True, max_bytes=5_000))
 
     question = {"tool": "rec.say", "arguments": {}}
     by_mcp = (await agent.call("countersign.explain", question)).result["structuredContent"]
     by_rest = await rest.send("POST", "explain", {"toolset": "desk", **question})
 
-    assert by_mcp["results"] == by_rest.last["results"]
+    for member in ("results", "limits", "labels"):
+        assert by_mcp[member] == by_rest.last[member]
+    assert by_mcp["limits"] == [{"name": "Few", "effect": "deny", "at_most": "2 calls per minute"}]
+    assert by_mcp["labels"] == ["untrusted", "sensitive", "sink"]
     assert by_mcp["results"] == ["Secrets are masked.", "Results of more than 5,000 bytes are cut."]
