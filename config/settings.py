@@ -308,6 +308,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "UNAUTHENTICATED_USER": None,
+    # As Django's forms call it (gateway/rest/problems.py).
+    "NON_FIELD_ERRORS_KEY": "__all__",
     # `?format=` is a question of our own: there is one renderer.
     "URL_FORMAT_OVERRIDE": None,
 }

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from django.urls import reverse
+from psycopg.errors import UniqueViolation
 from rest_framework.exceptions import NotFound
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -52,6 +53,8 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(404, str(error))
     if isinstance(error, CONFLICTS):
         return problem(409, str(error))
+    if isinstance(error.__cause__, UniqueViolation):
+        return problem(409, _("Another request made one of this name at the same moment."))
     if isinstance(error, CountersignError):
         return problem(400, str(error))
     handled = exception_handler(error, context)

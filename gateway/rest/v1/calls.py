@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
@@ -20,14 +19,13 @@ from accounts.models import ServiceAccount
 from accounts.service_accounts import made_by
 from approvals.models import Approval
 from audit import finding
-from audit.filters import NAMES, Filters
 from audit.services import record
 from calls import services as calls
 from calls.models import Call
 from calls.record.states import State
 from core.english import gettext as _
 from gateway.rest import problems
-from gateway.rest.v1 import plain
+from gateway.rest.v1 import entry_filters, plain
 from gateway.rest.v1.members import Members
 from gateway.rest.v1.views import (
     ListView,
@@ -186,11 +184,14 @@ class Entries(ServiceView):
 
     scopes = {"GET": ("audit.view_entry",)}
     answers = {"GET": EntryAnswer}
-    queries = tuple(name for name in NAMES if name != "text")
+    queries = entry_filters.FILTERS
     is_list = True
 
     def get(self, request: Request) -> Response:
-        filters = Filters.read(request.query_params, ZoneInfo("UTC")).without_text()
+        given = request.query_params.dict()
+        if mistake := entry_filters.mistake_in(given):
+            raise ValidationError({"detail": mistake})
+        filters = entry_filters.read(given)
         within = finding.bounds(filters.since(), filters.until())
         page = finding.page_of(filters, {"beyond": cursor_of(request, int)}, within)
         return list_response(request, page, plain.entry)

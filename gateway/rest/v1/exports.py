@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from audit.exporting import ExportWriter, begin
-from audit.filters import NAMES, Filters
 from audit.models import Export
 from audit.views.exports import file_response
 from calls.content.payloads import containing
 from core.english import gettext as _
-from gateway.rest.v1 import plain
+from gateway.rest.v1 import entry_filters, plain
+from gateway.rest.v1.entry_filters import FILTERS
 from gateway.rest.v1.members import Members, StrictChoice, Text
 from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of
-
-# Whoever searches in arguments sees some of them.
-FILTERS = [name for name in NAMES if name != "text"]
 
 
 class ExportBody(Members):
@@ -36,6 +31,8 @@ class ExportBody(Members):
         if unknown := sorted(set(given) - set(FILTERS)):
             said = _("There is no filter “%s”. Filters: %s.")
             raise serializers.ValidationError(said % (unknown[0][:60], ", ".join(FILTERS)))
+        if mistake := entry_filters.mistake_in(given):
+            raise serializers.ValidationError(mistake)
         return given
 
 
@@ -67,9 +64,7 @@ class Exports(ListView):
 
     def _begin(self, request: Request) -> Response:
         given, by = self.body(request), caller_of(request)
-        filters = Filters.read(given["filters"], ZoneInfo("UTC"))
-        if dropped := sorted(set(given["filters"]) - set(filters.given)):
-            raise ValidationError({"filters": [_("The value of “%s” fits nothing.") % dropped[0]]})
+        filters = entry_filters.read(given["filters"])
         form = Export.Format(given["format"])
         made = begin(filters, form, by=by.actor, person_id=by.person.pk)
         made.refresh_from_db()

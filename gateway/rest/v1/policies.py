@@ -31,8 +31,8 @@ from policies.thresholds import THRESHOLDS_MAX, Distinct, StepUp
 from policies.views.saving import save_form
 
 SECONDS_MAX = 30 * 24 * 3600
-# Members by which a rule that requires approval can require less than no rule would.
-ABOUT_DECIDING = ("thresholds", "decide_within", "start_within")
+# Members by which a rule that requires approval can require less than no rule would, or show more.
+ABOUT_DECIDING = ("thresholds", "decide_within", "start_within", "shows_arguments")
 
 
 class ThresholdBody(Members):
@@ -73,6 +73,7 @@ class RuleBody(CoveringBody):
     decide_within = Whole(default=None, allow_null=True, min_value=1, max_value=SECONDS_MAX)
     start_within = Whole(default=None, allow_null=True, min_value=1, max_value=SECONDS_MAX)
     confirm_grants = Flag(default=False)
+    shows_arguments = Flag(default=False)
 
 
 class RuleChange(RuleBody):
@@ -139,6 +140,10 @@ class OneRule(RowView):
 
     def plain(self, row: Rule) -> dict[str, Any]:
         return plain.rule(row)
+
+    def locked(self, row: Rule) -> QuerySet[Rule]:
+        # A change of place locks all of them.
+        return Rule.objects.in_order()
 
     def patch(self, request: Request, pk: int) -> Response:
         return self.changed(request, lambda rule: self._change(request, rule), pk=pk)
@@ -210,10 +215,9 @@ class OneLimit(RowView):
 
 
 def may_loosen(given: dict[str, Any]) -> bool:
-    """Whether a new rule could let a call run that needed more before. A denial cannot, nor can
-    one that requires approval as where no rule covers a call."""
-    if given["effect"] == Effect.DENY:
-        return False
+    """Whether a new rule could let a call run that needed more before. A denial and a requirement
+    of approval cannot while they leave open who decides and by when; where the condition of a
+    denial cannot be judged, it requires approval as it says."""
     return given["effect"] == Effect.ALLOW or any(given[name] for name in ABOUT_DECIDING)
 
 

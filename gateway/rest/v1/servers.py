@@ -126,6 +126,10 @@ class OneServer(RowView):
     def plain(self, row: Server) -> dict[str, Any]:
         return plain.server(row)
 
+    def unseen(self, row: Server) -> dict[str, Any]:
+        sealed = (row.sealed_credential, row.sealed_headers)
+        return {"sealed": [bytes(one or b"").hex() for one in sealed]}
+
     def patch(self, request: Request, slug: str) -> Response:
         return self.changed(request, lambda server: self._change(request, server), slug=slug)
 
@@ -150,6 +154,7 @@ class ConnectionOfServer(RowView):
     volatile = OneServer.volatile
     row = OneServer.row
     plain = OneServer.plain
+    unseen = OneServer.unseen
     get = None  # type: ignore[assignment]
 
     def put(self, request: Request, slug: str) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from rest_framework import serializers
@@ -17,11 +17,12 @@ from accounts.models import MAX_HOLD_S, Agent
 from core.english import gettext as _
 from gateway.rest.v1 import forms, plain
 from gateway.rest.v1.members import Flag, Members, NameList, StrictChoice, Text, Whole
-from gateway.rest.v1.views import ListView, RowView, caller_of, require
+from gateway.rest.v1.views import ListView, RowView, bearer_of, caller_of, require
 from registry import services
 from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, Separator, Server, Tool, Toolset
 
+SEES_AGENTS = "accounts.view_agent"
 # By member: how it is set.
 SETTERS: dict[str, Callable[..., object]] = {
     "title": services.set_title,
@@ -67,7 +68,7 @@ class Toolsets(ListView):
     scopes = {"GET": ("registry.view_toolset",), "POST": ("registry.add_toolset",)}
     bodies = {"POST": ToolsetBody}
     answers = {"GET": ToolsetAnswer, "POST": (201, ToolsetAnswer)}
-    rows = staticmethod(lambda request: _every())
+    rows = staticmethod(lambda request: _every(request))  # noqa: PLW0108 defined below
     key = "slug"
     cursor = str
     shown = staticmethod(plain.toolset)
@@ -90,7 +91,7 @@ class OneToolset(RowView):
     answers = {"GET": ToolsetAnswer, "PATCH": ToolsetAnswer}
 
     def row(self, request: Request, slug: str) -> Toolset:
-        return get_object_or_404(_every(), slug=slug)
+        return get_object_or_404(_every(request), slug=slug)
 
     def plain(self, row: Toolset) -> dict[str, Any]:
         return plain.toolset(row)
@@ -101,7 +102,7 @@ class OneToolset(RowView):
     def _change(self, request: Request, toolset: Toolset) -> Response:
         given, by = self.body(request), caller_of(request)
         if "agents" in given:
-            require(request, "accounts.view_agent")
+            require(request, SEES_AGENTS)
         for name in SETTERS.keys() & given.keys():
             SETTERS[name](toolset, given[name], by=by)
         for name, (rows, key, join, part) in MEMBERS.items():
@@ -112,7 +113,7 @@ class OneToolset(RowView):
                     join(toolset, wanted[pk], by=by)
                 for pk in now.keys() - wanted.keys():
                     part(toolset, now[pk], by=by)
-        return self.answer(_every().get(pk=toolset.pk))
+        return self.answer(_every(request).get(pk=toolset.pk))
 
 
 Verb = Callable[..., None]
@@ -134,8 +135,11 @@ MEMBERS: dict[str, tuple[Callable[[], QuerySet[Any]], str, Verb, Verb]] = {
 }
 
 
-def _every() -> QuerySet[Toolset]:
-    return Toolset.objects.prefetch_related("servers", "tools", "agents")
+def _every(request: Request) -> QuerySet[Toolset]:
+    """With no agent for who may not see agents."""
+    sees = SEES_AGENTS in bearer_of(request).scopes
+    agents = Agent.objects.all() if sees else Agent.objects.none()
+    return Toolset.objects.prefetch_related("servers", "tools", Prefetch("agents", agents))
 
 
 def _named(member: str, rows: QuerySet[Any], key: str, names: list[str]) -> dict[int, Any]:

@@ -77,13 +77,16 @@ class ServiceView(AgentView):
         return sorted(self.scopes)
 
     def _answers(self, method: str) -> bool:
-        return hasattr(self, "get" if method == "HEAD" else method.lower())
+        # A view may have none by None.
+        return getattr(self, "get" if method == "HEAD" else method.lower(), None) is not None
 
-    def check_throttles(self, request: Request) -> None:
+    def check_permissions(self, request: Request) -> None:
+        """Counts the request first: one that is answered 403 costs no less."""
         if isinstance(request.auth, ServiceBearer):
             request.quota = RATE.take(request.auth.token.public_id)  # type: ignore[attr-defined]
             if wait_s := request.quota.wait_s:  # type: ignore[attr-defined]
                 raise Throttled(wait_s)
+        super().check_permissions(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Source of the fields: draft-ietf-httpapi-ratelimit-headers, 3 and 4."""
@@ -137,27 +140,36 @@ class RowView(ServiceView):
     plain: Callable[..., Shown]
 
     def get(self, request: Request, **named: Any) -> Response:
-        plain = self.plain(self.row(request, **named))
-        tag = self.tag(plain)
+        row = self.row(request, **named)
+        plain, tag = self.plain(row), self.tag(row)
         if conditional.is_known(request, tag):
             return Response(None, 304, headers={"ETag": tag})
         return Response(selected(request, plain), headers={"ETag": tag})
 
-    def tag(self, plain: Shown) -> str:
-        return conditional.etag(plain, without=self.volatile)
+    def tag(self, row: Any) -> str:
+        return conditional.etag(self.plain(row) | self.unseen(row), without=self.volatile)
+
+    def unseen(self, row: Any) -> Shown:
+        """What no answer has, and is another version all the same."""
+        return {}
+
+    def locked(self, row: Any) -> models.QuerySet[Any]:
+        """The rows that a change locks, in the order in which all others lock them."""
+        model: type[models.Model] = type(row)
+        return model._default_manager.filter(pk=row.pk)
 
     def answer(self, row: Any, status: int = 200, location: str = "") -> Response:
-        plain = self.plain(row)
-        headers = {"ETag": self.tag(plain)} | ({"Location": location} if location else {})
-        return Response(plain, status, headers=headers)
+        headers = {"ETag": self.tag(row)} | ({"Location": location} if location else {})
+        return Response(self.plain(row), status, headers=headers)
 
     def changed(self, request: Request, work: Callable[[Any], Response], **named: Any) -> Response:
         """Does `work` with the locked row, if it is as `If-Match` says."""
         with recording(request._request), transaction.atomic():
+            rows = self.locked(self.row(request, **named))
+            list(rows.select_for_update().values_list("pk"))
+            # It may be gone by now.
             row = self.row(request, **named)
-            type(row)._default_manager.select_for_update().filter(pk=row.pk).values_list("pk").get()
-            row = self.row(request, **named)
-            conditional.check(request, self.tag(self.plain(row)))
+            conditional.check(request, self.tag(row))
             return work(row)
 
 
