@@ -25,6 +25,7 @@ _WORDS = {
 }
 # By OpenSSL's numbers (x509_vfy.h).
 _CERTIFICATES = {
+    7: _("its signature is not valid"),
     9: _("it is not valid yet"),
     10: _("it has expired"),
     18: _("it is self-signed"),

@@ -83,7 +83,7 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(
     (tmp_path / "unknown").mkdir()
     other = Authority(tmp_path / "unknown")
     async with serving(modern(answer), tls=other.server("localhost")) as server:
-        with pytest.raises(NotSent, match="not valid: its issuer is not known here"):
+        with pytest.raises(NotSent, match="not valid: its signature is not valid"):
             await call(upstreams, server)
         assert server.requests == []
 
