@@ -14,25 +14,49 @@ from typing import NamedTuple
 
 from inspection.safe_arguments import url_host_in
 
-_SCHEME = r"(?:https?|ftps?|wss?)"
+# Readers of HTML leave these out of an address, wherever they stand in it.
+_GAP = r"(?:[\t\r\n]|&(?:Tab|NewLine);|&#(?:0*+(?:9|10|13)(?!\d)|x0*+[9ad](?![\da-f]));?)*+"
+
+
+def _written(character: str, *others: str) -> str:
+    """A pattern for a character as it is, and as HTML can write it."""
+    codes = sorted({ord(form) for form in (character.lower(), character.upper())})
+    decimal, hexadecimal = ("|".join(format(code, form) for code in codes) for form in ("d", "x"))
+    number = rf"&#(?:0*+(?:{decimal})(?!\d)|x0*+(?:{hexadecimal})(?![\da-f]));?"
+    return "(?:" + "|".join((re.escape(character), *others, number)) + ")"
+
+
+_COLON = _written(":", r"\\:", "&colon;")
+_SLASH = f"(?:{_written('/', '&sol;')}|{_written(chr(92), '&bsol;')})"
+_SCHEME = "|".join(
+    _GAP.join(map(_written, scheme))
+    for scheme in ("https", "http", "ftps", "ftp", "wss", "ws", "file")
+)
 # What no host, port or user has, so that two links side by side are two.
 _ENDS = r"\s/?#\\()\[\],;*<>\"'`|{}"
 _AUTHORITY = rf"(?:\[[0-9a-fA-F:.%]{{2,60}}\]|[^{_ENDS}])[^{_ENDS}]{{0,300}}"
+# After slashes, a user's name may begin with anything. Marks of a sentence before a space are none.
+_ODD_USER = r"(?=\s{8}|[^/?#\\<>\n]{0,300}@|(?![^\w\s]{0,5}(?:\s|\Z))\S)"
 _ADDRESS = re.compile(
-    rf"(?i)(?<![a-z0-9+.\-])(?P<scheme>{_SCHEME}):[\\/]{{0,8}}(?P<host>{_AUTHORITY})"
+    rf"(?i)(?<![a-z])(?P<scheme>{_SCHEME}){_GAP}{_COLON}"
+    rf"(?P<slashes>(?:{_GAP}{_SLASH})*+)(?P<host>(?:(?<!:){_GAP})?{_AUTHORITY}|(?<!:){_ODD_USER})"
 )
-# Where Markdown and HTML have an address: it may be without a scheme, and in escapes.
-_DESTINATION = re.compile(
-    r"(?i)(?:\]\(\s{0,8}<?|\]:\s{0,8}<?|\b(?:src|href|srcset|action|poster|background|data)"
-    r"\s{0,8}=\s{0,8}[\"']?|\burl\(\s{0,8}[\"']?)"
-    r"(?P<address>[^\s<>\"'`)]{2,2000})"
+_NAMED = r"src|href|srcset|action|formaction|poster|background|data|ping|url"
+# Where Markdown, HTML and CSS have an address: it may be without a scheme.
+_WITHOUT_SCHEME = re.compile(
+    rf"(?i)(?:\]\(|\]:|\burl\(|@import|\d[wx]\s*+,"
+    rf"|(?:\b(?:{_NAMED})|(?<=[\s\"'<])[a-z][a-z0-9:_-]*+)\s*+=)"
+    rf"(?:[\s\"'<>]|&nbsp;|{_GAP[:-2]})*+"
+    rf"(?P<address>{_SLASH}(?:{_GAP}{_SLASH})++{_GAP}(?P<host>{_AUTHORITY}))"
 )
-_LEADS_OUT = re.compile(rf"(?i)(?:{_SCHEME}:|[\\/]{{2}})")
-_WITHOUT_SCHEME = re.compile(rf"[\\/]{{2,8}}(?P<host>{_AUTHORITY})")
-# Of CommonMark: before punctuation a backslash only says that it is meant as it is.
-_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+# Markdown of GitHub makes a link of it.
+_WWW = re.compile(rf"(?i)(?<![a-z0-9@/.\-])www\.(?P<host>[^{_ENDS}]{{1,300}})")
 # A user's name may end later than a reader of Markdown would end the address.
 _USER = re.compile(r"[^\s/?#<>\"'`]{0,300}@")
+# For some reader the host goes on: after an escape, a break in an attribute, or a rare character.
+_GOES_ON = re.compile(r"\\[.@:%&_\-]|[,;*(){}][^\s/?#\\<>\"'`]{0,300}\.[\w-]")
+_BREAK = re.compile(r"[\t\r\n]+[\w.@:%&\-]")
+_IN_ATTRIBUTE = re.compile(r"(?:[\"'=]\s*|\A\s{40})\Z")
 _INERT = {
     "http": "hxxp",
     "https": "hxxps",
@@ -40,6 +64,7 @@ _INERT = {
     "wss": "wxss",
     "ftp": "fxp",
     "ftps": "fxps",
+    "file": "fxle",
 }
 
 
@@ -57,14 +82,21 @@ def hosts_of(text: str) -> tuple[str, ...]:
     return tuple(text.lower().split())
 
 
+# Texts without any are looked through by the quicker pattern.
+_COULD_BREAK = re.compile(r"(?<=[hftpswile])[\t\r\n]+[tpsile:]", re.IGNORECASE)
+_PLAIN_SCHEME = re.compile(r"(?<![a-z])(?:https?|ftps?|wss?|file)\\?:", re.IGNORECASE)
+_TWO_SLASHES = re.compile(r"(?<![:/\\])[/\\][\t\r\n]*[/\\]")
+
+
 def could_link(text: str) -> bool:
-    return ":" in text or "&" in text or "//" in text or "\\" in text
+    return any(mark in text for mark in ":/&\\") or "ww." in text.lower()
 
 
 def outside(text: str, hosts: tuple[str, ...]) -> list[InertLink]:
     """Links to other hosts, in order, none within another."""
     at, found = 0, []
-    for one in sorted([*_addresses(text, hosts), *_destinations(text, hosts)]):
+    without = (*_without_scheme(text, hosts), *_www(text, hosts))
+    for one in sorted([*_addresses(text, hosts), *without]):
         if one.start >= at:
             found.append(one)
             at = one.end
@@ -72,45 +104,64 @@ def outside(text: str, hosts: tuple[str, ...]) -> list[InertLink]:
 
 
 def _addresses(text: str, hosts: tuple[str, ...]) -> Iterator[InertLink]:
-    for match in _ADDRESS.finditer(text):
-        if not _is_listed(match, text, hosts):
-            yield InertLink(*match.span(), _inert(match))
+    for match in _address_matches(text):
+        if _leads_out(match, text) and not _is_listed(match, text, hosts):
+            yield InertLink(*match.span(), f"{_inert_scheme(match)}://{_spelled(match['host'])}")
+
+
+def _address_matches(text: str) -> Iterator[re.Match[str]]:
+    if "&" in text or _COULD_BREAK.search(text):
+        yield from _ADDRESS.finditer(text)
+    elif ":" in text:
+        found = (_ADDRESS.match(text, plain.start()) for plain in _PLAIN_SCHEME.finditer(text))
+        yield from filter(None, found)
+
+
+def _leads_out(match: re.Match[str], text: str) -> bool:
+    """Whether it is an address with a host."""
+    if not match["slashes"]:
+        # As in "git+http: x" and "a.ws:b".
+        before = text[match.start() - 1 : match.start()]
+        return _inert_scheme(match) != "fxle" and not (before and before in "0123456789+.-")
+    # file:///a is a file of the reader's own.
+    return _inert_scheme(match) != "fxle" or match["slashes"] != "///"
+
+
+def _inert_scheme(match: re.Match[str]) -> str:
+    return _INERT[re.sub(r"[\t\r\n]", "", unescape(match["scheme"])).lower()]
 
 
 def _is_listed(match: re.Match[str], text: str, hosts: tuple[str, ...]) -> bool:
     """Where readers of addresses could differ, it is not."""
     address = match.group().rstrip(".:!")
-    if not re.match(r"(?i)https?://[^\\/]", address) or _USER.match(text, match.start("host")):
+    if not re.match(r"(?i)https?://[^\\/\s]", address):
         return False
-    return url_host_in(address, hosts)
+    return not _is_unclear(match, text) and url_host_in(address, hosts)
 
 
-def _destinations(text: str, hosts: tuple[str, ...]) -> Iterator[InertLink]:
-    """Only what _addresses does not see."""
-    for match in _DESTINATION.finditer(text):
-        written = match["address"]
-        if bare := _WITHOUT_SCHEME.match(written):
-            if not url_host_in(f"https:{bare.group()}", hosts):
-                start = match.start("address")
-                yield InertLink(start, start + bare.end(), f"hxxps://{_spelled(bare['host'])}")
-            continue
-        address = _ESCAPE.sub("", unescape(written))
-        if address != written and _LEADS_OUT.match(address):
-            first = _ADDRESS.match(address)
-            if first is None or not _is_listed(first, address, hosts):
-                yield InertLink(*match.span("address"), _all_inert(address))
+def _is_unclear(match: re.Match[str], text: str) -> bool:
+    if _USER.match(text, match.start("host")) or _GOES_ON.match(text, match.end()):
+        return True
+    before = text[max(match.start() - 40, 0) : match.start()]
+    return bool(_BREAK.match(text, match.end()) and _IN_ATTRIBUTE.search(before))
 
 
-def _all_inert(address: str) -> str:
-    bare = _WITHOUT_SCHEME.match(address)
-    if bare:
-        address = f"hxxps://{_spelled(bare['host'])}{address[bare.end() :]}"
-    return _ADDRESS.sub(_inert, address)
+def _without_scheme(text: str, hosts: tuple[str, ...]) -> Iterator[InertLink]:
+    if "&" not in text and not _TWO_SLASHES.search(text):
+        return
+    for match in _WITHOUT_SCHEME.finditer(text):
+        address, host = match["address"], match["host"]
+        is_plain = address == f"//{host}" and not _is_unclear(match, text)
+        if not (is_plain and url_host_in(f"https:{address.rstrip('.:!')}", hosts)):
+            yield InertLink(*match.span("address"), f"hxxps://{_spelled(host)}")
 
 
-def _inert(match: re.Match[str]) -> str:
-    return f"{_INERT[match['scheme'].lower()]}://{_spelled(match['host'])}"
+def _www(text: str, hosts: tuple[str, ...]) -> Iterator[InertLink]:
+    for match in _WWW.finditer(text) if "ww." in text.lower() else ():
+        address = f"http://{match.group().rstrip('.:!')}"
+        if _is_unclear(match, text) or not url_host_in(address, hosts):
+            yield InertLink(*match.span(), _spelled(match.group()))
 
 
 def _spelled(host: str) -> str:
-    return host.replace(".", "[.]")
+    return host.strip().replace(".", "[.]")

@@ -23,6 +23,7 @@ REPEATED = (
     *("\n at x", "\n at x(y:1)", "#0 a\n", " from a:1:in b\n", "goroutine 1 [a]:\n"),
     *("Traceback (most recent call last):\n", "  File x\n", "During handling of the above\n"),
     *("https:", "https://a", "](", "](//a", "]: ", "src=", "&#58;", "https://a,", "https://@"),
+    *("&#0", "&#104;&Tab;", "https:&sol;,", "https://)", "https:/\t", "www.a", "href=//a,", "h\t"),
     *("send ", "do not tell ", "ignore all ", "before a_b ", "the ", "![](", "{", '"', "\\"),
 )
 ONCE = (

@@ -7,7 +7,7 @@ import pytest
 from inspection.links import hosts_of, outside
 from inspection.results import ResultRules, clean
 
-HOSTS = "corp.example *.docs.example"
+HOSTS = "corp.example *.docs.example www.docs.example"
 RULES = ResultRules(links=True, hosts=HOSTS)
 
 
@@ -52,6 +52,35 @@ def inert(text: str) -> str:
             "https://evil.example)[b](https://worse.example/p",
             "hxxps://evil[.]example)[b](hxxps://worse[.]example/p",
         ),
+        # A user's name may begin with anything, and slashes are as many as one likes.
+        ("![x](https://*@evil.example/q)", "![x](hxxps://*@evil.example/q)"),
+        ("![x](<https:// @evil.example/q>)", "![x](<hxxps:// @evil.example/q>)"),
+        ("https:///////////evil.example/q", "hxxps://evil[.]example/q"),
+        # Readers of HTML leave tabs and ends of lines out of an address.
+        ('<img src="ht\ntps://evil.example/p">', '<img src="hxxps://evil[.]example/p">'),
+        ('<img src="https:\n/\t/evil.example/p">', '<img src="hxxps://evil[.]example/p">'),
+        ('<img src="/\n/evil.example/p">', '<img src="hxxps://evil[.]example/p">'),
+        ('<img src="ht&Tab;tps://evil.example/p">', '<img src="hxxps://evil[.]example/p">'),
+        (
+            '<img src="https://corp.example\n.evil.example/p">',
+            '<img src="hxxps://corp[.]example\n.evil.example/p">',
+        ),
+        ("https://corp.example;.evil.example/p", "hxxps://corp[.]example;.evil.example/p"),
+        (r"[a](https://corp.example\.evil.example)", r"[a](hxxps://corp[.]example\.evil.example)"),
+        # As far from what begins it as one likes, within another, and in any attribute.
+        (f"[a]({' ' * 99}//evil.example/p)", f"[a]({' ' * 99}hxxps://evil[.]example/p)"),
+        ("![a](x![b](//evil.example/p)", "![a](x![b](hxxps://evil[.]example/p)"),
+        ("> [a](\n> //evil.example/p)", "> [a](\n> hxxps://evil[.]example/p)"),
+        ("<a ping=//evil.example>", "<a ping=hxxps://evil[.]example>"),
+        ("<button formaction=//evil.example>", "<button formaction=hxxps://evil[.]example>"),
+        ("<img srcset='a 1x, //evil.example/b'>", "<img srcset='a 1x, hxxps://evil[.]example/b'>"),
+        ("<i content='0;url=//evil.example'>", "<i content='0;url=hxxps://evil[.]example'>"),
+        ("@import '//evil.example/x.css'", "@import 'hxxps://evil[.]example/x.css'"),
+        # GitHub's Markdown links these.
+        ("1https://evil.example/x", "1hxxps://evil[.]example/x"),
+        ("www.evil.example/?q=1", "www[.]evil[.]example/?q=1"),
+        # Another machine's share.
+        ("<img src=file://evil.example/s/x>", "<img src=fxle://evil[.]example/s/x>"),
         ("ht\u200btps://evil\u200b.example/x", "hxxps://evil[.]example/x"),
     ],
 )
@@ -68,6 +97,8 @@ def test_other_hosts_are_not_led_to(text: str, said: str) -> None:
         "<https://CORP.example/> <img src='//corp.example/p.png'>",
         "![a](https://corp.example/?a=1&amp;b=2)",
         "// a comment, a//b, C:\\x, std::string, a & b, file:///srv/x, mailto:bob@corp.cn",
+        "www.docs.example is a.www.b, news:comp.lang, x.ws:a, https:// and 'https://'",
+        "https://corp.example\nhttps://corp.example, (https://corp.example) 'https://corp.example'",
         "ratio 3:4 at 10:30, https: is a scheme, notes://x, urn:isbn:1, x = y",
     ],
 )
