@@ -116,6 +116,7 @@ def test_service_accounts_and_agents_are_listed_with_their_last_use(
     )
     service_accounts.set_scopes(robot, ["registry.view_server", "calls.view_call"], by=ada)
     service_accounts.issue_token(robot, by=ada)
+    service_accounts.create("keys", purpose="Keys", scopes=["accounts.view_agenttoken"], by=ada)
     ServiceToken.objects.update(last_used_at=datetime(2026, 1, 2, tzinfo=UTC))
 
     calls, servers = of(as_ines, "robot")
@@ -128,6 +129,8 @@ def test_service_accounts_and_agents_are_listed_with_their_last_use(
     assert "scout" in as_ines.get(f"{PAGE}?kind=agent").text
     as_ines.cookies["django_language"] = "zh-hans"
     assert "由 命令行" in as_ines.get(f"{PAGE}?kind=agent").text
+    # Its name in English has an apostrophe.
+    assert "查看智能体的令牌" in as_ines.get(f"{PAGE}?kind=service_account").text
 
 
 def test_a_sign_off_is_an_entry_with_the_digest_of_the_file(
