@@ -20,6 +20,7 @@ from calls.record.transitions import Move
 from core.english import gettext as _
 from policies import decide, lookback
 from policies.decide import Decision, RuleBook
+from policies.limits.compiled import CallParties
 from policies.models import Effect
 from registry.models import Tool
 from registry.publishing.published_tools import PublishedTool
@@ -123,6 +124,19 @@ def subject(
         exposed=call.tool_name,
         tags=tool.tags,
         labels=tool.labels,
+    )
+
+
+def limit_parties(call: Call, tool: PublishedTool) -> CallParties:
+    """The parties by which limits count the call."""
+    person = call.person or call.agent.owner
+    return CallParties(
+        (call.agent_id, call.agent.name),
+        (person.pk, person.username),
+        call.toolset,
+        (tool.server_id, tool.server_slug),
+        (tool.tool_id, tool.exposed_name),
+        tool.hints,
     )
 
 

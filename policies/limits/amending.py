@@ -6,12 +6,10 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from policies.limits.compiled import CompiledLimit, compiled
 from policies.limits.costs import cost_of
 from policies.limits.usage import window_start
-from policies.limits.words import measure
 from policies.models import Effect, Limit, LimitCounter, LimitUse
 
 # As calls_use_limits has it: as far as the column goes.
@@ -50,11 +48,10 @@ def _roll_over(row: Limit, counter: LimitCounter) -> None:
 def _recount(limit: CompiledLimit, counter: LimitCounter, use: LimitUse, arguments: bytes) -> str:
     cost, is_hard = cost_of(limit, arguments), limit.effect == Effect.DENY and not limit.shadow
     if cost is None:
-        return _("Limit “%(limit)s”: %(why)s") % {"limit": limit.name, "why": limit.lacks_cost}
+        return limit.sentence(None, limit.lacks_cost)
     spent = counter.spent - use.amount + cost
     if is_hard and cost > use.amount and spent > limit.amount:
-        said = {"limit": limit.name, "measure": measure(limit)}
-        return _("Limit “%(limit)s” is reached: %(measure)s.") % said
+        return limit.reached
     LimitCounter.objects.filter(pk=counter.pk).update(spent=min(spent, MOST_SPENT))
     LimitUse.objects.filter(pk=use.pk).update(amount=cost)
     return ""

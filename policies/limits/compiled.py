@@ -93,7 +93,7 @@ class CompiledLimit:
         """Why a call is too much, for agents and on cards."""
         if why:
             return _("Limit “%(limit)s”: %(why)s") % {"limit": self.name, "why": why}
-        parts = [self._reached(), self.reason]
+        parts = [self.reached, self.reason]
         if self.effect == Effect.DENY:
             parts.append(self._when(wait_s))
         return " ".join(part for part in parts if part)
@@ -111,7 +111,9 @@ class CompiledLimit:
             return _("Ask again when one of them has ended.")
         return _("The call alone is more than that.")
 
-    def _reached(self) -> str:
+    @property
+    def reached(self) -> str:
+        """That it is, in one sentence."""
         said = {"limit": self.name, "measure": measure(self)}
         if self.kind in Limit.BREAKERS:
             minutes = {"minutes": self.hold_s // 60}

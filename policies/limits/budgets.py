@@ -1,0 +1,93 @@
+"""Budgets of a pending call that one person lets run alone: break-glass goes past none of them.
+
+What the call reserved when it was requested may be of a window that has ended, of a budget that was
+lowered, or missing in one that was made since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from policies.decide import Subject
+from policies.limits.compiled import CallParties, CompiledLimit, CounterKey, LimitKey, load
+from policies.limits.costs import cost_of
+from policies.limits.usage import window_start
+from policies.models import Limit, LimitCounter, LimitUse
+
+FindCounter = Callable[[CompiledLimit, CounterKey], LimitCounter | None]
+
+_SETTLE = "SELECT calls_settle_limit(%s, 'cost', %s, %s, 0)"
+
+
+def find_exceeded(call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes) -> str:
+    """Why a budget does not cover the call now, as a sentence; empty if all do."""
+    found = (
+        _why_over(call_id, limit, arguments, _find_counter(limit, key))
+        for limit, key in _budgets(subject, parties)
+    )
+    return next(filter(None, found), "")
+
+
+def reserve(call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes) -> str:
+    """`find_exceeded`, in the caller's transaction: where it is empty, each of them holds what the
+    call costs."""
+    for limit, key in _budgets(subject, parties):
+        counter = _settle(limit, key)
+        if why := _why_over(call_id, limit, arguments, counter):
+            return why
+        cost = cost_of(limit, arguments) or Decimal(0)
+        spent = _spent_by_others(call_id, limit, counter) + cost
+        LimitCounter.objects.filter(pk=counter.pk).update(spent=spent)
+        LimitUse.objects.update_or_create(
+            counter=counter, call_id=call_id, defaults={"amount": cost}
+        )
+    return ""
+
+
+def _budgets(subject: Subject, parties: CallParties) -> list[LimitKey]:
+    """In the order in which counters are locked."""
+    keys = [
+        (limit, limit.key(parties))
+        for limit in load().covering(subject)
+        if limit.kind == Limit.Kind.COST and not limit.shadow
+    ]
+    return sorted(keys, key=lambda one: (one[0].id, one[1].key))
+
+
+def _find_counter(limit: CompiledLimit, key: CounterKey) -> LimitCounter | None:
+    return LimitCounter.objects.filter(limit_id=limit.id, key=key.key).first()
+
+
+def _settle(limit: CompiledLimit, key: CounterKey) -> LimitCounter:
+    """The counter, locked and brought to the present window."""
+    named = {"label": key.label[:500], "agent_id": key.agent_id, "person_id": key.person_id}
+    found, _made = LimitCounter.objects.select_for_update().get_or_create(
+        limit_id=limit.id, key=key.key, defaults=named
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_SETTLE, [found.pk, limit.period, limit.amount])
+    found.refresh_from_db()
+    return found
+
+
+def _why_over(
+    call_id: UUID, limit: CompiledLimit, arguments: bytes, counter: LimitCounter | None
+) -> str:
+    cost = cost_of(limit, arguments)
+    if cost is None:
+        return limit.sentence(None, limit.lacks_cost)
+    spent = _spent_by_others(call_id, limit, counter) + cost
+    return limit.reached if spent > limit.amount else ""
+
+
+def _spent_by_others(call_id: UUID, limit: CompiledLimit, counter: LimitCounter | None) -> Decimal:
+    began = window_start(limit.period, timezone.now())
+    if counter is None or counter.since is None or counter.since < began:
+        return Decimal(0)
+    own = LimitUse.objects.filter(counter=counter, call_id=call_id).first()
+    return counter.spent - (own.amount if own else 0)
