@@ -43,6 +43,7 @@ _SAID = {
     "scim_user.changed": gettext_noop("SCIM user changed"),
     "scim_user.created": gettext_noop("SCIM user created"),
     "scim_user.deleted": gettext_noop("SCIM user deleted"),
+    "person.address_mistaken": gettext_noop("Link to confirm another user’s address followed"),
     "person.new_device": gettext_noop("Signed in on a new device"),
     "roles.factor_set": gettext_noop("Second-factor groups changed"),
     "service_account.cancelled_call": gettext_noop("Call cancelled by a service account"),

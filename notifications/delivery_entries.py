@@ -68,6 +68,14 @@ def _note_unsigned(pk: UUID) -> None:
         _record("notification.unsigned", delivery, SYSTEM, _("Nobody was signed in."))
 
 
+def note_mistaken(person: User, owner: int) -> None:
+    """A link that confirms the address of `owner`, pressed by somebody else: a mail that was
+    forwarded, or read in another's mailbox."""
+    name = User.objects.filter(pk=owner).values_list("username", flat=True).first()
+    why = _("The link was sent to another user, and confirmed nothing.")
+    record("person.address_mistaken", actor=person.actor, reason=why, person=name or "")
+
+
 def _is_new_stranger(delivery: Delivery, person: User) -> bool:
     known = _row(delivery).filter(strangers__len__lt=STRANGERS_MAX)
     added = Func(F("strangers"), Value(person.pk), function="array_append")

@@ -21,6 +21,7 @@ from audit.services import record
 from core import seal
 from core.errors import CountersignError
 from notifications import chat_formats, deliveries, devices, mails, signatures
+from notifications.delivery_entries import note_mistaken
 from notifications.mail_body import MailText
 from notifications.models import (
     Delivery,
@@ -190,17 +191,26 @@ def send_confirmation(recipient: MailRecipient) -> None:
 
 
 @transaction.atomic
+def _confirm(person: User, address: str) -> bool:
+    mine = MailRecipient.objects.filter(person=person, address=address)
+    if not mine.update(confirmed_at=ClockTime()):
+        return False
+    # The address itself is nobody else's business, and an entry is for good.
+    record("person.address_confirmed", actor=person.actor)
+    return True
+
+
 def confirm_address(person: User, token: str) -> None:
     """Raises AddressRejected, also of a link that was sent to somebody else or elsewhere."""
     try:
-        given = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
+        owner, address = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
     except signing.BadSignature:
         raise AddressRejected(_("The link is not valid any more. Have another one sent.")) from None
-    mine = MailRecipient.objects.filter(person=person)
-    if given[0] != person.pk or not mine.filter(address=given[1]).update(confirmed_at=ClockTime()):
-        raise AddressRejected(_("The link was sent for another account or another address."))
-    # The address itself is nobody else's business, and an entry is for good.
-    record("person.address_confirmed", actor=person.actor)
+    if owner != person.pk:
+        note_mistaken(person, owner)
+    elif _confirm(person, address):
+        return
+    raise AddressRejected(_("The link was sent for another account or another address."))
 
 
 def _sealed(webhook: Webhook, secret: str) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from django.core import serializers
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import dateformat, timezone
 
 from accounts import role_changes
 from accounts.models import Agent, User
@@ -23,9 +23,10 @@ from approvals.services import expire, vote
 from audit.models import Entry
 from audit.services import record
 from calls.record.states import State
-from notifications import chat_formats
+from notifications import chat_formats, deliveries
 from notifications.chat_texts import LEAD_MAX, VALUE_MAX, ChatMessage, MessagePart
 from notifications.cursor import read_entries
+from notifications.deliveries import create_reminders
 from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
 from registry.models import Tool
@@ -127,6 +128,31 @@ def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
     sent = json.dumps(chat.bodies)
     for value in ("ana@example.org", "Minutes", "attached", "Approve", "Deny", "callback"):
         assert value not in sent
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
+
+
+@EVERY
+def test_a_reminder_says_until_when_somebody_has_to_decide(
+    webhook: Webhook, chat: Chat, held: UUID, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify()
+    soon = timezone.now() + timedelta(minutes=14)
+    Approval.objects.update(decide_by=soon)
+    # Of a call that was asked for just now all of its time is left.
+    create_reminders()
+    assert not Delivery.objects.pending().exists()
+    monkeypatch.setattr(deliveries, "REMIND_SHARE", 1.1)
+    for _round in range(2):
+        create_reminders()
+        send_due()
+
+    _asked, reminder = chat.bodies
+    said = read(reminder).replace("`", "")
+    assert said.startswith("Still pending, and about to expire: mailer.send_mail for scout.")
+    assert dateformat.format(soon, "P") in said
+    assert f"{settings.PUBLIC_URL}/queue/{held}/" in said
+    assert "Open and decide" in said
+    assert "ana@example.org" not in json.dumps(reminder)
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
 
 

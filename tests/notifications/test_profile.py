@@ -67,10 +67,21 @@ def test_a_link_is_for_whom_it_was_sent_to(as_alice: Client, bob: User, mailbox:
     assert as_bob.post(link).status_code == 302
     as_bob.force_login(bob)
     as_bob.post(HERE, {**GIVEN, "address": "bob@example.org"})
+    # A look at it alone is nobody's mistake.
+    assert as_bob.get(link).status_code == 200
+    assert not Entry.objects.filter(action="person.address_mistaken").exists()
     assert "another account" in as_bob.post(link, follow=True).text
+    (recorded,) = Entry.objects.filter(action="person.address_mistaken")
+    assert (recorded.actor, recorded.reason) == (
+        "bob",
+        "The link was sent to another user, and confirmed nothing.",
+    )
+    assert (recorded.details or {})["person"] == "alice"
+    assert "@" not in str(recorded.details)
     forged = as_alice.post(link[:-3] + "xx/", follow=True).text
 
     assert "not valid any more" in forged
+    assert Entry.objects.filter(action="person.address_mistaken").count() == 1
     assert not MailRecipient.objects.reachable().exists()
 
 
