@@ -35,7 +35,7 @@ from tests.notifications.test_escalation import Ask, ask, lead, team
 
 __all__ = ["ask", "lead", "team"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 # bob is in the group and owns the agent; vera may not decide; the rule asks lena only where it asks
 # everybody.
