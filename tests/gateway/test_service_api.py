@@ -19,6 +19,7 @@ from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
 from registry.models import Tool
+from tests.accounts import service_tokens
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +38,7 @@ def robot(ada: User) -> ServiceAccount:
 
 @pytest.fixture
 def token(robot: ServiceAccount, ada: User) -> str:
-    return service_accounts.issue_token(robot, by=ada)
+    return service_tokens.issue(robot, by=ada)
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_each_list_is_there(path: str, token: str, send: Tool, scout: Agent) -> 
 def test_a_scope_that_is_missing_is_named(path: str, scope: str, ada: User) -> None:
     others = [one for one in SCOPES if one != scope]
     robot = service_accounts.create("robot", purpose="Reports", scopes=others, by=ada)
-    answer = ask(path, service_accounts.issue_token(robot, by=ada))
+    answer = ask(path, service_tokens.issue(robot, by=ada))
 
     assert answer.status_code == 403
     assert answer["Content-Type"] == "application/problem+json"
@@ -204,7 +205,8 @@ def test_a_leavers_token_does_not_come_back_with_the_account(ada: User, token: s
 
 
 def test_a_rotated_token_works_on_for_an_hour(robot: ServiceAccount, ada: User, token: str) -> None:
-    newer = service_accounts.rotate_token(ServiceToken.objects.get(), by=ada)
+    proof = service_tokens.proof_of(robot, ada)
+    newer = service_accounts.rotate_token(ServiceToken.objects.get(), by=ada, proof=proof)
 
     assert not refused(token)
     assert not refused(newer)

@@ -94,12 +94,21 @@ def test_a_denial_that_cannot_be_judged_names_no_deciders_and_times(
 
 
 def test_a_rule_is_read_and_set_whole(robot: Program) -> None:
-    asks = {"name": "asks", "effect": "ask", "shows_arguments": True}
-    made = robot.post("rules", asks)
+    made = robot.post("rules", {"name": "asks", "effect": "ask"})
 
-    assert Rule.objects.get().shows_arguments
+    assert made["shows_arguments"] is False
     settable = {name: value for name, value in made.items() if name not in ("id", "position")}
     assert robot.change(f"rules/{made['id']}", settable) == made
+
+
+def test_no_program_lets_messages_show_what_it_may_not_read(robot: Program) -> None:
+    shows = {"name": "asks", "effect": "ask", "shows_arguments": True}
+
+    answer = robot.ask("POST", "rules", shows)
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "#/shows_arguments"
+    assert not Rule.objects.exists()
 
 
 # What a token does not open
