@@ -88,7 +88,7 @@ def _why_not_of_call(approval: Approval) -> str:
 
 
 def _with_budgets(ask: Callable[..., str], call: Call) -> str:
-    """What `ask` (policies/limits/budgets.py) says of the call."""
+    """The answer of `ask` (policies/limits/budgets.py) for the call."""
     tool = published_catalogue.one(call.tool_id) if call.tool_id else None
     if tool is None:
         return _("The tool is no longer published.")

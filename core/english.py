@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.utils.translation import override
 
-from core.kept import gettext as gettext
+from core.kept_english import gettext as gettext
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:

@@ -4,7 +4,7 @@ import errno
 import os
 import ssl
 
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 
 _WORDS = {
     errno.ECONNREFUSED: _("Connection refused"),

@@ -14,7 +14,7 @@ from core.messages.catalogue import Catalogue, Message, MessageKey
 PACKAGES = ("accounts", "approvals", "audit", "calls", "config", "core", "gateway", "inspection",
             "notifications", "policies", "registry")  # fmt: skip
 # Who imports this keeps its sentences in English.
-KEPT = ("from core.english import", "from core.kept import")
+KEPT = ("from core.english import", "from core.kept_english import")
 SINGULAR = {"_", "gettext", "gettext_lazy", "gettext_noop"}
 PLURAL = {"ngettext", "ngettext_lazy"}
 WITH_CONTEXT = {"pgettext", "pgettext_lazy"}

@@ -119,7 +119,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         return given
 
     def clean_shows_arguments(self) -> bool:
-        """Nobody has a message say what they may not read themselves."""
+        """Checks that whoever saves it may read what messages then say."""
         shows: bool = self.cleaned_data["shows_arguments"]
         if shows and not self._may_read:
             raise forms.ValidationError(

@@ -113,7 +113,7 @@ class CompiledLimit:
 
     @property
     def reached(self) -> str:
-        """That it is, in one sentence."""
+        """The fact, in one sentence."""
         said = {"limit": self.name, "measure": measure(self)}
         if self.kind in Limit.BREAKERS:
             minutes = {"minutes": self.hold_s // 60}

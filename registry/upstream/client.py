@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from core.connection_pool import ConnectionPool
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.outbound import Guard
 from registry.upstream.session import discovery, input_requests, tasks
 from registry.upstream.session.calling import UpstreamCall

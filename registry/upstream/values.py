@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from core.abilities import InputAnswer
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 
 
 @dataclass(frozen=True, slots=True)

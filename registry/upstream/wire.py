@@ -11,7 +11,7 @@ import orjson
 
 from core import abilities, strict_json
 from core.abilities import InputAnswer
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream.values import CallReply, Limits, ProtocolError, RpcErrorReply
 
 MODERN = "2026-07-28"

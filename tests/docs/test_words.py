@@ -44,8 +44,8 @@ REPLACED = re.compile(
     wait\w*\ for\ approval|no\ comments\ yet|that\ would\ be\ sent|to\ be\ decided|no\ longer\ waits
     )\b"""
 )
-# The title of the page of an error of ours.
-AS_IT_IS = {"Something went wrong"}
+# The title of the page of an error of ours, and the words of an operating system.
+AS_IT_IS = {"Something went wrong", "Connection refused"}
 TRANSLATED = re.compile(
     r"""(?s){%\s*translate\s+(?:"([^"]*)"|'([^']*)')|{%\s*blocktranslate[^%]*%}(.*?){%\s*endblock"""
 )

@@ -20,7 +20,8 @@ WORDS = (
         # Votes, and any open call.
         frozenset({"than this call waits for", "calls that wait in it"}),
     ),
-    Word("Approve, Deny", r"\brefus\w*|\bsaid (yes|no)\b"),
+    # An operating system's own words.
+    Word("Approve, Deny", r"\brefus\w*|\bsaid (yes|no)\b", frozenset({"Connection refused"})),
     Word("Expired", r"\btoo late\b", frozenset({"The confirmation came too late."})),
     Word(
         "Succeeded, Failed, Timed out, Outcome unknown",

@@ -21,6 +21,10 @@ from tests.gateway.conftest import add_rule
 from tests.gateway.limiting import ask, limit, states
 from tests.notifications.test_break_glass import as_carol, carol, device, dora, is_on, press
 
+# Workers may have taken it already.
+RUNS = (State.QUEUED, State.RUNNING, State.SUCCEEDED)
+
+
 __all__ = ["as_carol", "carol", "device", "dora", "is_on"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,7 +64,7 @@ async def test_what_a_budget_holds_for_the_call_is_used_once(
     said = await sync_to_async(press)(as_carol, held, device, dora)
 
     assert "The call is sent." in said
-    assert await state(held) == State.QUEUED
+    assert await state(held) in RUNS
     assert await spent() == 1
     after = [await ask(runtime, scout_token, str(n)) for n in range(2)]
     assert states(after) == {"succeeded": 1, "limit": 1}
@@ -123,7 +127,7 @@ async def test_a_new_budget_or_month_counts_the_call(
 
     await sync_to_async(press)(as_carol, held, device, dora)
 
-    assert await state(held) == State.QUEUED
+    assert await state(held) in RUNS
     assert await spent() == 1
     second = await hold(runtime, scout_token, arguments={"text": "second"})
     assert await spent() == 2
@@ -131,7 +135,7 @@ async def test_a_new_budget_or_month_counts_the_call(
 
     await sync_to_async(press)(as_carol, second, device, dora)
 
-    assert await state(second) == State.QUEUED
+    assert await state(second) in RUNS
     assert await spent() == 1
     assert (await LimitUse.objects.aget(call_id=second)).amount == 1
 

@@ -150,7 +150,7 @@ class RowView(ServiceView):
         return conditional.etag(self.plain(row) | self.unseen(row), without=self.volatile)
 
     def unseen(self, row: Any) -> Shown:
-        """What no answer has, and is another version all the same."""
+        """A part of the version that no answer has."""
         return {}
 
     def locked(self, row: Any) -> models.QuerySet[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream.headers import encode
 from registry.upstream.session.log_level import Loudness
 from registry.upstream.transport.http_request import head

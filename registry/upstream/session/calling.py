@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from core.errors import RecordUnavailable
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream import wire
 from registry.upstream.values import (
     USUAL,

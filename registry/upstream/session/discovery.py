@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import orjson
 
 from core import header_params
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream.session import items
 from registry.upstream.values import (
     Limits,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import orjson
 
 from core.connection_pool import ConnectionPool
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.outbound import AddressRefused
 from registry.upstream import wire
 from registry.upstream.session import input_requests

@@ -19,7 +19,7 @@ from core.connection_pool import (
     StaleConnection,
     Transmission,
 )
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.outbound import AddressRefused
 from registry.upstream.session.http_statuses import refusal
 from registry.upstream.transport.event_stream import EventStream

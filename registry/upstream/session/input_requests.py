@@ -16,7 +16,7 @@ import orjson
 from core import abilities
 from core.abilities import InputAnswer
 from core.events_in_time import set_within
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream import wire
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.values import (

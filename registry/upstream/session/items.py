@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.text import revealed
 from registry.upstream.values import ProtocolError
 

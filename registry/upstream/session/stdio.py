@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.agreement import check_wanted

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from core import strict_json
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream import wire
 from registry.upstream.session import input_requests
 from registry.upstream.session.calling import TaskErrand, UpstreamCall

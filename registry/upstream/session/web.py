@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from core.connection_pool import ConnectionPool
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream.session.calling import TaskErrand, UpstreamCall
 from registry.upstream.session.http import Hear, HttpServer
 from registry.upstream.session.http_sse import Stream

@@ -17,7 +17,7 @@ from core.connection_pool import (
     StaleConnection,
 )
 from core.http_connection import BadHttp, ConnectionCut, ReadTimeout
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.outbound import AddressRefused
 from core.system_errors import describe, describe_certificate
 from registry.upstream import wire

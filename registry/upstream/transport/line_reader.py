@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from registry.upstream.values import ResultTooLarge
 
 _KEPT = 256

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core import die_with_parent
-from core.kept import gettext as _
+from core.kept_english import gettext as _
 from core.system_errors import describe
 from registry.upstream import wire
 from registry.upstream.session.log_level import Loudness
