@@ -99,6 +99,7 @@ def test_a_rule_with_the_same_condition_is_shadowed_and_with_another_not() -> No
     assert shadowed(Rule.objects.in_order()) == {same.pk: first}
 
 
+@pytest.mark.django_db
 def test_a_rule_without_arguments_in_messages_is_not_shadowed_by_one_with_them() -> None:
     shows = Rule.objects.create(name="a", effect="ask", shows_arguments=True, position=1)
     Rule.objects.create(name="b", effect="ask", position=2)
