@@ -61,7 +61,7 @@ def ten_limits() -> None:
 def clean_results() -> None:
     from inspection.results import HiddenText, ResultRules, SchemaCheck
     from registry.models import Tool
-    from registry.services import set_result_rules
+    from registry.result_rules import set_result_rules
 
     rules = ResultRules(SchemaCheck.BLOCK, HiddenText.REMOVE, True, True, True, 100_000)
     set_result_rules(Tool.objects.get(name=LIMITED), rules, by=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -23,9 +22,7 @@ from core import outbound
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
-from inspection import patterns
 from inspection.definitions import Scan
-from inspection.results import PASS_ALL, ResultRules, rules_of, stored_rules
 from registry import extensions, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
 from registry.labels import Label, LabelChoice
@@ -49,8 +46,6 @@ from registry.versions import item_versions, tool_versions
 MAX_TIMEOUT_S = 24 * 3600
 MAX_TAGS = 12
 MAX_REASON = 1000
-# How small and how large an operator may let results be.
-LEAST_BYTES, MOST_BYTES = 1024, 64 * 1024 * 1024
 # Whether a server has calls that have not ended, which a higher package knows.
 OpenCalls = Callable[[Server], bool]
 NO_REASONS: Mapping[int, str] = MappingProxyType({})
@@ -486,73 +481,6 @@ def set_handling(
         tool=tool.exposed_name,
         **asked,
     )
-
-
-@transaction.atomic
-def set_result_rules(tool: Tool, rules: ResultRules, *, by: By) -> bool:
-    """Sets the tool's result rules; returns whether they changed."""
-    _check_result_rules(rules)
-    columns = {f"result_{name}": value for name, value in rules._asdict().items()}
-    locked = Tool.objects.select_for_update().get(pk=tool.pk)
-    if locked.result_rules == rules:
-        return False
-    Tool.objects.filter(pk=tool.pk).update(**columns)
-    tool.refresh_from_db()
-    of_server = tool.server.result_rules if rules != PASS_ALL else {}
-    record(
-        "tool.result_rules_set",
-        actor=acting(by),
-        server=tool.server.slug,
-        tool=tool.exposed_name,
-        **rules._asdict(),
-        # No longer what the tool's results pass.
-        **({"instead_of": of_server} if of_server else {}),
-    )
-    return True
-
-
-@transaction.atomic
-def set_server_result_rules(server: Server, rules: ResultRules, *, by: User | None) -> bool:
-    """Sets the result rules of the server's tools that have no choices of their own; returns
-    whether they changed."""
-    _check_result_rules(rules)
-    _locked(server)
-    if rules_of(server.result_rules) == rules:
-        return False
-    server.result_rules = stored_rules(rules)
-    server.save(update_fields=["result_rules"])
-    record("server.result_rules_set", actor=acting(by), server=server.slug, **rules._asdict())
-    return True
-
-
-_RESULT_CHOICES = (
-    ("schema", Tool.SchemaCheck),
-    ("hidden", Tool.HiddenText),
-    ("marking", Tool.Marking),
-)
-_is_host = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE).fullmatch
-
-
-def _check_result_rules(rules: ResultRules) -> None:
-    """Raises RegistrationRefused."""
-    for name, choices in _RESULT_CHOICES:
-        if getattr(rules, name) not in choices.values:
-            raise RegistrationRefused(
-                _("“%(value)s” is no choice for %(what)s.")
-                % {"value": revealed(str(getattr(rules, name))[:40]), "what": name}
-            )
-    if rules.max_bytes is not None and not LEAST_BYTES <= rules.max_bytes <= MOST_BYTES:
-        raise RegistrationRefused(
-            _("A result may have %(least)s to %(most)s bytes.")
-            % {"least": f"{LEAST_BYTES:,}", "most": f"{MOST_BYTES:,}"}
-        )
-    if wrong := [host for host in rules.hosts.split() if not _is_host(host)]:
-        said = _("“%s” is no host: write example.org, or *.example.org.")
-        raise RegistrationRefused(said % revealed(wrong[0][:60]))
-    try:
-        patterns.parsed(rules.patterns)
-    except patterns.BadPattern as error:
-        raise RegistrationRefused(str(error)) from error
 
 
 @transaction.atomic

@@ -16,7 +16,7 @@ from accounts.http import ConsoleRequest, reason_in
 from core import loop
 from core.errors import CountersignError
 from core.http import is_htmx, page
-from registry import services
+from registry import result_rules, services
 from registry.discovery import discovery
 from registry.forms.servers import (
     CommandForm,
@@ -110,7 +110,7 @@ def set_results(request: ConsoleRequest, slug: str) -> HttpResponse:
     form = ResultRulesForm.of_server(server, request.POST)
     try:
         if form.is_valid():
-            services.set_server_result_rules(server, form.rules, by=request.user)
+            result_rules.set_server_result_rules(server, form.rules, by=request.user)
             messages.success(request, _("Results of “%s” are treated as chosen.") % slug)
         else:
             said = [str(error) for errors in form.errors.values() for error in errors]

@@ -16,7 +16,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from inspection.results import PASS_ALL, rules_of
 from inspection.words import result_sentences
-from registry import services
+from registry import result_rules, services
 from registry.forms.tools import HandlingForm, LabelsForm, ResultRulesForm
 from registry.models import Definition, Publication, Tag, Tool
 from registry.schemas import differences
@@ -127,7 +127,7 @@ def set_results(request: ConsoleRequest, name: str) -> HttpResponse:
     form = ResultRulesForm(request.POST, instance=get_object_or_404(Tool, exposed_name=name))
 
     def save() -> str:
-        services.set_result_rules(shown, form.rules, by=request.user)
+        result_rules.set_result_rules(shown, form.rules, by=request.user)
         return _("Results of “%s” are treated as chosen.") % name
 
     return _saved(request, name, form, save)

@@ -13,7 +13,7 @@ from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
 from inspection.results import ResultRules
-from registry import connections, pasting, services
+from registry import connections, pasting, result_rules
 from registry.models import Discovery, Server, Tool
 from registry.models.versioned import difference
 from registry.publishing import published_catalogue
@@ -416,7 +416,7 @@ def test_result_rules_of_a_server_are_those_of_tools_without_their_own(
     assert "As chosen for all tools of its server:" in as_olga.get(page).text
     assert "Secrets are masked." in as_olga.get(page).text
 
-    services.set_result_rules(tool, ResultRules(hidden="remove"), by=olga)
+    result_rules.set_result_rules(tool, ResultRules(hidden="remove"), by=olga)
 
     taken = published_catalogue.one(tool.pk)
     assert taken
@@ -424,7 +424,7 @@ def test_result_rules_of_a_server_are_those_of_tools_without_their_own(
     assert "The choices of its server do not apply" in as_olga.get(page).text
     told = Entry.objects.get(action="tool.result_rules_set").details
     assert told["instead_of"] == {"secrets": True, "max_bytes": 4096}
-    services.set_result_rules(tool, ResultRules(), by=olga)
+    result_rules.set_result_rules(tool, ResultRules(), by=olga)
     taken = published_catalogue.one(tool.pk)
     assert taken
     assert taken.result_rules == ResultRules(secrets=True, max_bytes=4096)

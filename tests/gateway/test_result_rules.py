@@ -21,7 +21,7 @@ from audit.models import Entry
 from calls.models import Call
 from calls.record.states import Executed, State
 from inspection.results import PASS_ALL, ResultRules
-from registry import services
+from registry import result_rules, services
 from registry.models import Server, Tool, Toolset
 from tests.conftest import person
 from tests.gateway.agent import MODERN, TASKS, Agent
@@ -55,7 +55,7 @@ def choose(stack: Stack, http: ClientSession, scout: AgentRow, bob: User) -> Cho
 
     async def choose(rules: ResultRules, tool: str = "say") -> None:
         row = await Tool.objects.select_related("server").aget(name=tool)
-        await sync_to_async(services.set_result_rules)(row, rules, by=bob)
+        await sync_to_async(result_rules.set_result_rules)(row, rules, by=bob)
         # Who does not know this token looks again, and then knows the choice too.
         token = await sync_to_async(accounts.issue_token)(scout, by=bob)
         await Agent(http, f"{stack.agents_url}/mcp/desk", token).post(PING)
@@ -252,13 +252,13 @@ async def test_a_running_gateway_takes_the_changed_choices_of_a_server(
         return (await agent.call("rec.say", {"n": next(numbers)})).text == text
 
     assert await gets(DIRTY)
-    await sync_to_async(services.set_server_result_rules)(server, ALL, by=bob)
+    await sync_to_async(result_rules.set_server_result_rules)(server, ALL, by=bob)
     await until(lambda: gets(CLEAN))
-    await sync_to_async(services.set_result_rules)(tool, ResultRules("", "remove"), by=bob)
+    await sync_to_async(result_rules.set_result_rules)(tool, ResultRules("", "remove"), by=bob)
     await until(lambda: gets(f"ab {KEY} bob@corp.cn"))
-    await sync_to_async(services.set_result_rules)(tool, PASS_ALL, by=bob)
+    await sync_to_async(result_rules.set_result_rules)(tool, PASS_ALL, by=bob)
     await until(lambda: gets(CLEAN))
-    await sync_to_async(services.set_server_result_rules)(server, PASS_ALL, by=bob)
+    await sync_to_async(result_rules.set_server_result_rules)(server, PASS_ALL, by=bob)
     await until(lambda: gets(DIRTY))
 
 
@@ -273,7 +273,7 @@ def test_rules_that_cannot_be_used_are_not_saved(toolset: Toolset, rules: Result
     tool = Tool.objects.select_related("server").get(name="say")
 
     with pytest.raises(services.RegistrationRefused):
-        services.set_result_rules(tool, rules, by=None)
+        result_rules.set_result_rules(tool, rules, by=None)
 
     tool.refresh_from_db()
     assert tool.result_rules == PASS_ALL

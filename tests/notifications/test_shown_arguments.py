@@ -14,7 +14,7 @@ from inspection.results import ResultRules
 from notifications.models import Webhook
 from policies.models import Rule
 from policies.services import save_rule
-from registry import services
+from registry import result_rules
 from registry.models import Tool
 from registry.schemas.secret_arguments import LOOKS_MAX, MASK, mask_secrets
 from tests.console import scenery
@@ -250,7 +250,9 @@ def test_what_is_masked_in_the_tools_results_is_masked_too(
     tool = hold(
         scout, olga, {"card": "4012 8888 8888 1881", "about": "case K-4711", SK_LIVE: "key"}
     )
-    services.set_result_rules(tool, ResultRules(personal=True, patterns="case: K-[0-9]+"), by=olga)
+    result_rules.set_result_rules(
+        tool, ResultRules(personal=True, patterns="case: K-[0-9]+"), by=olga
+    )
     reader(alice)
 
     notify()
@@ -267,7 +269,7 @@ def test_patterns_that_take_too_long_let_nothing_through(
     scout: Agent, olga: User, shown: Rule, alice: User, cursor: None, mailbox: Mailbox
 ) -> None:
     tool = hold(scout, olga, {"about": "a" * 60 + "!"})
-    services.set_result_rules(tool, ResultRules(patterns="slow: (a|aa)+$"), by=olga)
+    result_rules.set_result_rules(tool, ResultRules(patterns="slow: (a|aa)+$"), by=olga)
     reader(alice)
 
     notify()

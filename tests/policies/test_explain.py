@@ -17,7 +17,7 @@ from inspection.words import result_sentences
 from policies.models import Effect, LimitCounter, Rule
 from policies.simulate import suppose
 from registry.models import Tool
-from registry.services import set_result_rules, set_server_result_rules
+from registry.result_rules import set_result_rules, set_server_result_rules
 from tests.console import scenery
 from tests.gateway.limiting import add_limit
 
