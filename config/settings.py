@@ -277,6 +277,10 @@ CELERY_BEAT_SCHEDULE = {
     "measure tools": {"task": "calls.measure", "schedule": 60.0},
     "watch unusual use": {"task": "policies.watch_unusual", "schedule": 60.0},
     "run saved cases": {"task": "gateway.run_cases", "schedule": 60.0},
+    "remove answered requests": {
+        "task": "gateway.remove_answered_requests",
+        "schedule": 3600.0,
+    },
     "remove old card views": {"task": "approvals.remove_old_card_views", "schedule": 86400.0},
     "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Self
 
 from django.conf import settings
@@ -13,6 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Agent, ServiceAccount
 from calls.models import Call
 from registry.models import Definition, Server, Tool
+
+ANSWERS_KEPT = timedelta(hours=24)
 
 
 class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
@@ -168,6 +171,12 @@ class CaseSchedule(models.Model):
         return server
 
 
+class AnsweredRequestQuerySet(models.QuerySet["AnsweredRequest"]):
+    def outdated(self) -> Self:
+        """Their keys can be used again."""
+        return self.filter(at__lt=timezone.now() - ANSWERS_KEPT)
+
+
 class AnsweredRequest(models.Model):
     """The answer to a change that a service account asked for with an idempotency key
     (gateway/rest/v1/idempotency.py). No secret that was shown once is in it."""
@@ -181,11 +190,14 @@ class AnsweredRequest(models.Model):
     body = models.BinaryField(default=b"")
     at = models.DateTimeField(default=timezone.now)
 
+    objects = AnsweredRequestQuerySet.as_manager()
+
     class Meta:
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(name="gateway_answered_once", fields=["account", "key"])
         ]
+        indexes = [models.Index(name="gateway_answered_at", fields=["at"])]
 
     def __str__(self) -> str:
         return f"answer to {self.key}"

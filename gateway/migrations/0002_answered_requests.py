@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+                "indexes": [models.Index(fields=["at"], name="gateway_answered_at")],
                 "constraints": [
                     models.UniqueConstraint(fields=("account", "key"), name="gateway_answered_once")
                 ],

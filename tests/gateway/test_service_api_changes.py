@@ -20,6 +20,7 @@ from audit.models import Entry, Export
 from calls.models import Freeze
 from gateway.models import AnsweredRequest
 from gateway.rest.v1.views import RATE
+from gateway.tasks import remove_answered_requests
 from policies.models import Limit, Rule
 from registry.models import Server, Tool, Toolset
 from tests.accounts import service_tokens
@@ -133,9 +134,13 @@ def test_what_failed_keeps_no_key(robot: Program) -> None:
 
 def test_a_key_is_forgotten_after_a_day(robot: Program) -> None:
     robot.post("rules", DENY, Idempotency_Key="k1")
+    robot.post("rules", {**DENY, "name": "x"}, Idempotency_Key="k2")
     AnsweredRequest.objects.update(at=timezone.now() - timedelta(hours=25))
 
     problem(robot.ask("POST", "rules", DENY, Idempotency_Key="k1"), 400)
+    robot.post("rules", {**DENY, "name": "y"}, Idempotency_Key="k3")
+    remove_answered_requests()
+    assert AnsweredRequest.objects.get().key == "k3"
 
 
 def test_a_repeated_answer_has_no_token_and_neither_has_the_database(

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from hashlib import sha256
 
 import orjson
 from django.db import transaction
-from django.utils import timezone
 from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
@@ -23,7 +21,6 @@ from accounts.models import ServiceAccount
 from core.english import gettext as _
 from gateway.models import AnsweredRequest
 
-KEPT = timedelta(hours=24)
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _HEADERS = ("Location", "ETag")
 
@@ -61,8 +58,8 @@ def _key(request: Request) -> str:
 
 def _claim(request: Request, account: ServiceAccount, key: str) -> AnsweredRequest:
     """Waits for another request with the key, which is then answered already or failed."""
-    AnsweredRequest.objects.filter(account=account, at__lt=timezone.now() - KEPT).delete()
     digest = _digest(request)
+    AnsweredRequest.objects.outdated().filter(account=account, key=key).delete()
     kept, _made = AnsweredRequest.objects.get_or_create(
         account=account, key=key, defaults={"request_digest": digest}
     )
