@@ -22,6 +22,7 @@ from gateway.rest.v1 import forms, plain
 from gateway.rest.v1.members import Amount, Flag, Members, NameList, StrictChoice, Text, Whole
 from gateway.rest.v1.views import ListView, RowView, caller_of, require
 from policies import services
+from policies.conditions import TEXT_MAX
 from policies.forms.limits import LimitForm
 from policies.forms.rules import RuleForm
 from policies.limits import services as limits
@@ -38,7 +39,6 @@ ABOUT_DECIDING = ("thresholds", "decide_within", "start_within", "shows_argument
 class ThresholdBody(Members):
     approve = Whole(min_value=1, max_value=100)
     deny = Whole(min_value=1, max_value=100, required=False)
-    # "group:NAME", "person:NAME", or empty.
     distinct = StrictChoice(choices=Distinct.values, required=False)
     step_up = StrictChoice(choices=StepUp.values, required=False, allow_blank=True)
 
@@ -49,6 +49,7 @@ class ThresholdBody(Members):
         return attrs
 
     def get_fields(self) -> dict[str, Any]:
+        # "group:NAME", "person:NAME", or empty.
         source = Text(required=False, allow_blank=True, max_length=200)
         return {**super().get_fields(), "from": source}
 
@@ -66,7 +67,7 @@ class CoveringBody(Members):
 
 class RuleBody(CoveringBody):
     effect = StrictChoice(choices=Effect.values)
-    when = Text(max_length=10_000, default="", allow_blank=True)
+    when = Text(max_length=TEXT_MAX, default="", allow_blank=True)
     instead = Text(max_length=300, default="", allow_blank=True)
     unnamed = Flag(default=False)
     thresholds = ThresholdBody(many=True, default=list, max_length=THRESHOLDS_MAX)  # type: ignore[call-arg]

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from core import loop
 from core.english import gettext as _
+from gateway.rest import problems
 from gateway.rest.v1 import forms, plain
 from gateway.rest.v1.members import Flag, Members, StrictChoice, Text
 from gateway.rest.v1.views import ListView, RowView, caller_of
@@ -189,7 +190,12 @@ class Discoveries(ListView):
         server = _server(slug)
         if not server.enabled:
             raise ValidationError({"detail": _("“%s” is disabled.") % slug})
-        looked = loop.discovery.run(discovery.look_at([server.pk]), timeout=DISCOVERY_S)
+        try:
+            looked = loop.discovery.run(discovery.look_at([server.pk]), timeout=DISCOVERY_S)
+        except TimeoutError:
+            # Most likely another discovery of the same server goes first.
+            said = _("The discovery did not end within %d s. Read its result later.")
+            return problems.problem(503, said % DISCOVERY_S)
         return Response(plain.discovery(looked[0]), 201)
 
 

@@ -156,7 +156,7 @@ def _requests_of(reply: CallReply) -> tuple[dict[str, Any], str | None]:
     if state is not None and not isinstance(state, str):
         raise ProtocolError(_("The server's requestState is not text."))
     if not requests and state is None:
-        raise ProtocolError(_("The server asks for input and does not say which."))
+        raise ProtocolError(_("The server asks for input without naming any."))
     return requests or {}, state
 
 
