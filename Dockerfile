@@ -18,7 +18,7 @@ ENV PATH=/venv/bin:$PATH \
     COUNTERSIGN_DATA=/data \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
-RUN python -m compileall -q /app
+RUN python -m compileall -q /app && python -m config.sbom > /app/sbom.json
 VOLUME /data
 USER 10001
 EXPOSE 8000 8001

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -38,11 +39,14 @@ _OF_ADDRESS_ALONE = (
     Attempt.Kind.SCIM,
     Attempt.Kind.SLACK,
 )
+# Visits of the address for Slack by other methods than Slack's, of all addresses together.
+OF_VISITS = 100
 KNOWN = "known"
 WRONG = _("A wrong password or code, or nobody's name.")
 _REASONS: dict[str, str] = {
     Attempt.Kind.PASSKEY: _("The passkey is not known here, or its answer is for another sign-in."),
     Attempt.Kind.SCIM: _("No valid SCIM token."),
+    Attempt.Kind.DEVICE: _("No device waits with this code."),
 }
 KNOWN_DAYS = 365
 
@@ -107,6 +111,33 @@ def begin_scim(request: HttpRequest) -> Attempt:
 def begin_slack(request: HttpRequest) -> Attempt:
     """Starts a refusal of a request that Slack did not sign, as above."""
     return _begin(Attempt(kind=Attempt.Kind.SLACK, who="", address=client_address(request)))
+
+
+@transaction.atomic
+def note_slack_visit(request: HttpRequest) -> None:
+    """An entry for a request that is no POST: the first of its address within WINDOW, of so many
+    addresses, so that nobody floods the record."""
+    visit = Attempt(kind=Attempt.Kind.SLACK, who=_digest("visit"), address=client_address(request))
+    recent = Attempt.objects.filter(
+        kind=visit.kind, who=visit.who, at__gt=timezone.now() - WINDOW
+    ).values_list("address", flat=True)
+    if visit.address in recent or len(recent) >= OF_VISITS:
+        return
+    _forget_old()
+    visit.save()
+    why = _("Slack sends its requests by POST, and signs them: this was %(method)s.")
+    said = why % {"method": (request.method or "")[:20]}
+    record("slack.failed", actor=SYSTEM, reason=said, address=visit.address)
+
+
+def is_first_visit(request: HttpRequest, link: str) -> bool:
+    """Whether nobody followed this link without a sign-in before, since yesterday."""
+    visit = Attempt(kind=Attempt.Kind.LINK, who=_digest(link), address=client_address(request))
+    if Attempt.objects.filter(kind=visit.kind, who=visit.who).exists():
+        return False
+    _forget_old()
+    visit.save()
+    return True
 
 
 def right(attempt: Attempt) -> None:

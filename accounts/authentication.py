@@ -8,6 +8,7 @@ from rest_framework.exceptions import APIException, AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts import service_accounts, tokens
+from accounts.agent_addresses import note_address
 from accounts.models import Agent, ServiceAccount
 from accounts.service_accounts import ServiceBearer
 from accounts.tokens import Bearer
@@ -41,15 +42,21 @@ class AgentTokenAuthentication(_TokenAuthentication):
         if token is None:
             return None
         try:
-            return self._look_up(token)
+            return self._look_up(token, client_address(request._request))
         except OperationalError as error:
             raise CannotKnow from error
 
-    def _look_up(self, token: str) -> tuple[Agent, Bearer]:
+    def _look_up(self, token: str, address: str) -> tuple[Agent, Bearer]:
         bearer = tokens.look_up(token)
         if bearer is None:
             # One answer for garbage, expired, revoked and disabled: it teaches a thief nothing.
             raise AuthenticationFailed(_("This agent token is not valid."))
+        if bearer.requires_dpop:
+            raise AuthenticationFailed(
+                _("This agent's tokens must be bound to a key (DPoP), which REST does not take.")
+            )
+        if address:
+            note_address(bearer.agent_id, address)
         return Agent.objects.select_related("owner").get(pk=bearer.agent_id), bearer
 
 
@@ -69,3 +76,15 @@ class ServiceTokenAuthentication(_TokenAuthentication):
         if bearer is None:
             raise AuthenticationFailed(_("This service account's token is not valid."))
         return bearer.token.account, bearer
+
+
+class ReaderTokenAuthentication(_TokenAuthentication):
+    """An agent or a service account, whichever the token is of."""
+
+    def authenticate(
+        self, request: Request
+    ) -> tuple[Agent, Bearer] | tuple[ServiceAccount, ServiceBearer] | None:
+        token = _bearer_token(request)
+        if token is not None and tokens.parse(token, tokens.SERVICE):
+            return ServiceTokenAuthentication().authenticate(request)
+        return AgentTokenAuthentication().authenticate(request)

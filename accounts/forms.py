@@ -49,8 +49,8 @@ def _groups() -> forms.ModelMultipleChoiceField[Group]:
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_(
-            "What somebody may do is what these roles may. None follows "
-            "from another: who shall also decide is made an approver."
+            "A user may do what these roles may. No role includes another: to decide on calls, "
+            "a user also needs the role of an approver."
         ),
     )
 
@@ -62,7 +62,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
         model = User
         fields = ["username"]
         labels = {"username": pgettext_lazy("user", "Name")}
-        help_texts = {"username": _("It stands in every entry of what they do.")}
+        help_texts = {"username": _("Appears in the audit log with what they do.")}
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
@@ -95,8 +95,8 @@ class FactorForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_(
-            "Whoever is in one of them, and has neither a passkey nor an app with codes, sets one "
-            "up before they do anything else."
+            "Members who have neither a passkey nor an app with codes set one up before they do "
+            "anything else."
         ),
     )
 
@@ -106,7 +106,7 @@ class DisplayNameForm(forms.Form):
         label=_("Display name"),
         required=False,
         max_length=LENGTH_MAX,
-        help_text=_("Shown beside your name, by which entries and rules know you."),
+        help_text=_("Shown with your username, which entries and rules use."),
     )
 
 
@@ -140,7 +140,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Agent
         fields = ["name", "owner"]
         labels = {"name": _("Name")}
-        help_texts = {"name": _("Letters, digits, - and _. It stands in every entry.")}
+        help_texts = {"name": _("Letters, digits, - and _. Appears in the audit log.")}
 
 
 class ScimTokenForm(forms.Form):
@@ -149,7 +149,7 @@ class ScimTokenForm(forms.Form):
         min_value=1,
         max_value=365,
         initial=180,
-        help_text=_("1 to 365. Rotate it before then: afterwards nobody is disabled any more."),
+        help_text=_("1 to 365. Rotate it before it expires: an expired token disables no user."),
     )
 
 
@@ -204,7 +204,7 @@ class ServiceAccountForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["name", "purpose"]
         labels = {"name": _("Name"), "purpose": _("Purpose")}
         help_texts = {
-            "name": _("Letters, digits, - and _. It stands in every entry, and never changes."),
+            "name": _("Letters, digits, - and _. Appears in the audit log, and never changes."),
             "purpose": _("Which program it is, and where it runs."),
         }
 

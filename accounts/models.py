@@ -15,6 +15,10 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from accounts.agent_sign_in_models import AuthorizationCode as AuthorizationCode
+from accounts.agent_sign_in_models import DeviceCode as DeviceCode
+from accounts.agent_sign_in_models import RefreshToken as RefreshToken
+from accounts.agent_sign_in_models import SignInClient as SignInClient
 from accounts.custom_role_models import CustomRole as CustomRole
 from accounts.custom_role_models import tags
 from accounts.relying_party import rp_id
@@ -25,6 +29,9 @@ from accounts.scopes import ScopedRole, ScopeTarget, scoped_role
 from accounts.service_account_models import ServiceAccount as ServiceAccount
 from accounts.service_account_models import ServiceToken as ServiceToken
 from accounts.user_agents import device
+from accounts.workload_models import UsedAssertion as UsedAssertion
+from accounts.workload_models import UsedProof as UsedProof
+from accounts.workload_models import WorkloadIdentity as WorkloadIdentity
 from audit.models import ClockTime
 from audit.services import Actor
 from core.triggers import Keep, Refuse, StrictTrigger, append_only, configuration
@@ -405,6 +412,8 @@ class Agent(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_HOLD_S)],
     )
+    # Whether only tokens that are bound to a client's key open something (accounts/dpop.py).
+    requires_dpop = models.BooleanField(default=False, db_default=False)
     tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Never counted among those who decide on its calls; nobody if it was made at the host.
@@ -442,6 +451,35 @@ class AgentTokenQuerySet(models.QuerySet["AgentToken"]):
             agent__owner__is_active=True,
         )
 
+    def sign_ins(self) -> Self:
+        """Valid ones of clients that the agents' present owners signed in themselves."""
+        signed_in = self.valid().exclude(resource="")
+        return signed_in.filter(agent__owner=models.F("created_by"))
+
+    def workloads(self) -> Self:
+        """Valid ones of programs that have no user (accounts/workloads)."""
+        return self.valid().exclude(workload=None)
+
+
+class AgentAddress(models.Model):
+    """An address from which an agent's tokens were used (accounts/agent_addresses.py)."""
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="addresses", db_constraint=False)
+    # Of IPv6, the network of 64 bits, which one host has.
+    address = models.CharField(max_length=50)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="accounts_address_once", fields=["agent", "address"]),
+        ]
+        indexes = [models.Index(name="accounts_address_last", fields=["last_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.address} of agent {self.agent_id}"
+
 
 class AgentToken(models.Model):
     """An agent's bearer token `csa_<id>_<secret>_<crc>`, stored as an HMAC."""
@@ -456,9 +494,14 @@ class AgentToken(models.Model):
     # Written at most once a minute, and never a reason for caches to be read again.
     last_used_at = models.DateTimeField(null=True, blank=True)
     # In place of a secret of ours: a client at an identity provider, whose access tokens are the
-    # agent's (accounts/oidc/access_tokens.py).
+    # agent's (accounts/oidc/access_tokens.py), or a program with a WorkloadIdentity.
     issuer = models.CharField(max_length=500, blank=True, db_default="", default="")
     client_id = models.CharField(max_length=255, blank=True, db_default="", default="")
+    # Of a sign-in at our own authorization server, where the user is the agent's owner: the one
+    # address that its access tokens open (accounts/agent_sign_in).
+    resource = models.CharField(max_length=700, blank=True, db_default="", default="")
+    # The thumbprint of the client's key, which its refresh tokens are bound to (accounts/dpop.py).
+    jkt = models.CharField(max_length=43, blank=True, db_default="", default="")
 
     objects = AgentTokenQuerySet.as_manager()
 
@@ -468,14 +511,14 @@ class AgentToken(models.Model):
             models.UniqueConstraint(
                 name="accounts_one_agent_a_client",
                 fields=["issuer", "client_id"],
-                condition=models.Q(revoked_at=None) & ~models.Q(issuer=""),
+                condition=models.Q(revoked_at=None, resource="") & ~models.Q(issuer=""),
             )
         ]
         triggers = [
             *configuration("revoked_at", "expires_at", "digest", "agent_id"),
             Keep(
                 name="keep_issuer",
-                columns=["agent_id", "created_by_id", "issuer", "client_id"],
+                columns=["agent_id", "created_by_id", "issuer", "client_id", "resource", "jkt"],
             ),
         ]
 
@@ -510,7 +553,9 @@ class Attempt(models.Model):
         PROVIDER = "provider"
         SCIM = "scim"
         SLACK = "slack"
+        LINK = "link"
         REJECTED = "rejected"
+        DEVICE = "device"
 
     kind = models.CharField(max_length=8, choices=Kind)
     # Digests: in the name's field people also type their passwords.

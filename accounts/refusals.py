@@ -32,7 +32,7 @@ MOST = 200
 BY = "by "
 HOST_MAX = 100
 # Pages that sign somebody in, or connect an account that does.
-PLACES = ("/sign-in/", "/sign-out/", "/password-reset/", "/profile/")
+PLACES = ("/sign-in/", "/sign-out/", "/password-reset/", "/profile/", "/oauth/")
 
 
 def form_without_token(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -69,6 +69,12 @@ def link(request: HttpRequest, error: CountersignError) -> None:
     _note(request, "sign_in.link_rejected", str(error))
 
 
+def connection(request: HttpRequest, server: str, error: CountersignError) -> None:
+    """Another user's link to connect an account at a server, or an answer that this user did not
+    begin."""
+    _note(request, "credential.rejected", str(error), server=server)
+
+
 def scim_change(request: HttpRequest, by: Actor, detail: str) -> None:
     """A change that a provider may not make here, such as a second group of one name."""
     _note(request, "scim.refused", detail, by=by)
@@ -86,6 +92,16 @@ def access_token(address: str, reason: str, **details: str) -> None:
     # Each reason by itself: one that matters is not hidden behind junk that was sent before.
     kind = f"agent.token_rejected {sha256(reason.encode()).hexdigest()[:16]}"
     _write("agent.token_rejected", address, SYSTEM, reason, kind=kind, **told)
+
+
+def agent_sign_in(
+    request: HttpRequest, reason: str, *, by: User | None = None, **details: str
+) -> None:
+    """A client's request at our authorization server that is answered with an error."""
+    told = {name: value[:HOST_MAX].replace("\0", "�") for name, value in details.items()}
+    kind = f"agent_sign_in.rejected {sha256(reason.encode()).hexdigest()[:16]}"
+    actor = by.actor if by else None
+    _note(request, "agent_sign_in.rejected", reason, by=actor, kind=kind, **told)
 
 
 def _host(there: str) -> str:

@@ -88,6 +88,7 @@ PERMISSIONS: dict[Role, set[str]] = {
         for verb in ("add", "change", "delete", "view")
         for model in ("rule", "limit")
     }
+    | {f"policies.{verb}_policyplan" for verb in ("view", "add", "confirm", "apply")}
     | {"calls.cancel_call", "calls.begin_freeze", "calls.end_freeze", "audit.view_entry"}
     | {"approvals.view_grant", "approvals.revoke_grant"},
     Role.OPERATOR: _EVERYBODY
@@ -99,6 +100,7 @@ PERMISSIONS: dict[Role, set[str]] = {
     | {"registry.add_server", "registry.change_server", "registry.change_tool"}
     | {f"registry.{verb}_toolset" for verb in ("add", "change", "delete")}
     | {"registry.operate_server", "calls.cancel_call"}
+    | {"policies.view_policyplan", "policies.add_policyplan"}
     | {"calls.begin_freeze", "calls.end_freeze"},
     Role.APPROVER: _EVERYBODY
     | _SEE_RULES
@@ -113,8 +115,9 @@ PERMISSIONS: dict[Role, set[str]] = {
     | _SEE_RULES
     | _SEE_ON_CALL
     | {"accounts.view_user", "auth.view_group", "approvals.view_approval", "calls.view_payload"}
-    | {"calls.view_received"}
+    | {"calls.view_received", "calls.erase_payload"}
     | {"audit.view_entry", "audit.export_entry", "approvals.view_grant"}
+    | {"policies.view_policyplan"}
     | {"notifications.view_webhook"},
 }
 

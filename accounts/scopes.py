@@ -21,6 +21,7 @@ SCOPABLE = {
     "calls.cancel_call": "call",
     "calls.view_payload": "call",
     "calls.view_received": "call",
+    "calls.erase_payload": "call",
 }
 
 

@@ -84,6 +84,16 @@ def set_hold(agent: Agent, seconds: int | None, *, by: By) -> None:
 
 
 @transaction.atomic
+def set_requires_dpop(agent: Agent, required: bool, *, by: By) -> None:
+    """Whether its tokens open something only with proof of the key they are bound to (DPoP)."""
+    if required == agent.requires_dpop:
+        return
+    agent.requires_dpop = required
+    agent.save(update_fields=["requires_dpop"])
+    record("agent.dpop_set", actor=acting(by), agent=(agent.pk, agent.name), required=required)
+
+
+@transaction.atomic
 def issue_token(agent: Agent, *, by: By, days: int = 30) -> str:
     """Creates a token and returns its text, which is not stored: show it now or never."""
     if not 1 <= days <= MAX_DAYS:

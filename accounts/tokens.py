@@ -2,7 +2,8 @@
 
 `csa_<8>_<43>_<6>` in base 62: public id, 256-bit secret, CRC-32 of everything before it. Prefix
 and checksum let secret scanners recognise leaked tokens. Service accounts' begin with `css_`,
-identity providers' for SCIM with `csp_`.
+identity providers' for SCIM with `csp_`. Access tokens of agents that users sign in have a form of
+their own (accounts/agent_sign_in/access_tokens.py).
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import secrets
 import string
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hmac import compare_digest
 from typing import NamedTuple
 from zlib import crc32
 
 from django.conf import settings
 
+from accounts.agent_sign_in import access_tokens
 from accounts.independence import Inviters, inviters_behind, unconfirmed_inviters
 from accounts.models import Agent, AgentToken, AgentTokenQuerySet, Identity
 from core import seal
@@ -39,13 +41,13 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """The content of an identity provider's access token: for whom, by which client, for what."""
+    """The content of an access token, a provider's or ours: for whom, by which client, for what."""
 
     issuer: str
     client_id: str
     subject: str
     token_id: str
-    # The one address where it opens something.
+    # The one address where it opens something; a workload's tokens name theirs themselves.
     resource: str
 
     def details(self) -> dict[str, str]:
@@ -76,6 +78,10 @@ class Bearer:
     # How long its requests wait for people, where an operator said so of this agent. No part of who
     # it is: a change ends nothing that goes on.
     hold_s: int | None = field(default=None, compare=False)
+    # Whether the agent's tokens open something only with proof of a key; likewise no part of it.
+    requires_dpop: bool = field(default=False, compare=False)
+    # The thumbprint of the key that this token is bound to (accounts/dpop.py).
+    jkt: str = ""
     # Of a signed token: what it says, and the valid credential that it stands on.
     signed_in: SignedIn | None = None
     grant: Bearer | None = None
@@ -122,24 +128,39 @@ class TokenBook:
         self,
         lines: Iterable[tuple[Parts, Bearer]],
         clients: Mapping[tuple[str, str], AgentClient] | None = None,
+        grants: Mapping[str, Bearer] | None = None,
     ) -> None:
         self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
         self._clients = dict(clients or {})
+        # By public id, of agents that users signed in here, and of workloads; each with
+        # `signed_in`.
+        self._grants = dict(grants or {})
+        # Agents whose programs get tokens here without a user.
+        self.workload_agents = frozenset(
+            one.agent_id
+            for one in self._grants.values()
+            if one.signed_in and not one.signed_in.resource
+        )
         self._held = frozenset(
             [
                 *(bearer for _, bearer in self._lines.values()),
                 *(client.bearer for client in self._clients.values()),
+                *self._grants.values(),
             ]
         )
 
     def holds(self, bearer: Bearer) -> bool:
         """Whether a token that was valid before still is, for the same agent and owner."""
-        signed_in = bearer.signed_in
-        if signed_in and not self.may_name(
-            signed_in.issuer, signed_in.client_id, signed_in.subject
+        grant, signed_in = bearer.grant or bearer, bearer.signed_in
+        # A sign-in here has its client and user in the grant itself.
+        is_of_provider = signed_in is not None and grant.signed_in is None
+        if (
+            signed_in
+            and is_of_provider
+            and not self.may_name(signed_in.issuer, signed_in.client_id, signed_in.subject)
         ):
             return False
-        return (bearer.grant or bearer) in self._held and bearer.expires_at > time.time()
+        return grant in self._held and bearer.expires_at > time.time()
 
     def client(self, issuer: str, client_id: str) -> Bearer | None:
         """The agent that a client at an identity provider is."""
@@ -153,6 +174,8 @@ class TokenBook:
         return client is not None and subject in client.subjects
 
     def bearer(self, token: str) -> Bearer | None:
+        if token.startswith(access_tokens.PREFIX):
+            return self._signed_in_here(token)
         shown = parse(token)
         if shown is None:
             return None
@@ -161,10 +184,22 @@ class TokenBook:
             return None
         return bearer if bearer.expires_at > time.time() else None
 
+    def _signed_in_here(self, token: str) -> Bearer | None:
+        shown = access_tokens.read(token)
+        grant = self._grants.get(shown.grant) if shown else None
+        if shown is None or grant is None or grant.signed_in is None:
+            return None
+        ends = min(shown.expires_at, grant.expires_at)
+        if ends <= time.time() or bool(shown.resource) == bool(grant.signed_in.resource):
+            return None
+        resource = shown.resource or grant.signed_in.resource
+        signed_in = replace(grant.signed_in, token_id=shown.token_id, resource=resource)
+        return replace(grant, grant=grant, signed_in=signed_in, expires_at=ends, jkt=shown.jkt)
+
 
 def load() -> TokenBook:
     known = unconfirmed_inviters()
-    return TokenBook(_lines(AgentToken.objects.valid(), known), _clients(known))
+    return TokenBook(_lines(AgentToken.objects.valid(), known), _clients(known), _grants(known))
 
 
 def look_up(token: str) -> Bearer | None:
@@ -182,7 +217,7 @@ def _lines(tokens: AgentTokenQuerySet, known: Inviters) -> Iterable[tuple[Parts,
 
 
 def _clients(known: Inviters) -> dict[tuple[str, str], AgentClient]:
-    tokens = list(_with_owners(AgentToken.objects.valid().exclude(issuer="")))
+    tokens = list(_with_owners(_at_providers()))
     connected = _connected({token.issuer for token in tokens})
     return {
         (token.issuer, token.client_id): AgentClient(
@@ -190,6 +225,30 @@ def _clients(known: Inviters) -> dict[tuple[str, str], AgentClient]:
         )
         for token in tokens
     }
+
+
+def _at_providers() -> AgentTokenQuerySet:
+    return AgentToken.objects.valid().filter(resource="", workload=None).exclude(issuer="")
+
+
+def _grants(known: Inviters) -> dict[str, Bearer]:
+    workloads = AgentToken.objects.workloads().select_related("workload")
+    tokens = [*_with_owners(AgentToken.objects.sign_ins()), *_with_owners(workloads)]
+    return {
+        token.public_id: replace(_bearer(token, known), signed_in=_signed_in(token))
+        for token in tokens
+    }
+
+
+def _signed_in(token: AgentToken) -> SignedIn:
+    of_workload = "" if token.resource else token.workload.subject or token.client_id
+    return SignedIn(
+        issuer=token.issuer,
+        client_id=token.client_id,
+        subject=of_workload or token.agent.owner.username,
+        token_id=token.public_id,
+        resource=token.resource,
+    )
 
 
 def _connected(issuers: set[str]) -> list[Identity]:
@@ -225,6 +284,7 @@ def _bearer(token: AgentToken, known: Inviters) -> Bearer:
         parties=party,
         inviters=frozenset(inviters_behind(party, known)),
         hold_s=token.agent.hold_s,
+        requires_dpop=token.agent.requires_dpop,
     )
 
 

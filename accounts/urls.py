@@ -2,6 +2,7 @@ from django.urls import path
 
 from accounts.views import (
     access_review,
+    agent_sign_ins,
     agents,
     custom_roles,
     factor_resets,
@@ -17,6 +18,7 @@ from accounts.views import (
     settings,
     sign_in,
     signing_out,
+    workloads,
 )
 
 app_name = "accounts"
@@ -76,6 +78,9 @@ urlpatterns = [
         identity_providers.connect,
         name="connect_identity",
     ),
+    path("profile/agents/", agent_sign_ins.own_sign_ins, name="own_sign_ins"),
+    path("profile/agents/<str:public_id>/end/", agent_sign_ins.end_sign_in, name="end_sign_in"),
+    path("agent-sign-ins/", agent_sign_ins.sign_ins, name="sign_ins"),
     path("profile/sessions/", sessions.list_sessions, name="sessions"),
     path("profile/sessions/end/", sessions.end_other_sessions, name="end_other_sessions"),
     path("profile/sessions/<int:pk>/end/", sessions.end_session, name="end_session"),
@@ -114,9 +119,11 @@ urlpatterns = [
     path("new/agent/", agents.add_agent, name="add_agent"),
     path("agents/<slug:name>/", agents.agent, name="agent"),
     path("agents/<slug:name>/enabled/", agents.set_enabled, name="set_agent_enabled"),
+    path("agents/<slug:name>/dpop/", agents.set_requires_dpop, name="set_agent_dpop"),
     path("agents/<slug:name>/hold/", agents.set_hold, name="set_agent_hold"),
     path("agents/<slug:name>/tokens/", agents.issue_token, name="issue_token"),
     path("agents/<slug:name>/clients/", agents.name_client, name="name_client"),
+    path("agents/<slug:name>/workloads/add/", workloads.add_workload, name="add_workload"),
     path(
         "agents/<slug:name>/tokens/<str:public_id>/rotate/",
         agents.rotate_token,

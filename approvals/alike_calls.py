@@ -242,7 +242,7 @@ def _policy_fields(card: Card) -> Iterator[ComparedField]:
     yield ComparedField(gettext("Rule"), rule, [one for one in rule if one])
     yield ComparedField(
         gettext("Needed"),
-        (orjson.dumps(approval.thresholds), approval.start_within_s),
+        (orjson.dumps(approval.thresholds), approval.widened_min, approval.start_within_s),
         [str(one.threshold) for one in votes.thresholds],
     )
     yield ComparedField(

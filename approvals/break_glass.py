@@ -7,7 +7,6 @@ database counts it (approvals/sql/break_glass.sql).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
@@ -16,15 +15,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import Proof, User
-from approvals import eligibility, services
+from approvals import budgets, eligibility, services
 from approvals.models import Approval, BreakGlass
 from approvals.services import AlreadyDecided, DecisionRefused
 from audit.services import record
-from calls.basis import judged, limit_parties, subject
+from calls.basis import judged
 from calls.models import Call
 from core.english import gettext as _
 from core.live import notify_on_commit
-from policies.limits import budgets
 from policies.models import Effect
 from policies.thresholds import DECIDE, people
 from registry.publishing import published_catalogue
@@ -84,16 +82,7 @@ def _why_not_of_call(approval: Approval) -> str:
     decision = tool and judged(call, tool, call.to_send, at=call.asked_at)
     if not decision or decision.effect != Effect.ASK or decision.reason != approval.reason:
         return _("No rule alone requires its approval: a limit does, or something else.")
-    return _with_budgets(budgets.find_exceeded, call)
-
-
-def _with_budgets(ask: Callable[..., str], call: Call) -> str:
-    """The answer of `ask` (policies/limits/budgets.py) for the call."""
-    tool = published_catalogue.one(call.tool_id) if call.tool_id else None
-    if tool is None:
-        return _("The tool is no longer published.")
-    asked = subject(call, tool, call.to_send)
-    return ask(call.pk, asked, limit_parties(call, tool), call.to_send)
+    return budgets.find_exceeded(call)
 
 
 def seconds(approval: Approval, person: User) -> QuerySet[User]:
@@ -132,7 +121,7 @@ def _use(
         return None
     if why := why_not(approval, by) or _why_not_said(approval, by, second, reason):
         raise DecisionRefused(why)
-    if why := _with_budgets(budgets.reserve, approval.call):
+    if why := budgets.reserve(approval.call):
         raise DecisionRefused(why)
     made = BreakGlass.objects.create(
         approval=approval, person=by, second=second, reason=reason, seen_digest=seen_digest

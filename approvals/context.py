@@ -47,7 +47,7 @@ def undone(request: HttpRequest) -> dict[str, Any]:
     in force, and why sending is paused. Lazy, and read once."""
     counts = cache(_counts)
     return {
-        "waiting": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,
+        "queue_count": lambda: counts().waiting if _may(request, "approvals.view_approval") else 0,
         "unknown": lambda: counts().unknown if _may(request, "calls.cancel_call") else 0,
         "frozen": lambda: _stops(request) if counts().are_stops else (),
         "glass_broken": lambda: (

@@ -23,6 +23,7 @@ from approvals.services import (
     say_decided,
     supersede_locked,
 )
+from approvals.widening import widens_at
 from calls.basis import judged
 from calls.content.amendments import between
 from calls.models import Call
@@ -132,7 +133,9 @@ def _edit(approval: Approval, given: Edit, *, by: User) -> bool:
     )
     if not amend_now(amending):
         raise AlreadyDecided(_("What you were shown is not what would be sent. Look again."))
-    Approval.objects.filter(pk=approval.pk).update(thresholds=plain(thresholds))
+    Approval.objects.filter(pk=approval.pk).update(
+        thresholds=plain(thresholds), widens_at=widens_at(approval, thresholds)
+    )
     notify_on_commit("queue", "calls", f"call.{approval.pk}")
     return True
 

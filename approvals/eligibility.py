@@ -22,6 +22,7 @@ from calls import pauses
 from calls.models import Call
 from core import planned
 from core.english import gettext as _
+from core.english import ngettext
 from policies.decide import Decision
 from policies.models import Effect
 from policies.thresholds import DECIDE, PERSON, Threshold, plain, stored
@@ -247,8 +248,20 @@ def hindrance(
         why = _("You signed in by a link from %(who)s. Set a password on your profile first.")
         return why % {"who": person.let_in_by}
     if not addressed(approval, person, groups):
-        return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
+        return _not_addressed(approval, person, groups)
     return _said_already(own)
+
+
+def _not_addressed(approval: Approval, person: User, groups: Collection[str]) -> str:
+    later = _of_person(stored(approval.thresholds), person, groups)
+    if later and approval.state == Approval.State.WAITING:
+        said = ngettext(
+            "The rule asks you only once it has been pending for %(n)d minute.",
+            "The rule asks you only once it has been pending for %(n)d minutes.",
+            n := min(one.after_min for one in later),
+        )
+        return said % {"n": n}
+    return _("The rule asks other people: %(who)s.") % {"who": who(approval)}
 
 
 def _said_already(own: Vote | None) -> str:
@@ -260,8 +273,13 @@ def _said_already(own: Vote | None) -> str:
 
 
 def addressed(approval: Approval, person: User, groups: Collection[str]) -> list[Threshold]:
-    """Whose word this person's is."""
-    asked = stored(approval.thresholds)
+    """Whose word this person's is by now."""
+    return _of_person(approval.open_thresholds, person, groups)
+
+
+def _of_person(
+    asked: Sequence[Threshold], person: User, groups: Collection[str]
+) -> list[Threshold]:
     # Their earlier names are looked up only where a rule names anybody.
     named = any(one.source.startswith(PERSON) for one in asked)
     names = person.all_names if named else ()
@@ -274,7 +292,7 @@ def groups_of(person: User) -> set[str]:
 
 
 def who(approval: Approval) -> str:
-    names = [one.source.partition(":")[2] for one in stored(approval.thresholds) if one.source]
+    names = [one.source.partition(":")[2] for one in approval.open_thresholds if one.source]
     return ", ".join(dict.fromkeys(names))
 
 

@@ -45,9 +45,9 @@ RESUME = f"""
                   AND (%(server)s::bigint IS NULL OR server_id = %(server)s))
         ) stood
         WHERE stood.id = c.id
-        RETURNING c.id, c.decide_by
+        RETURNING c.id, c.decide_by, stood.still
     )
-    UPDATE approvals_approval a SET decide_by = r.decide_by
+    UPDATE approvals_approval a SET decide_by = r.decide_by, widens_at = a.widens_at + r.still
     FROM resumed r WHERE a.call_id = r.id AND a.state = 'waiting'
 """
 

@@ -15,7 +15,7 @@ from policies.thresholds import DECIDE
 LOOKED_AT = 25
 # `is_open`: this person has no vote on it and no part in it.
 OLDEST = """
-    SELECT a.call_id, a.asked_at, a.thresholds, NOT EXISTS (
+    SELECT a.call_id, a.asked_at, a.thresholds, a.widened_min, NOT EXISTS (
         SELECT FROM approvals_vote v
         WHERE v.approval_id = a.call_id AND v.person_id = %(person)s AND v.fallen_at IS NULL
     ) AND NOT EXISTS (

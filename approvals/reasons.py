@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from core.english import gettext as _
 
@@ -18,12 +18,12 @@ REASONS = {
 }
 # On the chips that people press.
 SHORT = {
-    "target": gettext_lazy("wrong target"),
-    "scope": gettext_lazy("too much"),
-    "time": gettext_lazy("not now"),
-    "unclear": gettext_lazy("why?"),
-    "mistake": gettext_lazy("a mistake in it"),
-    "harm": gettext_lazy("does harm"),
+    "target": gettext_lazy("Wrong target"),
+    "scope": gettext_lazy("Too much"),
+    "time": pgettext_lazy("denial", "Not now"),
+    "unclear": gettext_lazy("Unclear why"),
+    "mistake": gettext_lazy("Mistake"),
+    "harm": gettext_lazy("Does harm"),
 }
 
 

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import Proof, User
-from approvals import denials, eligibility
+from approvals import budgets, denials, eligibility
 from approvals.changes import find_obstacle
 from approvals.models import Approval, BreakGlass, Vote
 from audit.models import ClockTime
@@ -25,14 +25,14 @@ from calls.models import Call
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
 from calls.services import cancel as cancel_sent
-from core.english import english
+from core.english import english, ngettext
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.journal import Statement
 from core.live import notify_on_commit
 from core.outage import AWAY
 from policies.decide import Decision, RuleBook
-from policies.thresholds import plain
+from policies.thresholds import next_widening, plain
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,17 @@ log = logging.getLogger(__name__)
 UNCONFIRMED = timedelta(seconds=30)
 
 # What `lock` reads anew.
-LOCKED = ("state", "decided_by", "decided_at", "decide_by", "denies_at", "thresholds", "call")
+LOCKED = (
+    "state",
+    "decided_by",
+    "decided_at",
+    "decide_by",
+    "denies_at",
+    "thresholds",
+    "widened_min",
+    "widens_at",
+    "call",
+)
 
 # Written with the call's own first row, in the same commit: a held call without its approval
 # could never be decided.
@@ -49,11 +59,14 @@ ASK = Statement(
     """
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS r(
-        id uuid, reason text, thresholds jsonb, start_within_s int)
+        id uuid, reason text, thresholds jsonb, start_within_s int, widens_in_min int,
+        shows_arguments boolean)
 ), made AS (
     INSERT INTO approvals_approval (
-        call_id, state, reason, decide_by, thresholds, start_within_s)
-    SELECT c.id, 'waiting', a.reason, c.decide_by, a.thresholds, a.start_within_s
+        call_id, state, reason, decide_by, thresholds, start_within_s, widens_at,
+        shows_arguments)
+    SELECT c.id, 'waiting', a.reason, c.decide_by, a.thresholds, a.start_within_s,
+        clock_timestamp() + make_interval(mins => a.widens_in_min), a.shows_arguments
     FROM asked a JOIN calls_call c ON c.id = a.id AND c.id BETWEEN %s AND %s AND c.state = 'held'
     ON CONFLICT DO NOTHING
     RETURNING call_id
@@ -90,6 +103,8 @@ def approval_line(call_id: UUID, decision: Decision) -> dict[str, Any]:
         "reason": decision.reason,
         "thresholds": plain(decision.thresholds),
         "start_within_s": decision.start_within_s,
+        "widens_in_min": next_widening(decision.thresholds),
+        "shows_arguments": decision.shows_arguments,
     }
 
 
@@ -234,6 +249,13 @@ def _settle(approval: Approval, made: Vote | None = None) -> bool:
     is_changed = verdict != Approval.State.DENIED and denials.end(approval)
     if not verdict or (approve and why_stopped(approval)):
         return is_changed
+    if approve and (why := budgets.reserve_approved(approval.call)):
+        if made is None:
+            return is_changed
+        # Rolls back the vote too.
+        raise DecisionRefused(
+            _("%(why)s The call stays pending; your vote is not kept.") % {"why": why}
+        )
     votes = _counted(approval, approve=approve)
     # Somebody who voted before may count again: then nobody's doing decided it now.
     actor = votes[-1].person.actor if votes[-1] == made else SYSTEM
@@ -329,8 +351,7 @@ def _record(action: str, given: Vote, *, by: User, via: str = "", together: int 
 def _decide(approval: Approval, state: Approval.State, votes: list[Vote], *, actor: Actor) -> None:
     """Stores the decision. `votes`: those that made it, the last one cast last; `actor`: who is
     recorded for it."""
-    used = BreakGlass.objects.filter(approval=approval).select_related("second").first()
-    sentence = _sentence(votes, used, recounted=actor is SYSTEM)
+    sentence = _sentence(approval, votes, recounted=actor is SYSTEM)
     Approval.objects.filter(pk=approval.pk).update(
         state=state, decided_by=votes[-1].person, decided_at=ClockTime()
     )
@@ -367,8 +388,9 @@ def _move(approval: Approval, sentence: str, votes: list[Vote], *, by: Actor) ->
         _release(approval)
 
 
-def _sentence(votes: list[Vote], used: BreakGlass | None, *, recounted: bool) -> str:
+def _sentence(approval: Approval, votes: list[Vote], *, recounted: bool) -> str:
     """The sentence for the agent: who decided, and their reasons."""
+    used = BreakGlass.objects.filter(approval=approval).select_related("second").first()
     names = [one.names for one in votes]
     who = _(" and ").join([part for part in (", ".join(names[:-1]), names[-1]) if part])
     said = _("Approved by %(who)s.") if votes[-1].approve else _("Denied by %(who)s.")
@@ -377,7 +399,13 @@ def _sentence(votes: list[Vote], used: BreakGlass | None, *, recounted: bool) ->
     again = _("Counted again, since others may decide by now.") if recounted else ""
     broken = _("Break-glass: %(second)s was told at once.")
     glass = broken % {"second": used.second.username} if used else ""
-    parts = [said % {"who": who}, glass, mode, again, *(one.reason for one in votes)]
+    late = ngettext(
+        "Pending for %(n)d minute: its rule let others decide too.",
+        "Pending for %(n)d minutes: its rule let others decide too.",
+        approval.widened_min,
+    )
+    wide = late % {"n": approval.widened_min} if approval.widened_min else ""
+    parts = [said % {"who": who}, glass, mode, wide, again, *(one.reason for one in votes)]
     return " ".join(part for part in parts if part)
 
 

@@ -105,6 +105,11 @@ def why_not(call: Call, person: User) -> str:
         return _(
             "A standing approval is one person's: only who approved the call alone can create one."
         )
+    if _needs_widening(approval):
+        return _(
+            "It was approved by others than those whom the rule asks at first: no standing "
+            "approval is made from that."
+        )
     # Alone in single-person mode or not: no yes in advance for one's own agent.
     own = eligibility.parties(call) | eligibility.excluded_people(call)
     if said := own.get(person.pk):
@@ -116,6 +121,14 @@ def why_not(call: Call, person: User) -> str:
             "A rule wants standing approvals from those who confirmed with a passkey or a code."
         )
     return ""
+
+
+def _needs_widening(approval: Approval) -> bool:
+    """Do its votes suffice only since thresholds that count late do?"""
+    first = [one for one in approval.thresholds if not one.get("after_min")]
+    if len(first) == len(approval.thresholds):
+        return False
+    return eligibility.decided(approval.pk, first) != Approval.State.APPROVED
 
 
 def _confirms_grants(call: Call) -> bool:

@@ -23,7 +23,7 @@ from accounts.stepup import NotProven, Ticket
 from approvals.eligibility import addressed, groups_of
 from approvals.models import VOTE_STATEMENT, VOTES_STATEMENT, VOTES_STATEMENT_CALL, Approval, Vote
 from approvals.services import DecisionRefused
-from audit.models import Entry
+from audit.names import named
 from core.english import gettext as _
 from policies.thresholds import StepUp
 
@@ -225,22 +225,21 @@ def _other_key(proof: Proof) -> str:
         return _other_provider_key(proof)
     if proof.passkey is None:
         return ""
-    added = Entry.objects.filter(
-        action="passkey.added", details__passkey_id=proof.passkey.pk
-    ).first()
-    # The details may have been forgotten.
-    known = added.details.get("public_key") if added is not None else None
+    known = _recorded("passkey.added", "public_key", passkey_id=proof.passkey.pk)
     if known is not None and known != key_digest(proof.passkey):
         return _("the passkey is not the one that was added")
     return ""
 
 
+def _recorded(action: str, detail: str, **about: object) -> str | None:
+    """A detail of the first entry about this; None where there is none, or it was forgotten."""
+    rows = named({"action": action}).in_order(newest=False)
+    first = rows.filter(details__contains=about).values_list("details", flat=True).first()
+    return first.get(detail) if first else None
+
+
 def _other_provider_key(proof: Proof) -> str:
-    confirmed = Entry.objects.filter(
-        action="step_up.confirmed", details__proof=proof.statement_digest
-    ).first()
-    # The details may have been forgotten.
-    known = confirmed.details.get("key") if confirmed is not None else None
+    known = _recorded("step_up.confirmed", "key", proof=proof.statement_digest)
     if known is not None and known != stepup.key_digest(orjson.loads(proof.assertion)["key"]):
         return _("the key is not the one with which the provider signed")
     return ""

@@ -49,6 +49,9 @@ class ThresholdProgress:
     no: int
     # Whether it opens a clause, which has to be met beside the ones before.
     is_also: bool = False
+    # It counts late, and by now or not.
+    is_widened: bool = False
+    is_later: bool = False
 
     @property
     def missing(self) -> int:
@@ -104,7 +107,9 @@ def pictures(
     able = {one.pk: one for one in deciders()} if shown else {}
     return {
         one.pk: _picture(
-            one, person, Circle(asked[one.pk], votes.get(one.pk, []), facts[one.pk], able)
+            one,
+            person,
+            Circle(asked[one.pk], votes.get(one.pk, []), facts[one.pk], able, one.widened_min),
         )
         for one in approvals
     }
@@ -131,7 +136,7 @@ def _picture(approval: Approval, person: User, circle: Circle) -> VoteSummary:
             for vote in standing
         ],
         fallen=[vote for vote in circle.votes if vote.fallen_at is not None],
-        thresholds=_thresholds(circle.asked, circle.facts),
+        thresholds=_thresholds(circle),
         may_still=may_still,
         unable=unable,
         own=next((vote for vote in standing if waits and vote.person_id == person.pk), None),
@@ -139,19 +144,26 @@ def _picture(approval: Approval, person: User, circle: Circle) -> VoteSummary:
     )
 
 
-def _thresholds(asked: Sequence[Threshold], facts: EligibilityFacts) -> list[ThresholdProgress]:
+def _thresholds(circle: Circle) -> list[ThresholdProgress]:
+    asked = circle.asked
     opened = [False] + [one.clause != other.clause for one, other in pairwise(asked)]
     return [
-        _met(place, one, facts, is_also)
+        _met(place, one, circle, is_also)
         for place, (one, is_also) in enumerate(zip(asked, opened, strict=False), start=1)
     ]
 
 
-def _met(
-    place: int, threshold: Threshold, facts: EligibilityFacts, is_also: bool
-) -> ThresholdProgress:
-    words = [one.approve for one in facts.tally if one.place == place]
-    return ThresholdProgress(threshold, words.count(True), words.count(False), is_also)
+def _met(place: int, threshold: Threshold, circle: Circle, is_also: bool) -> ThresholdProgress:
+    words = [one.approve for one in circle.facts.tally if one.place == place]
+    is_open = circle.is_open(threshold)
+    return ThresholdProgress(
+        threshold,
+        words.count(True),
+        words.count(False),
+        is_also,
+        is_widened=is_open and threshold.after_min > 0,
+        is_later=not is_open,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +175,10 @@ class Circle:
     votes: list[Vote]
     facts: EligibilityFacts
     able: Mapping[int, Decider]
+    widened_min: int
+
+    def is_open(self, threshold: Threshold) -> bool:
+        return threshold.after_min <= self.widened_min
 
     @property
     def standing(self) -> list[Vote]:
@@ -204,9 +220,13 @@ class Circle:
         return self._why_not(one, one.strength, _("has no %(what)s"))
 
     def _of(self, one: Decider) -> list[tuple[int, Threshold]]:
-        """The thresholds that ask this person, with their places."""
+        """The thresholds that ask this person by now, with their places."""
         places = enumerate(self.asked, start=1)
-        return [(n, asks) for n, asks in places if asks.is_from(one.names, one.groups)]
+        return [
+            (n, asks)
+            for n, asks in places
+            if self.is_open(asks) and asks.is_from(one.names, one.groups)
+        ]
 
     def _why_not(self, one: Decider, strength: StepUp, unconfirmed: str) -> str:
         """The reason why this person's approval, confirmed so strongly, would not count; "" if it

@@ -117,9 +117,11 @@ class Burst(NamedTuple):
 
 @dataclass
 class WorkloadRow:
-    """The figures of one person, one group or one rule."""
+    """The figures of one person, one group or one rule. `key`: of the person or the rule, if it
+    is still there."""
 
     name: str
+    key: int | None = None
     votes: list[TimedVote] = field(default_factory=list)
     edits: int = 0
     # Of a rule.
@@ -221,10 +223,10 @@ def _people(votes: Iterable[TimedVote], edits: Iterable[EditCount]) -> dict[int,
     rows: dict[int, WorkloadRow] = {}
     for vote in votes:
         name = shown_name(vote.username, vote.display)
-        rows.setdefault(vote.person, WorkloadRow(name)).votes.append(vote)
+        rows.setdefault(vote.person, WorkloadRow(name, vote.person)).votes.append(vote)
     for one in edits:
         name = shown_name(one.username, one.display)
-        rows.setdefault(one.person, WorkloadRow(name)).edits += one.edits
+        rows.setdefault(one.person, WorkloadRow(name, one.person)).edits += one.edits
     ordered = sorted(rows.items(), key=lambda item: -item[1].decided)
     return dict(ordered)
 
@@ -252,6 +254,7 @@ def _by_rule(
     names = dict(Rule.objects.filter(pk__in=[pk for pk in rows if pk]).values_list("pk", "name"))
     for pk, row in rows.items():
         row.name = names.get(pk, _("a removed rule")) if pk else _("no rule")
+        row.key = pk if pk in names else None
     return sorted(rows.values(), key=lambda row: (-row.decided, row.name))
 
 

@@ -159,11 +159,17 @@ def whole_record() -> Iterator[str]:
 
 def rest_of_record(first: int, size: int) -> Iterator[str]:
     """The leaves from `first` on, of a record of `size`."""
+    for _ids, lines in chunks_of_record(first, size):
+        yield from lines
+
+
+def chunks_of_record(first: int, size: int) -> Iterator[tuple[list[int], list[str]]]:
+    """The same, a thousand at a time: ids of entries, and their lines."""
     tree, leaves, reader = Tree(size), in_order(first, size), EntryReader()
     while chunk := list(islice(leaves, 1000)):
         rows = reader.rows([pk for _, pk in chunk])
-        for index, pk in chunk:
-            yield _line(_whole(index, pk, rows.get(pk), tree))
+        lines = [_line(_whole(index, pk, rows.get(pk), tree)) for index, pk in chunk]
+        yield [pk for _, pk in chunk], lines
 
 
 def _whole(index: int, pk: int, row: StoredEntry | None, tree: Tree) -> dict[str, Any]:

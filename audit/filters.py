@@ -41,7 +41,7 @@ FIELDS: dict[str, Any] = {
 TIMES = ("range", "since", "until")
 NAMES = (*FIELDS, "state", *TIMES, "text")
 # How the list shows entries.
-GROUP = "group"
+GROUP, ORDER = "group", "order"
 LONGEST = 200
 
 
@@ -54,6 +54,8 @@ class Filters:
     now: datetime
     # Of the list alone: which entries fit is the same.
     by_call: bool = False
+    # Of entries alone: calls stand where their newest entry does, and texts are searched backwards.
+    oldest_first: bool = False
     # Read once, for all queries of a page.
     _rows: list[RowFilter] = field(default_factory=list, init=False, compare=False, repr=False)
 
@@ -62,7 +64,9 @@ class Filters:
         # A NUL can be in an address and in no row.
         given = {name: asked.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
         kept = {name: text for name, text in given.items() if text}
-        return cls(kept, zone, timezone.now(), by_call=asked.get(GROUP) == "call")
+        by_call = asked.get(GROUP) == "call"
+        oldest = asked.get(ORDER) == "oldest" and not by_call and "text" not in kept
+        return cls(kept, zone, timezone.now(), by_call=by_call, oldest_first=oldest)
 
     @property
     def address(self) -> str:
@@ -71,16 +75,23 @@ class Filters:
     @property
     def kept(self) -> dict[str, str]:
         """The address's parameters: the filters, and how the list shows what fits."""
-        return {**self.given, GROUP: "call"} if self.by_call else dict(self.given)
+        shown = {GROUP: "call"} if self.by_call else {}
+        return {**self.given, **shown, **({ORDER: "oldest"} if self.oldest_first else {})}
 
     @property
     def switched(self) -> str:
         """The address of the other way to show the same entries."""
-        return replace(self, by_call=not self.by_call).address
+        return replace(self, by_call=not self.by_call, oldest_first=False).address
 
     @property
-    def ungrouped(self) -> str:
-        return replace(self, by_call=False).address
+    def turned(self) -> str:
+        """The address of the same entries in the other order."""
+        return replace(self, oldest_first=not self.oldest_first).address
+
+    @property
+    def plain(self) -> str:
+        """The address of the same entries as they come: one by one, newest first."""
+        return replace(self, by_call=False, oldest_first=False).address
 
     @property
     def text(self) -> str:

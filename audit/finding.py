@@ -5,6 +5,7 @@ Rows are found by the numbers of names (audit/names.py), and shown as entries.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,8 +24,9 @@ Containing = Callable[[Collection[UUID], str], set[UUID]]
 
 # Ids follow the clock, but for transactions that took their time.
 SLACK = 1000
-# So many entries are looked through for a text at once: one reads their arguments.
-LOOK = 2000
+# So many entries are looked through for a text at once, in pieces, and hardly longer than that.
+# docs/en/contributing/record-design.md: why arguments have no index.
+LOOK, CHUNK, LONGEST_S = 100_000, 4000, 1.5
 # So many for the calls of one page.
 LOOK_FOR_CALLS = 400
 
@@ -82,14 +84,16 @@ class SearchResult:
 def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
     """Pages of entries, as in core.paging."""
     beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
-    if back is not None:
-        nearest = ids(filters, within, above=back, most=SIZE + 1, newest=False)
-        shown = nearest[:SIZE][::-1]
-        more_before, more_after = len(nearest) > SIZE, bool(shown)
+    is_back = back is not None
+    newest = filters.oldest_first == is_back
+    bound = {"below" if newest else "above": back if is_back else beyond}
+    nearest = ids(filters, within, **bound, most=SIZE + 1, newest=newest)
+    shown, is_more = nearest[:SIZE], len(nearest) > SIZE
+    if is_back:
+        shown.reverse()
+        more_before, more_after = is_more, bool(shown)
     else:
-        nearest = ids(filters, within, below=beyond, most=SIZE + 1)
-        shown = nearest[:SIZE]
-        more_before, more_after = beyond is not None and bool(shown), len(nearest) > SIZE
+        more_before, more_after = beyond is not None and bool(shown), is_more
     rows = entries(shown)
     return Page(
         rows,
@@ -139,27 +143,49 @@ def _picked(loaded: list[Entry], wanted: list[int]) -> list[Entry]:
 def searched(
     filters: Filters, asked: Mapping[str, str], within: Bounds, has: Containing
 ) -> SearchResult:
-    """The same, of entries whose call's arguments have the text: looks through LOOK at a time."""
-    rows = _between(filters, within, below=_id(asked.get("beyond", "")))
-    looked = _with_leaders(filters, rows, LOOK)
-    candidates = [pk for pk, _is_leader in looked]
-    of_calls = {pk for pk, is_leader in looked if is_leader or not filters.by_call}
-    fitting: list[Entry] = []
-    looked_to = None
-    for start in range(0, len(candidates), 200):
-        chunk = candidates[start : start + 200]
-        wanted = [pk for pk in chunk if pk in of_calls]
-        fitting += containing(entries(wanted), filters.text, has)
-        looked_to = chunk[-1]
+    """The same, of entries whose call's arguments have the text: looks through LOOK at a time, or
+    as many as LONGEST_S is enough for."""
+    fitting: list[int] = []
+    looked_to, is_last = None, True
+    for chunk in _chunks(filters, within, _id(asked.get("beyond", ""))):
+        fitting += _with_text(filters, chunk, has)
+        looked_to, is_last = chunk[-1][0], len(chunk) < CHUNK
         if len(fitting) >= SIZE:
             break
-    fitting = fitting[:SIZE]
-    if len(fitting) == SIZE:
-        looked_to = fitting[-1].pk
-    ended = looked_to is None or (len(candidates) < LOOK and looked_to == candidates[-1])
-    page = Page(fitting, next="" if ended else str(looked_to))
-    with_steps = steps.load([entry.pk for entry in fitting]) if filters.by_call else []
+    shown = fitting[:SIZE]
+    if len(shown) == SIZE:
+        looked_to = shown[-1]
+    ended = is_last and len(fitting) <= SIZE
+    page = Page(entries(shown), next="" if ended else str(looked_to))
+    with_steps = steps.load(shown) if filters.by_call else []
     return SearchResult(page, None if ended else looked_to, with_steps)
+
+
+def _chunks(
+    filters: Filters, within: Bounds, below: int | None
+) -> Iterator[list[tuple[int, UUID | None]]]:
+    """Entries that fit but for the text, newest first, with their calls."""
+    began = time.monotonic()
+    for _ in range(0, LOOK, CHUNK):
+        rows = _between(filters, within, below=below)
+        chunk = list(rows.values_list("pk", "call_id")[:CHUNK])
+        if chunk:
+            yield chunk
+        if len(chunk) < CHUNK or time.monotonic() - began > LONGEST_S:
+            return
+        below = chunk[-1][0]
+
+
+def _with_text(
+    filters: Filters, chunk: list[tuple[int, UUID | None]], has: Containing
+) -> list[int]:
+    """The entries of these whose call has the text; by call, only the newest one of each."""
+    calls = has({call_id for _pk, call_id in chunk if call_id}, filters.text)
+    found = [pk for pk, call_id in chunk if call_id in calls]
+    if not filters.by_call:
+        return found
+    rows = EntryRow.objects.filter(pk__in=found).order_by("-pk")
+    return [pk for pk, is_leader in _with_leaders(filters, rows, len(found)) if is_leader]
 
 
 def containing(rows: list[Entry], text: str, has: Containing) -> list[Entry]:
@@ -199,6 +225,12 @@ def entries(wanted: list[int]) -> list[Entry]:
     """In the order of the ids."""
     by_id = Entry.objects.in_bulk(wanted)
     return [by_id[pk] for pk in wanted if pk in by_id]
+
+
+def time_of(entry_id: int | None) -> datetime | None:
+    if entry_id is None:
+        return None
+    return EntryRow.objects.values_list("at", flat=True).get(pk=entry_id)
 
 
 def every(

@@ -17,11 +17,15 @@ from uuid import UUID
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
+from audit import erasure_ledger
 from audit.bodies import EntryReader, StoredEntry, forgotten_details
+from audit.erasure_ledger import Erasures
 from audit.models import EntryRow, Name
 from audit.services import Actor, record
 from audit.verify import FORGOTTEN
 
+# Members of details in which people or servers wrote.
+WORDS = ("text", "note", "said", "try_again", "result")
 # So much is forgotten in one transaction, with one entry.
 BATCH = 500
 
@@ -39,10 +43,17 @@ OLD = """
     CROSS JOIN LATERAL unnest(ARRAY[r.actor, r.agent, r.person, r.reason]) AS used (number)
     WHERE r.format = 1 AND number = ANY(%s)
 """
+# Calls that may have words of their own: nearly none of those that a rule let run.
+WORDED = """
+    SELECT DISTINCT e.call_id FROM audit_entryrow e
+    WHERE e.call_id = ANY(%s) AND (e.details ?| %s
+        OR e.reason IS NOT NULL AND (e.seq IS NULL OR e.seq > 1 OR e.to_state = 'refused'))
+"""
 # What other entries say too is no sentence of this call alone.
 SHARED = """
     SELECT reason FROM audit_entryrow
     WHERE reason = ANY(%s) AND call_id IS DISTINCT FROM %s
+      AND (seq IS NULL OR seq > 1 OR to_state = 'refused')
 """
 EMPTY = """
     UPDATE audit_name SET salt = NULL, subject = NULL, text = '', server = '', definition = ''
@@ -107,13 +118,22 @@ def of_entry(pk: int, *, reason: bool = True, details: bool = True) -> Forgettab
 def of_call(call_id: UUID) -> Forgettable:
     """Texts that people and agents wrote about one call, and that no other entry holds."""
     rows = list(EntryReader().of_call(call_id).values())
-    reasons = {row.reason for row in rows if row.reason is not None}
+    # Of a call that went on, the first reason is its rule's.
+    first = {row.reason for row in rows if row.seq == 1 and row.to_state != "refused"}
+    reasons = {row.reason for row in rows if row.reason is not None} - first
     shared = set(_ids(SHARED, [list(reasons), call_id]))
     return _forgettable(reasons - shared, [row.id for row in rows if _has_words(row)])
 
 
+def calls_with_words(calls: Sequence[UUID]) -> set[UUID]:
+    """Those of them for which `of_call` may find anything."""
+    with connection.cursor() as cursor:
+        cursor.execute(WORDED, [list(calls), list(WORDS)])
+        return {pk for (pk,) in cursor.fetchall()}
+
+
 def _has_words(row: StoredEntry) -> bool:
-    return any(key in (row.details or {}) for key in ("text", "note", "said", "try_again"))
+    return any(key in (row.details or {}) for key in WORDS)
 
 
 def _forgettable(names: Iterable[int], entries: Iterable[int]) -> Forgettable:
@@ -127,6 +147,21 @@ def _forgettable(names: Iterable[int], entries: Iterable[int]) -> Forgettable:
     kept = set(new.values_list("pk", flat=True))
     old = EntryRow.objects.filter(pk__in=entries, format=1).count()
     return Forgettable(tuple(sorted(names - old_names)), tuple(sorted(kept)), len(old_names) + old)
+
+
+def still_there(erased: Erasures) -> Forgettable:
+    """Erased names and details that this older database still has."""
+    with_salt = Name.objects.filter(salt__isnull=False)
+    wanted = [bytes.fromhex(one) for one in erased.names]
+    names = with_salt.filter(commitment__in=wanted).values_list("pk", flat=True)
+    rows = EntryReader().rows(erased.details.keys())
+    entries = [pk for pk, row in rows.items() if _is_the_same(row, erased.details[pk])]
+    return Forgettable(tuple(sorted(names)), tuple(sorted(entries)))
+
+
+def _is_the_same(row: StoredEntry, commitment: str) -> bool:
+    has_words = row.format == 2 and row.salt is not None
+    return has_words and forgotten_details(row)["commitment"] == commitment
 
 
 def forget(what: Forgettable, *, by: Actor, reason: str) -> int:
@@ -146,9 +181,11 @@ def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 def _forget_names(numbers: Collection[int], by: Actor, reason: str) -> None:
     rows = list(Name.objects.filter(pk__in=numbers).order_by("pk"))
     kinds = dict(Counter(row.kind for row in rows))
-    _note([bytes(row.commitment).hex() for row in rows], kinds, by, reason)
+    commitments = [bytes(row.commitment).hex() for row in rows]
+    _note(commitments, kinds, by, reason)
     with connection.cursor() as cursor:
         cursor.execute(EMPTY, [list(numbers)])
+    erasure_ledger.add(Erasures(names=set(commitments)))
 
 
 @transaction.atomic
@@ -157,6 +194,7 @@ def _forget_details(ids: Collection[int], by: Actor, reason: str) -> None:
     _note([one["commitment"] for one in kept.values()], {"details": len(kept)}, by, reason)
     with connection.cursor() as cursor:
         cursor.execute(REDUCE, [list(kept), [Jsonb(one) for one in kept.values()]])
+    erasure_ledger.add(Erasures(details={pk: one["commitment"] for pk, one in kept.items()}))
 
 
 def _note(commitments: list[str], kinds: dict[str, int], by: Actor, reason: str) -> None:

@@ -36,6 +36,12 @@ def current() -> int:
     return Origin.objects.values_list("number", flat=True).first() or 1
 
 
+def at(size: int) -> int:
+    """The number of the origin that the first `size` leaves end in."""
+    before = Origin.objects.filter(index__lt=size)
+    return before.values_list("number", flat=True).first() or 1
+
+
 def name() -> str:
     """The name under which this installation signs checkpoints, before any restore."""
     return Origin.objects.values_list("name", flat=True).first() or "countersign"

@@ -80,14 +80,15 @@ class Verdict(TextChoices):
     NOT_WAITED = "not_waited", _("Needed approval, and was not to wait for it")
     INVALID = "invalid", _("Invalid request")
     STOPPED = "frozen", _("Stopped by an emergency stop")
+    NOT_SIGNED_IN = "sign_in", _("Nobody had signed in at the server")
     # Of entries that do not say why, as earlier versions wrote them.
     REFUSED = "refused", _("Blocked before policy was evaluated")
 
 
 # Of a refused call, by what its first entry says.
 _REFUSALS = {"unknown_tool": Verdict.INVALID, "invalid": Verdict.INVALID, "key": Verdict.INVALID}
-_REFUSALS |= {"frozen": Verdict.STOPPED}
-_BEFORE_RULES = (Verdict.INVALID, Verdict.STOPPED, Verdict.REFUSED)
+_REFUSALS |= {"frozen": Verdict.STOPPED, "sign_in": Verdict.NOT_SIGNED_IN}
+_BEFORE_RULES = (Verdict.INVALID, Verdict.STOPPED, Verdict.NOT_SIGNED_IN, Verdict.REFUSED)
 _UNDECIDED = (
     Verdict.PENDING,
     Verdict.EXPIRED,

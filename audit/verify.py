@@ -80,6 +80,11 @@ SALT = 16
 # What a line of an export holds.
 CHECKPOINT = {"checkpoint"}
 LINE = {"index", "entry", "format", "salt", "salts", "names", "size", "path", "gone", "hash"}
+# The first line of an archive, and its lines with what an entry's call was asked and answered.
+ARCHIVE = {"archive", "start", "peaks", "origin"}
+CALL = {"call", "result"}
+# Of one whose payload was erased: with the id of the entry of that.
+ERASED = {*CALL, "erased"}
 
 
 class Broken(Exception):
@@ -539,6 +544,59 @@ class Restore:
         return cls(index, origin, kept, {end.origin: end for end in ends}, by, str(entry["at"]))
 
 
+# An empty object's bytes, as PostgreSQL writes them.
+EMPTY = "\\x7b7d"
+
+
+class ArchivedCalls:
+    """Compares the content of calls with the digests in their entries, which come before it."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.bounds = uuid.UUID(facts["first"]), uuid.UUID(facts["last"])
+        self.expected, self.seen = int(facts["calls"]), 0
+        # Of calls whose content is still to come: digests of arguments, and of results.
+        self.open: dict[uuid.UUID, tuple[set[str], set[str]]] = {}
+        self.wrong: list[str] = []
+        self.erased = 0
+
+    def note(self, entry: Mapping[str, Any]) -> None:
+        """Remembers the digests of an entry of one of these calls."""
+        if entry["call_id"] is None or entry["seq"] is None:
+            return
+        call = uuid.UUID(entry["call_id"])
+        if self.bounds[0] <= call < self.bounds[1] and (entry["seq"] == 1 or call in self.open):
+            asked, came = self.open.setdefault(call, (set(), set()))
+            if entry["seq"] == 1:
+                asked.add(entry["arguments_digest"])
+            came.add(entry["result_digest"])
+
+    def compare(self, line: Mapping[str, Any]) -> None:
+        """A line with a call's content."""
+        row, result = line["call"], line["result"]
+        asked, came = self.open.pop(uuid.UUID(row["id"]), (set(), set()))
+        self.seen += 1
+        if "erased" in line:
+            self.erased += 1
+            if result or row["arguments"] != EMPTY:
+                self.wrong.append(f"Call {row['id']} is erased, and its content is there.")
+            return
+        if _digest(row["arguments"]) not in asked:
+            self.wrong.append(f"The arguments of call {row['id']} are not those of its entry.")
+        if result and result["kept_until"] is None and _digest(result["body"]) not in came:
+            self.wrong.append(f"The result of call {row['id']} is not that of its entry.")
+
+    def findings(self) -> Iterator[str]:
+        yield from self.wrong
+        yield from (f"Call {call} is not in this archive: its entry is." for call in self.open)
+        if self.seen != self.expected:
+            yield f"{self.seen} calls are in this archive, and it says {self.expected}."
+
+
+def _digest(written: str) -> str:
+    """SHA-256 of bytes as PostgreSQL writes them."""
+    return hashlib.sha256(bytes.fromhex(written.removeprefix("\\x"))).hexdigest()
+
+
 class Check:
     """Fed with leaves in order, compares the tree with what was signed on the way."""
 
@@ -554,6 +612,9 @@ class Check:
         # Commitments that stand alone → an entry that has one; and those that an entry names.
         self.forgotten: dict[str, Any] = {}
         self.declared: set[str] = set()
+        # Of an archive: where it begins, and digests of calls whose content is still to come.
+        self.first, self.first_origin = 0, 1
+        self.archived: ArchivedCalls | None = None
         if any(trusted.key.name.startswith(DEMO) for trusted in keys):
             self.found.notes.append(DEMO_NOTE)
         for note in anchors:
@@ -568,10 +629,24 @@ class Check:
         self.signed = [one for one in self.signed if one[1].size >= size]
         self.late = [one for one in self.late if one[1].size >= size]
 
+    def begin(self, line: Mapping[str, Any]) -> None:
+        """At the first line of an archive: a part of the record, with its calls."""
+        peaks = [bytes.fromhex(peak) for peak in line["peaks"]]
+        self.first, self.first_origin = int(line["start"]), int(line["origin"])
+        if len(peaks) != self.first.bit_count() or any(len(peak) != HASH for peak in peaks):
+            raise ValueError("these are not the roots of the tree before it")
+        self.tree = Peaks(self.first, peaks)
+        self.archived = ArchivedCalls(line["archive"])
+
     def expect(self) -> None:
         """After checkpoints, before leaves: which roots to remember."""
+        self.signed = [one for one in self.signed if self._is_of_this_part(one[1])]
+        self.late = [one for one in self.late if self._is_of_this_part(one[1])]
         self.wanted = {read.size for _, read in self.signed}
-        self.roots[0] = self.tree.root()
+        self.roots[self.first] = self.tree.root()
+
+    def _is_of_this_part(self, read: Root) -> bool:
+        return read.size >= self.first and read.origin >= self.first_origin
 
     def leaf(self, index: int, leaf: bytes) -> None:
         if index != self.tree.size:
@@ -601,6 +676,8 @@ class Check:
             self.forgotten.setdefault(commitment, entry.get("id"))
         if entry.get("action") == FORGOTTEN:
             self.declared.update(entry["details"].get("commitments", ()))
+        if self.archived:
+            self.archived.note(entry)
 
     def note_alone(self) -> None:
         """Notes that part of an export cannot show what the other entries declare."""
@@ -609,6 +686,19 @@ class Check:
                 f"{len(self.forgotten)} names or details are not said. Whether they were "
                 "forgotten, or left out of this file, the whole record knows."
             )
+
+    def compare_archived(self) -> None:
+        """Finds calls of an archive whose content is missing or differs from the sealed one."""
+        if self.archived:
+            self.note_alone()
+            for sentence in self.archived.findings():
+                self.found.say(sentence)
+            if self.archived.erased:
+                self.found.notes.append(
+                    f"The payloads of {self.archived.erased} calls were erased: the entries hold."
+                )
+        else:
+            self.compare_forgotten()
 
     def compare_forgotten(self) -> None:
         for commitment, pk in self.forgotten.items():
@@ -624,7 +714,7 @@ class Check:
             )
 
     def compare(self) -> None:
-        good = 0
+        good = self.first
         self.found.size = self.tree.size
         signed = max((read.size for _, read in self.signed), default=0)
         if self.signed and signed < self.tree.size:
@@ -632,7 +722,7 @@ class Check:
                 f"Leaves {signed} to {self.tree.size - 1} are outside the tree: no checkpoint "
                 "signed them."
             )
-        current = max((restore.origin for restore in self.restores), default=1)
+        current = max((one.origin for one in self.restores), default=self.first_origin)
         for what, read in sorted(self.signed, key=lambda one: one[1].size):
             if read.origin > current:
                 name = self.keys[-1].key.under(read.origin).name
@@ -724,8 +814,18 @@ def check_export(
     for number, text in enumerate(lines, start=1):
         try:
             line = json.loads(text, object_pairs_hook=_distinct)
-            if line.keys() != CHECKPOINT and not line.keys() <= LINE:
+            if line.keys() not in (CHECKPOINT, ARCHIVE, CALL, ERASED) and not line.keys() <= LINE:
                 raise ValueError(f"a line has {', '.join(sorted(LINE))}, and nothing else")
+            if "archive" in line:
+                if number > 1:
+                    raise ValueError("an archive begins with its first line")
+                check.begin(line)
+                continue
+            if "call" in line:
+                if not check.archived:
+                    raise ValueError("only archives have the content of calls")
+                check.archived.compare(line)
+                continue
             if "checkpoint" in line:
                 check.checkpoint(line["checkpoint"])
                 continue
@@ -743,7 +843,7 @@ def check_export(
         check.note_alone()
     else:
         check.compare()
-        check.compare_forgotten()
+        check.compare_archived()
     return check.found
 
 

@@ -124,6 +124,8 @@ def subject(
         exposed=call.tool_name,
         tags=tool.tags,
         labels=tool.labels,
+        credential=owner.username if tool.connection.is_personal else "",
+        client=call.token.client_id if call.token else "",
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from accounts.models import User
 from policies import decide
 from policies.decide import RuleBook
+from policies.limits import compiled
+from policies.limits.compiled import LimitBook
 from registry.publishing import published_catalogue
 from registry.publishing.published_tools import PublishedTool
 from registry.publishing.tool_override import OverriddenTool
@@ -35,6 +37,9 @@ class CallConfiguration:
 
     def rules(self) -> RuleBook:
         return decide.load()
+
+    def limits(self) -> LimitBook:
+        return compiled.load()
 
     def groups_of(self, person: User) -> frozenset[str]:
         return frozenset(person.groups.values_list("name", flat=True))
@@ -63,7 +68,7 @@ class KeptConfiguration(CallConfiguration):
 
     def tool(self, tool_id: int) -> PublishedTool | None:
         """A program's command is the host's to say, and no generation counts that."""
-        return self._once(("tool", tool_id), lambda: CURRENT.tool(tool_id), may_keep=_is_by_http)
+        return self._once(("tool", tool_id), lambda: CURRENT.tool(tool_id), may_keep=_is_at_url)
 
     def offers(self, slug: str, tool: PublishedTool, *, agent_id: int) -> bool:
         key = ("offers", slug, tool.tool_id, agent_id)
@@ -75,6 +80,9 @@ class KeptConfiguration(CallConfiguration):
 
     def rules(self) -> RuleBook:
         return self._once("rules", CURRENT.rules)
+
+    def limits(self) -> LimitBook:
+        return self._once("limits", CURRENT.limits)
 
     def groups_of(self, person: User) -> frozenset[str]:
         return self._once(("groups", person.pk), lambda: CURRENT.groups_of(person))
@@ -92,5 +100,5 @@ class KeptConfiguration(CallConfiguration):
         return found
 
 
-def _is_by_http(tool: PublishedTool | None) -> bool:
-    return tool is not None and tool.connection.transport == "http"
+def _is_at_url(tool: PublishedTool | None) -> bool:
+    return tool is not None and tool.connection.transport != "stdio"

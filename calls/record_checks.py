@@ -14,6 +14,17 @@ from django.db import connection
 # So many of each kind are named at most.
 FINDINGS_MAX = 50
 
+# Calls of months that were archived and removed, as far as nobody put them back.
+ARCHIVED = """EXISTS (
+    SELECT FROM audit_entryrow x JOIN audit_name k ON k.id = x.action
+    WHERE k.kind = 'action' AND k.text = 'record.archived'
+      AND {call} >= (x.details ->> 'first')::uuid AND {call} < (x.details ->> 'last')::uuid)"""
+# Of calls whose payload, or result, was erased.
+ERASED = """EXISTS (
+    SELECT FROM audit_entryrow x JOIN audit_name k ON k.id = x.action
+    WHERE x.call_id = {call} AND x.seq IS NULL
+      AND k.kind = 'action' AND k.text IN ({what}))"""
+PAYLOAD = "'payload.erased'"
 # Of all calls, or of those that have an entry of `since` or later.
 LATELY = "{column} IN (SELECT call_id FROM audit_entryrow WHERE id >= %(since)s)"
 STEPS = """
@@ -33,14 +44,16 @@ STEPS = """
         ) e ON e.call_id = c.id
     ) m
     FULL JOIN (SELECT call_id FROM calls_result r WHERE {of_results}) r ON r.call_id = m.id
-    WHERE (m.seq, m.state, m.result_digest) IS DISTINCT FROM (m.entry_seq, m.entry_state, m.digest)
-        OR m.steps <> m.entry_seq OR r.call_id IS NOT NULL AND COALESCE(m.digest, '') = ''
+    WHERE ((m.seq, m.state, m.result_digest) IS DISTINCT FROM (m.entry_seq, m.entry_state, m.digest)
+        OR m.steps <> m.entry_seq OR r.call_id IS NOT NULL AND COALESCE(m.digest, '') = '')
+        AND NOT (m.seq IS NULL AND m.id IS NOT NULL AND {archived_call})
     ORDER BY 1 LIMIT %(most)s
 """
 # An amendment changes what is sent, and not what was asked.
 ASKED = """
     SELECT id, is_for_it FROM (
-        SELECT c.id, sha256(c.arguments) = e.arguments
+        SELECT c.id, (sha256(c.arguments) = e.arguments
+                    OR c.arguments = '{{}}' AND {erased_call})
                 AND c.arguments_digest = encode(e.arguments, 'hex') AS is_as_asked,
             -- Of names that nobody forgot.
             (agent.salt IS NULL OR agent.subject = c.agent_id)
@@ -60,7 +73,7 @@ AMENDED = """
     WHERE {of_amendments} AND (
         SELECT true FROM audit_entryrow e
         WHERE e.call_id = a.call_id AND e.seq = a.seq AND e.arguments = sha256(a.arguments)
-    ) IS NOT TRUE
+    ) IS NOT TRUE AND NOT (a.arguments = '{{}}' AND {erased_amendment})
     ORDER BY 1 LIMIT %(most)s
 """
 # Of a large result the parts, as long as they are kept; of attempts the first that brought one.
@@ -76,6 +89,7 @@ RESULTS = """
       AND (r.call_id IS NULL OR b.digest <> e.result AND b.digest <> ALL (
         SELECT x.result FROM audit_entryrow x
         WHERE x.call_id = e.call_id AND x.seq IS NOT NULL AND x.result IS NOT NULL))
+      AND NOT (r.call_id IS NULL AND ({archived_entry} OR {erased_result}))
     ORDER BY 1 LIMIT %(most)s
 """
 
@@ -131,6 +145,12 @@ def _rows(query: str, since: int) -> list[tuple[Any, ...]]:
     lately = {
         name: LATELY.format(column=column) if since else "true" for name, column in columns.items()
     }
+    lately["archived_call"] = ARCHIVED.format(call="m.id")
+    lately["archived_entry"] = ARCHIVED.format(call="e.call_id")
+    for name, call in {"call": "c.id", "amendment": "a.call_id"}.items():
+        lately[f"erased_{name}"] = ERASED.format(call=call, what=PAYLOAD)
+    result = f"{PAYLOAD}, 'result.erased'"
+    lately["erased_result"] = ERASED.format(call="e.call_id", what=result)
     with connection.cursor() as cursor:
         cursor.execute(query.format(**lately), {"since": since, "most": FINDINGS_MAX})
         return list(cursor.fetchall())

@@ -27,7 +27,8 @@ MOMENT = """
         (SELECT max(id) FROM audit_entry),
         (SELECT coalesce(max(first_index + leaves), 0) FROM audit_batch),
         (SELECT note FROM audit_checkpoint ORDER BY id DESC LIMIT 1),
-        (SELECT max(number) FROM audit_origin)
+        (SELECT max(number) FROM audit_origin),
+        (SELECT name FROM audit_origin ORDER BY number DESC LIMIT 1)
 """
 OPEN = "SELECT id FROM calls_call WHERE state = ANY(%s) ORDER BY id"
 
@@ -57,7 +58,7 @@ def _dump(url: str, target: Path) -> dict[str, Any]:
 
 
 def _facts(link: psycopg.Connection[Any], major: int) -> dict[str, Any]:
-    at, version, entry, leaves, note, origin = _row(link, MOMENT)
+    at, version, entry, leaves, note, origin, name = _row(link, MOMENT)
     migrations = link.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
     opened = link.execute(OPEN, [[state.value for state in LIVE]]).fetchall()
     return {
@@ -65,7 +66,13 @@ def _facts(link: psycopg.Connection[Any], major: int) -> dict[str, Any]:
         "postgres": {"major": major, "version": version},
         "schema": schema_fingerprint(),
         "migrations": [list(row) for row in migrations],
-        "record": {"last_entry": entry, "leaves": leaves, "origin": origin, "checkpoint": note},
+        "record": {
+            "name": name,
+            "last_entry": entry,
+            "leaves": leaves,
+            "origin": origin,
+            "checkpoint": note,
+        },
         "open_calls": [str(call_id) for (call_id,) in opened],
     }
 

@@ -95,7 +95,7 @@ KINDS = [
     _Kind(
         "has_published",
         _("Publish a tool"),
-        _("Agents get only what somebody has read and published."),
+        _("Agents get only tools that an operator has reviewed and published."),
         "registry:servers",
         "registry.operate_server",
     ),
@@ -109,7 +109,7 @@ KINDS = [
     _Kind(
         "has_agent",
         _("Create an agent"),
-        _("With a token of its own, and a toolset to connect to."),
+        _("With its own token, and a toolset to connect to."),
         "accounts:add_agent",
         "accounts.add_agent",
     ),
@@ -137,7 +137,7 @@ KINDS = [
     _Kind(
         "has_receiver",
         _("Get notified"),
-        _("By e-mail, on a device or by a webhook, so that nobody has to keep a page open."),
+        _("By e-mail, on a device or by a webhook, without keeping a page open."),
         "notifications:webhooks",
         "notifications.add_webhook",
     ),

@@ -30,7 +30,7 @@ _length = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,5})\r\n").search
 _token = re.compile(rb"\r\n[Aa]uthorization: ([^\r\n]+)\r\n").search
 _VARYING = (b"content-length", b"authorization")
 # What comes with another value each time is not worth remembering.
-_SPECIAL = (b"transfer-encoding", b"expect", b"upgrade", request_ids.HEADER)
+_SPECIAL = (b"transfer-encoding", b"expect", b"upgrade", b"dpop", request_ids.HEADER)
 _heads: dict[bytes, tuple[dict[str, Any], HeaderCacheEntry]] = {}
 
 

@@ -104,7 +104,8 @@ def actor() -> Actor:
 
 
 def record_failure(action: str, reason: str, **details: Any) -> None:
-    """Writes an entry, of which people are notified. Where the database takes none, says so."""
+    """Writes an entry, of which people are notified, and to the log, which needs no database."""
+    log.error("%s: %s", action, reason)
     try:
         record(action, actor=actor(), reason=reason[:REASON_MAX], **details)
     except (DatabaseError, InterfaceError) as error:
@@ -129,7 +130,7 @@ def _database(data: Path) -> Iterator[Mapping[str, str]]:
         except BlockingIOError:
             yield _urls_of_up(data)
             return
-        with _postgres(data) as urls:
+        with running_postgres(data) as urls:
             yield urls
 
 
@@ -141,7 +142,8 @@ def _urls_of_up(data: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _postgres(data: Path) -> Iterator[dict[str, str]]:
+def running_postgres(data: Path) -> Iterator[dict[str, str]]:
+    """The embedded one of a data directory, while entered."""
     # What `restart` sends to whoever holds the lock.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     service = Postgres(data)

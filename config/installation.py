@@ -26,6 +26,7 @@ from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart
 from config.secret import old_secret_keys
 from config.secret_check import check_secret, check_signing_key, secret_of
+from config.session_check import check_session
 from config.supervisor import SupervisedProcess, Supervisor
 from core import die_with_parent, logs
 from core.private_files import write_private
@@ -154,7 +155,8 @@ class Installation:
         secret, where = secret_of(self.plan.data)
         old = old_secret_keys(self.plan.data)
         url, key = self.env["DATABASE_URL"], Path(self.seal_env["COUNTERSIGN_SEAL_KEY_FILE"])
-        if wrong := check_secret(url, secret, old, where=where) or check_signing_key(url, key):
+        wrong = check_session(url) or check_secret(url, secret, old, where=where)
+        if wrong := wrong or check_signing_key(url, key):
             raise CannotStart(wrong)
         if is_prepared(self.env["DATABASE_URL"]):
             return {}

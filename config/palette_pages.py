@@ -36,6 +36,7 @@ PAGES = [
     PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
     PalettePage("rule", _("Limits"), "policies:limits", "policies.view_limit"),
     PalettePage("add", _("New limit"), "policies:add_limit", "policies.add_limit"),
+    PalettePage("expired", _("Retention"), "approvals:retention", "calls.erase_payload"),
     PalettePage("agent", _("Agents"), "accounts:agents"),
     PalettePage("warning", _("Unusual use"), "policies:unusual"),
     PalettePage("add", _("New agent"), "accounts:add_agent", "accounts.add_agent"),

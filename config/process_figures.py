@@ -37,6 +37,8 @@ def read_figures() -> Iterator[Metric]:
     commits = [("", figures.COMMIT)]
     yield _histogram("countersign_journal_commit_seconds", "Commits of the journal.", commits)
     yield _refused()
+    if role() == "seal":
+        yield _sealing_failures()
     runtimes = list(all_runtimes())
     for name, text, read in _OF_RUNTIMES:
         yield GaugeMetricFamily(name, text, value=sum(map(read, runtimes)))
@@ -100,6 +102,17 @@ def _refused() -> Metric:
     )
     for status, n in sorted(figures.refused.items()):
         family.add_metric([str(status)], n)
+    return family
+
+
+def _sealing_failures() -> Metric:
+    family = CounterMetricFamily(
+        "countersign_sealing_failures",
+        "Rounds in which the sealer sealed nothing, by what kept it from that.",
+        labels=["kind"],
+    )
+    for kind, n in sorted(figures.sealing_failures.items()):
+        family.add_metric([kind], n)
     return family
 
 

@@ -106,6 +106,18 @@ GAUGES = [
         """,
     ),
     Gauge(
+        "countersign_restore_checked_seconds",
+        "Since a backup was last restored and verified aside; if none was, since the first entry.",
+        """
+        SELECT coalesce(extract(epoch FROM clock_timestamp() - coalesce((
+            SELECT max(e.at) FROM audit_name n CROSS JOIN LATERAL (
+                SELECT at FROM audit_entryrow WHERE action = n.id AND action > 2
+                ORDER BY action DESC, id DESC LIMIT 1) e
+            WHERE n.kind = 'action' AND left(n.text, 500) = 'backup.checked'),
+            (SELECT at FROM audit_entryrow ORDER BY id LIMIT 1))), 0)
+        """,
+    ),
+    Gauge(
         "countersign_deliveries_pending",
         "Notifications on their way.",
         "SELECT count(*) FROM notifications_delivery WHERE state = 'pending'",

@@ -25,8 +25,9 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Count
 
+from approvals import payload_erasure
 from approvals.restoring import close_pending
-from audit import origins
+from audit import erasure_ledger, forgetting, origins
 from audit.anchors import remembered_in
 from audit.models import Entry
 from audit.restoring import begin_origin, known_ends
@@ -51,6 +52,14 @@ NO_ANCHOR = (
     "What the record had come to is not known: give the last anchor with --anchor, or, if there is "
     "none, say --without-anchor; whoever has one will find the record cut off."
 )
+
+NO_LEDGER = (
+    "The ledger of erasures {} is not there: without it this restore would bring back what was "
+    "erased since the backup. Give a copy with --ledger, or, if there is none, say "
+    "--without-ledger."
+)
+OTHER_LEDGER = "The ledger of erasures {} belongs to another record than this backup."
+ERASED_AGAIN = _("Erased before the restore, and erased again.")
 
 # What was restored before may not be in the way, nor what a later release made beside it.
 EMPTY = """
@@ -119,6 +128,18 @@ def check_anchors(files: Iterable[Path], *, without_anchor: bool) -> None:
         raise RestoreRefused(NO_ANCHOR)
 
 
+def check_ledger(manifest: Mapping[str, Any], given: Path | None, *, without_ledger: bool) -> None:
+    """Raises RestoreRefused or LedgerUnusable unless the erasures since the backup are known."""
+    path = given or erasure_ledger.location()
+    if not path.exists() and not backups.has_record() and not without_ledger:
+        raise RestoreRefused(NO_LEDGER.format(path))
+    name = manifest["record"].get("name")
+    if path.exists() and name and erasure_ledger.record_of(path) != name:
+        raise RestoreRefused(OTHER_LEDGER.format(path))
+    if given is not None:
+        erasure_ledger.adopt(given)
+
+
 @contextmanager
 def sealing_stopped() -> Iterator[None]:
     """Stops sealing while entered, so that the noted checkpoint stays the last."""
@@ -133,6 +154,7 @@ def note_present(manifest: Mapping[str, Any]) -> None:
     before = read_note() or {}
     note: dict[str, Any] = {**before, "backup_at": manifest["taken_at"]}
     if backups.has_record():
+        erasure_ledger.keep_up()
         note["ends"] = [*before.get("ends", []), *known_ends()]
         note["signers"] = _signers(before.get("signers", []))
         note["generation"] = max(_generation(), before.get("generation") or 0)
@@ -246,7 +268,13 @@ def anchors_of(files: Iterable[Path]) -> list[str]:
     return [note for path in [*own, *files] for note in notes(path.read_text())]
 
 
-def declare(anchors: Iterable[str], *, by: Actor, without_anchor: bool = False) -> str:
+def declare(
+    anchors: Iterable[str],
+    *,
+    by: Actor,
+    without_anchor: bool = False,
+    without_ledger: bool = False,
+) -> str:
     """In one transaction; a sentence on what came of it. Raises RestoreRefused."""
     if origins.is_at_home():
         raise RestoreRefused(
@@ -255,20 +283,44 @@ def declare(anchors: Iterable[str], *, by: Actor, without_anchor: bool = False) 
     anchors, note = list(anchors), read_note()
     if not anchors and note is None and not without_anchor:
         raise RestoreRefused(NO_ANCHOR)
+    ledger = erasure_ledger.location()
+    if not ledger.exists() and not without_ledger:
+        raise RestoreRefused(NO_LEDGER.format(ledger))
     note = note or {}
     with transaction.atomic():
         carry_over(note.get("signers", []))
-        said = _declare([*anchors, *note.get("ends", []), *known_ends()], note, by=by)
+        ends = [*anchors, *note.get("ends", []), *known_ends()]
+        said = _declare(ends, note, by=by, has_ledger=ledger.exists())
+        if ledger.exists():
+            said += _erase_again(ledger, by=by)
     (settings.DATA_DIR / NOTE).unlink(missing_ok=True)
     return said
 
 
-def _declare(notes: list[str], note: Mapping[str, Any], *, by: Actor) -> str:
+def _erase_again(ledger: Path, *, by: Actor) -> str:
+    """In the transaction that declares the restore; a sentence, or "" where nothing was left."""
+    listed = erasure_ledger.read(ledger)
+    counts = {
+        "payloads": payload_erasure.erase_again(listed, by=by, reason=ERASED_AGAIN),
+        "names or details": forgetting.forget(
+            forgetting.still_there(listed), by=by, reason=ERASED_AGAIN
+        ),
+    }
+    return "".join(
+        f" {count} {what} that were erased since the backup were erased again."
+        for what, count in counts.items()
+        if count
+    )
+
+
+def _declare(notes: list[str], note: Mapping[str, Any], *, by: Actor, has_ledger: bool) -> str:
     newest = Entry.objects.order_by("-pk").values_list("at", flat=True).first()
     taken = datetime.fromisoformat(note["backup_at"]) if "backup_at" in note else newest
     when = f"{taken:%Y-%m-%d %H:%M:%S} UTC" if taken else "?"
     said = _("Restored from the backup of %(when)s.") % {"when": when}
-    begin_origin(notes, by=by, backup_at=taken, reason=said, dropped=note.get("dropped"))
+    # Whoever reads the entry knows what may have come back.
+    lacks: dict[str, Any] = {} if has_ledger else {"without_ledger": True}
+    begin_origin(notes, by=by, backup_at=taken, reason=said, dropped=note.get("dropped"), **lacks)
     known = {
         UUID(one): Fate(State(state), unsent)
         for one, (state, unsent) in note.get("calls", {}).items()

@@ -28,6 +28,7 @@ from audit.sealing import BATCH, Inconsistent, Sealing, require  # noqa: E402
 from audit.signing import CannotSign  # noqa: E402
 from config.probes import serve_probes  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
+from core.figures import sealing_failures  # noqa: E402
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +59,10 @@ class Sealer:
             except CannotSign:
                 raise
             except Inconsistent as error:
+                sealing_failures["inconsistent"] += 1
                 log.error("%s", error)
             except Exception:
+                sealing_failures["failed"] += 1
                 log.exception("Sealing failed; it goes on in a second.")
             finally:
                 close_old_connections()

@@ -27,9 +27,11 @@ from notifications import (
     webhook_requests,
 )
 from registry import connections
+from registry.credentials import vault
 
 SEALED = (
     *connections.SEALED,
+    *vault.SEALED,
     *webhook_requests.SEALED,
     *slack_secrets.SEALED,
     *push_keys.SEALED,

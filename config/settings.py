@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from ipaddress import ip_network
 from pathlib import Path
@@ -16,8 +17,12 @@ from psycopg.conninfo import conninfo_to_dict
 from config.mail import mail_server
 from config.ports import parse_address
 from config.secret import old_secret_keys, secret_key
+from config.secret_files import read_secret_files
 from core import logs
 from core.connections import KEEPALIVE, DatabaseConnection
+
+# Before anything else reads the environment.
+read_secret_files(os.environ)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("COUNTERSIGN_DATA", BASE_DIR / "var")).resolve()
@@ -118,6 +123,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "config.targets.TargetMiddleware",
+    "config.managed_pages.ManagedPagesMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -266,6 +272,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
 CELERY_BEAT_SCHEDULER = "config.beat:TickingScheduler"
 CELERY_BEAT_SCHEDULE = {
     "remove ended sessions": {"task": "accounts.remove_ended_sessions", "schedule": 3600.0},
+    "remove used proofs": {"task": "accounts.remove_used_proofs", "schedule": 300.0},
+    "remove ended sign-ins": {"task": "accounts.remove_ended_sign_ins", "schedule": 3600.0},
     "read on-call calendars": {"task": "notifications.read_calendars", "schedule": 60.0},
     "tell expiring tokens": {"task": "notifications.tell_expiring_tokens", "schedule": 3600.0},
     "tell the workload": {
@@ -274,6 +282,12 @@ CELERY_BEAT_SCHEDULE = {
     },
     "remove old deliveries": {"task": "notifications.remove_old", "schedule": 3600.0},
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
+    "inspect stored definitions anew": {"task": "registry.renew_findings", "schedule": 300.0},
+    "remove credentials of users who left": {
+        "task": "registry.remove_credentials",
+        "schedule": 10.0,
+    },
+    "list what registries serve": {"task": "registry.refresh_registries", "schedule": 30.0},
     "measure tools": {"task": "calls.measure", "schedule": 60.0},
     "watch unusual use": {"task": "policies.watch_unusual", "schedule": 60.0},
     "run saved cases": {"task": "gateway.run_cases", "schedule": 60.0},
@@ -282,6 +296,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
     },
     "remove old card views": {"task": "approvals.remove_old_card_views", "schedule": 86400.0},
+    "erase what is past its retention": {"task": "approvals.erase_due", "schedule": 60.0},
     "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }
 
@@ -331,8 +346,17 @@ SPECTACULAR_SETTINGS = {
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
+# Private networks where documents of agents' clients may be, as CIDRs; and whether clients may
+# register themselves (docs/en/guides/agent-sign-in.md).
+CLIENT_NETWORKS = [n for n in os.environ.get("COUNTERSIGN_CLIENT_NETWORKS", "").split(",") if n]
+CLIENT_REGISTRATION = os.environ.get("COUNTERSIGN_CLIENT_REGISTRATION") == "1"
 # Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
 UPSTREAM_NETWORKS = [n for n in service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
+# Whether two people confirm a plan of a policy file (approvals/policy_plans/).
+POLICY_NEEDS_TWO = os.environ.get("COUNTERSIGN_POLICY_NEEDS_TWO") == "1"
+# A program that looks at new definitions too: words as a shell would split them, but no shell.
+SCANNER = shlex.split(os.environ.get("COUNTERSIGN_SCANNER", ""))
+SCANNER_TIMEOUT_S = float(os.environ.get("COUNTERSIGN_SCANNER_TIMEOUT_S", "60"))
 RED_NEEDS_TWO = os.environ.get("COUNTERSIGN_RED_NEEDS_TWO") == "1"
 PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
 # The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
@@ -352,6 +376,9 @@ LOCAL_SIGN_IN = os.environ.get("COUNTERSIGN_LOCAL_SIGN_IN", "1") != "0"
 
 # Where checkpoints of the record are kept besides the database: best on another disk or host.
 ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
+
+# What was erased, for restores of older backups: best on another disk or host, and in no backup.
+ERASURE_LEDGER = Path(os.environ.get("COUNTERSIGN_ERASURE_LEDGER", DATA_DIR / "erasures"))
 
 # So long an invited account counts as its inviter's where two people are needed, unless somebody
 # else confirms it (accounts/independence.py).

@@ -12,6 +12,7 @@ from django.db import close_old_connections
 from accounts.single_person import end_if_refused
 from approvals.reevaluation import Reevaluation
 from approvals.services import expire, send_denials
+from approvals.widening import widen
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
 from calls.queue.scheduling import whose_turn
@@ -73,6 +74,7 @@ class Sweep:
         end_if_refused()
         send_denials()
         expire()
+        widen()
         end_the_late()
         if self._leases_could_be_renewed():
             end_the_lost()

@@ -18,24 +18,26 @@ from registry.models import Server, Tool, Toolset
 PAGES_OF_ONE = {
     f"{space}:{name}"
     for space, names in {
-        "notifications": "notified follow_mail",
+        "notifications": "notified",
         "accounts": (
-            "agent set_agent_enabled set_agent_hold issue_token rotate_token revoke_token "
-            "name_client"
+            "agent set_agent_enabled set_agent_hold set_agent_dpop issue_token rotate_token "
+            "revoke_token name_client add_workload"
         ),
         "registry": (
             "server items refresh tool tool_versions roll_back tool_policy publish tag_tool "
-            "set_handling set_results set_labels edit_server set_server_enabled set_server_relays "
-            "set_server_results set_server_revision review toolset tool_list connect "
+            "set_handling set_results set_labels operations set_document edit_server "
+            "set_server_enabled set_server_relays "
+            "set_server_results set_server_revision server_sign_in connect_shared "
+            "disconnect_shared review toolset tool_list connect "
             "set_toolset_own_tools "
             "set_toolset_hold set_toolset_title set_toolset_separator remove_tools shown_tool "
-            "set_toolset_search_mode "
+            "set_toolset_search_mode set_toolset_sign_in set_toolset_registry "
             "agent_toolsets agent_connect"
         ),
         "policies": "agent_limits agent_unusual",
         "approvals": (
             "detail card became approve step_up confirm_at_provider refuse edit new_grant "
-            "take_back say talk disable_agent revoke_token disable_server cancel"
+            "take_back say talk disable_agent revoke_token disable_server cancel erase_payload"
         ),
         "calls": (
             "detail make_rule payload received piece resolve result arguments agent_usage "

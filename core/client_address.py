@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -40,6 +40,14 @@ def address_from(peer_text: str, forwarded_for: str, forwarded: str) -> str:
     # A proxy that writes one of them may hand on the other as the client sent it.
     told = {by_list, by_standard} - {peer}
     return str(told.pop() if len(told) == 1 else peer)
+
+
+def host_network(address: str) -> str:
+    """Cuts IPv6 to its first 64 bits: the rest is a host's own, and may change at any time."""
+    found = ip_address(address)
+    if found.version == 4:
+        return str(found)
+    return str(IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 def _client(peer: Address, told: Iterable[str]) -> Address:

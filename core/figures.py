@@ -43,6 +43,8 @@ STAGES = {"submit": SUBMIT, "decide": DECIDE, "open": OPEN, "send": SEND, "outco
 COMMIT = Durations()
 # Requests to the agents' endpoint that were refused before anything was asked of a tool, by status.
 refused: Counter[int] = Counter()
+# Rounds of the sealer that failed: the record differs from what was signed, or anything else.
+sealing_failures: Counter[str] = Counter(inconsistent=0, failed=0)
 
 
 def sort_on() -> None:

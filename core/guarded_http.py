@@ -7,7 +7,7 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -56,10 +56,10 @@ class PlainReply:
     body: bytes
 
 
-def check_url(text: str) -> None:
-    """Raises AddressRefused, with a sentence."""
-    url = Guard(settings.UPSTREAM_NETWORKS).check_url(text)
-    if url.scheme != "https" and not _is_named_network(url.host or ""):
+def check_url(text: str, networks: Sequence[str] | None = None) -> None:
+    """Raises AddressRefused, with a sentence. `networks`: None for those of the installation."""
+    url = Guard(_networks(networks)).check_url(text)
+    if url.scheme != "https" and not is_named_network(url.host or "", _networks(networks)):
         raise AddressRefused(
             _(
                 "The URL must begin with https://. Only addresses in a network of "
@@ -75,36 +75,46 @@ def fetch(
     body: bytes = b"",
     *,
     is_answer_needed: bool = True,
+    networks: Sequence[str] | None = None,
+    limits: WebLimits = LIMITS,
 ) -> PlainReply:
     """Whatever its status. Raises RequestFailed.
 
-    Where the status is enough, the body is empty if it is long or late.
+    Where the status is enough, the body is empty if it is long or late. `networks`: which may be
+    reached besides public addresses; None for those of the installation.
     """
     try:
-        check_url(url)
+        check_url(url, networks)
         head = _head(method, URL(url), {**HEADERS, **headers}, len(body))
-        work = _fetch(URL(url), head + body, is_answer_needed)
-        return _loop.run(work, timeout=LIMITS.total_s + 5)
+        work = _fetch(URL(url), head + body, is_answer_needed, _networks(networks), limits)
+        return _loop.run(work, timeout=limits.total_s + 5)
     except OSError as error:
-        raise RequestFailed(_why(error, URL(url).host or "")) from error
+        raise RequestFailed(_why(error, URL(url).raw_host or "")) from error
 
 
-async def _fetch(url: URL, request: bytes, is_answer_needed: bool) -> PlainReply:
-    pool = ConnectionPool(Guard(settings.UPSTREAM_NETWORKS))
+async def _fetch(
+    url: URL,
+    request: bytes,
+    is_answer_needed: bool,
+    networks: Sequence[str],
+    limits: WebLimits,
+) -> PlainReply:
+    pool = ConnectionPool(Guard(networks))
     try:
-        async with asyncio.timeout(LIMITS.total_s):
-            connection = await pool.connect(pool.origin_of(url), LIMITS)
-            await connection.ask(request, LIMITS.idle_s)
+        async with asyncio.timeout(limits.total_s):
+            connection = await pool.connect(pool.origin_of(url), limits)
+            await connection.ask(request, limits.idle_s)
             read = _content if is_answer_needed else _content_if_short
-            return PlainReply(connection.status, connection.headers, await read(connection))
+            content = await read(connection, limits.max_bytes)
+            return PlainReply(connection.status, connection.headers, content)
     finally:
         await pool.aclose()
 
 
-async def _content_if_short(connection: HttpConnection) -> bytes:
+async def _content_if_short(connection: HttpConnection, max_bytes: int) -> bytes:
     with suppress(OSError):
         async with asyncio.timeout(DRAIN_S):
-            return await _content(connection)
+            return await _content(connection, max_bytes)
     return b""
 
 
@@ -117,22 +127,28 @@ def _head(method: str, url: URL, headers: Mapping[str, str], size: int) -> bytes
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
-async def _content(connection: HttpConnection) -> bytes:
+async def _content(connection: HttpConnection, max_bytes: int) -> bytes:
     pieces, size = [], 0
     while chunk := await connection.readany():
         pieces.append(chunk)
         size += len(chunk)
-        if size > LIMITS.max_bytes:
+        if size > max_bytes:
             raise ConnectionError(_("the answer is too long"))
     return b"".join(pieces)
 
 
-def _is_named_network(host: str) -> bool:
+def _networks(chosen: Sequence[str] | None) -> Sequence[str]:
+    named: Sequence[str] = settings.UPSTREAM_NETWORKS
+    return named if chosen is None else chosen
+
+
+def is_named_network(host: str, networks: Sequence[str]) -> bool:
     try:
-        address = ip_address(host)
+        # Its addresses are looked at before they are connected to, like those of other names.
+        address = ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         return False
-    return any(address in ip_network(one, strict=False) for one in settings.UPSTREAM_NETWORKS)
+    return any(address in ip_network(one, strict=False) for one in networks)
 
 
 def _why(error: OSError, host: str) -> str:

@@ -80,16 +80,18 @@ class Guard:
     def check_url(self, text: str) -> URL:
         try:
             url = URL(text)
+            # Decoded when it is read: xn-- may be followed by no name.
+            host = url.host
         except ValueError:
             raise AddressRefused(f"“{text}” is not a URL.") from None
         if url.scheme not in ("http", "https"):
             raise AddressRefused("The URL must begin with https:// or http://.")
-        if not url.host:
+        if not host:
             raise AddressRefused("The URL names no host.")
         if url.user is not None or url.password is not None:
             raise AddressRefused("The URL must not contain a user name or password.")
-        if _is_literal(url.host):
-            self.check_address(url.host)
+        if _is_literal(host):
+            self.check_address(host)
         return url
 
     async def resolve(self, host: str, port: int) -> list[Addresses]:

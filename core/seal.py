@@ -51,6 +51,11 @@ def is_signature(purpose: str, message: bytes, shown: bytes) -> bool:
     )
 
 
+def old_signatures(purpose: str, message: bytes) -> list[bytes]:
+    """The signatures of `message` under secrets from before a rotation."""
+    return [hmac.digest(one, message, hashlib.sha256) for one in _old_keys(purpose)]
+
+
 def seal(purpose: str, value: bytes, *, place: str) -> bytes:
     """Encrypt `value` so that it opens only at `place` (the row's identity, say)."""
     nonce = os.urandom(NONCE)

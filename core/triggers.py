@@ -107,6 +107,28 @@ class Keep(StrictTrigger):
         """
 
 
+class OnlyColumns(StrictTrigger):
+    """All other columns than these stay as they were first written."""
+
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+
+    def __init__(self, *columns: str) -> None:
+        super().__init__(name="only_columns")
+        self.columns = columns
+
+    def get_func(self, model: models.Model) -> str:
+        names = ", ".join(f"'{column}'" for column in self.columns)
+        new, old = (f"to_jsonb({row}) - ARRAY[{names}]" for row in ("NEW", "OLD"))
+        return f"""
+            IF {new} IS DISTINCT FROM {old} THEN
+                RAISE EXCEPTION '{model._meta.db_table} rows are never changed or removed';
+            END IF;
+            RETURN NEW;
+        """
+
+
 class Configuration(StrictTrigger):
     """A change of this table counts in `core_generation`, which every process watches."""
 
@@ -115,9 +137,10 @@ class Configuration(StrictTrigger):
     func = "PERFORM core_configuration_changed(); RETURN NULL;"
 
 
-def append_only() -> list[StrictTrigger]:
+def append_only(updates: StrictTrigger | None = None) -> list[StrictTrigger]:
+    """`updates`: lets some pass, in place of none."""
     return [
-        Refuse(name="no_update", operation=pgtrigger.Update),
+        updates or Refuse(name="no_update", operation=pgtrigger.Update),
         Refuse(name="no_delete", operation=pgtrigger.Delete),
         Refuse(name="no_truncate", operation=pgtrigger.Truncate),
     ]

@@ -50,13 +50,21 @@ def countersigned(base: str, statement: dict[str, Any]) -> dict[str, Any]:
 
 def verified(signed: str, keys: dict[str, Any], statement: dict[str, Any]) -> dict[str, Any]:
     """The claims of a positive decision on this statement. Raises Refused and jwt's errors."""
-    key = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(signed)["kid"]]
+    try:
+        key = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(signed)["kid"]]
+    except KeyError as error:
+        raise Refused("The key that signed the decision is unknown or was withdrawn.") from error
     claims = jwt.decode(signed, key, algorithms=["EdDSA"], options={"verify_aud": False})
     if claims["decision"] not in POSITIVE:
         raise Refused(f"The statement was not approved: {claims['decision']}.")
-    if claims["statement"] != statement:
+    if _text(claims["statement"]) != _text(statement):
         raise Refused("An approver changed the statement: act on theirs, or ask again.")
     return dict(claims)
+
+
+def _text(statement: object) -> str:
+    """Python takes 1, 1.0 and true for equal: as JSON they are not."""
+    return json.dumps(statement, sort_keys=True)
 
 
 def main() -> int:

@@ -77,7 +77,8 @@ class CallRequest(NamedTuple):
 class SubmitResult:
     """`answer` once the call has ended.
 
-    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy", "limit" or "key". `joined`: an
+    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy", "limit", "sign_in" or
+    "key". `joined`: an
     earlier call answers this request.
     """
 
@@ -90,6 +91,8 @@ class SubmitResult:
     violations: list[Violation] = field(default_factory=list)
     # Why there is no answer yet: the server asked for input, or made a task of the call.
     early_reply: EarlyReply | None = None
+    # Where the agent's user signs in at the server first.
+    page: str = ""
     # The limit that was in its way.
     reached: LimitReached | None = None
 
@@ -145,4 +148,6 @@ def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
         exposed=tool.exposed_name,
         tags=tool.tags,
         labels=tool.labels,
+        credential=call_request.bearer.person_name if tool.connection.is_personal else "",
+        client=signed_in.client_id if (signed_in := call_request.bearer.signed_in) else "",
     )

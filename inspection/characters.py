@@ -25,6 +25,8 @@ _KINDS = ("control", "bidi", "selector", "tag", "unseen", "surrogate")
 _RUN = re.compile(f"[{of_kinds(*_KINDS)}]+")
 _ASCII_RUN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
+# Letters that patterns take for others, whatever their case.
+CASELESS = str.maketrans("\u0130\u0131\u017f", "iis")
 # A run of more is no spelling of any language: it is taken as a whole.
 LONG_RUN = 8
 # Signs that are seen, though Unicode calls them formats; and what stands for an object.

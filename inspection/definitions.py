@@ -20,7 +20,7 @@ from inspection import characters, instructions, lint, secrets
 from inspection.json_text import texts
 
 # Raised with each change of what is found, so that what was kept before is not taken for it.
-VERSION = 1
+VERSION = 2
 QUOTED = 160
 # Of one rule in one definition.
 MOST = 5
@@ -111,6 +111,18 @@ RULES: dict[str, FindingRule] = {
     "encoded-text": FindingRule(
         "schema", Level.MEDIUM, _("A long stretch that only a program reads")
     ),
+    "unexplained-change": FindingRule(
+        "change",
+        Level.MEDIUM,
+        _("Changed, and the version that its server states does not explain it"),
+    ),
+    # Of another program (inspection/sarif_report.py), with its own words as the quote.
+    "external-error": FindingRule("external", Level.HIGH, _("The external scanner: an error")),
+    "external-warning": FindingRule("external", Level.MEDIUM, _("The external scanner: a warning")),
+    "external-note": FindingRule("external", Level.LOW, _("The external scanner: a note")),
+    "external-failed": FindingRule(
+        "external", Level.LOW, _("The external scanner failed: it did not look at this")
+    ),
     **{name: FindingRule("lint", Level.ADVICE, said) for name, said in lint.RULES.items()},
 }
 
@@ -163,6 +175,19 @@ class Scan:
     def _rules(self) -> set[str]:
         return {one.rule for one in self.findings}
 
+    @property
+    def lacks_external(self) -> bool:
+        """Whether the external scanner was to look at it, and did not."""
+        return any(one.rule == "external-failed" for one in self.findings)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether it changed, and its server's version does not say why."""
+        return any(one.rule == "unexplained-change" for one in self.findings)
+
+    def with_others(self, findings: Collection[Finding]) -> Scan:
+        return _ordered(dict.fromkeys([*self.findings, *findings])) if findings else self
+
     def kept(self) -> dict[str, Any]:
         # PostgreSQL keeps no NUL in JSON, and a server may have put one anywhere.
         kept = [[part.replace("\0", "\u2400") for part in one] for one in self.findings]
@@ -176,17 +201,58 @@ class Scan:
                 return cls(tuple(Finding(*one) for one in found))
         return None
 
+    @classmethod
+    def was_red(cls, kept: object) -> bool:
+        """Whether it was, by rules of any version."""
+        match kept:
+            case {"findings": list(found)}:
+                known = (Finding(*one) for one in found if one[0] in RULES)
+                return cls(tuple(known)).is_red
+        return False
 
-def scan(content: Mapping[str, Any], *, others: Collection[str] = (), like: str = "") -> Scan:
-    """`others`: names of other servers' tools; `like`: the one that its name could pass for."""
+    @staticmethod
+    def lasting_of_kept(kept: object) -> list[Finding]:
+        """Findings that a scan of the definition alone does not make again."""
+        match kept:
+            case {"findings": list(found)}:
+                known = [Finding(*one) for one in found if one[0] in RULES]
+                return [one for one in known if one.family == "external" or one.rule in COMPARED]
+        return []
+
+
+# Found by comparing a definition with others, when it was first seen.
+COMPARED = ("like-another", "known-tool", "unexplained-change")
+
+
+class EarlierDefinition(NamedTuple):
+    """`stated`: the version of itself that its server stated then, and states still."""
+
+    content: Mapping[str, Any]
+    stated: str
+
+
+def scan(
+    content: Mapping[str, Any],
+    *,
+    others: Collection[str] = (),
+    like: str = "",
+    earlier: EarlierDefinition | None = None,
+) -> Scan:
+    """`others`: names of other servers' tools; `like`: the one that its name could pass for;
+    `earlier`: what its server said before, where nothing explains a change."""
     found: dict[Finding, None] = {}
     amounts: dict[str, int] = {}
-    for one in _found(content, others, like):
+    unexplained = _unexplained(content, earlier) if earlier else ()
+    for one in (*unexplained, *_found(content, others, like)):
         if amounts.get(one.rule, 0) < MOST and one not in found:
             amounts[one.rule] = amounts.get(one.rule, 0) + 1
             found[one] = None
+    return _ordered(found)
+
+
+def _ordered(findings: Iterable[Finding]) -> Scan:
     order = list(Level)
-    return Scan(tuple(sorted(found, key=lambda one: order.index(one.level))))
+    return Scan(tuple(sorted(findings, key=lambda one: order.index(one.level))))
 
 
 def _found(content: Mapping[str, Any], others: Collection[str], like: str) -> Iterator[Finding]:
@@ -202,6 +268,13 @@ def _found(content: Mapping[str, Any], others: Collection[str], like: str) -> It
     yield from _contradictions(content)
     yield from _in_schema(content)
     yield from (Finding(rule, where) for rule, where in lint.check(content))
+
+
+def _unexplained(content: Mapping[str, Any], earlier: EarlierDefinition) -> Iterator[Finding]:
+    """A finding for each member that changed. Pictures are no words."""
+    for name in sorted({*content, *earlier.content} - {"icons"}):
+        if content.get(name) != earlier.content.get(name):
+            yield Finding("unexplained-change", name, _quote(earlier.stated))
 
 
 LONGEST = 6000

@@ -12,6 +12,7 @@ from functools import lru_cache
 from html import unescape
 from typing import NamedTuple
 
+from inspection import characters
 from inspection.safe_arguments import url_host_in
 
 # Readers of HTML leave these out of an address, wherever they stand in it.
@@ -88,6 +89,29 @@ _PLAIN_SCHEME = re.compile(r"(?<![a-z])(?:https?|ftps?|wss?|file)\\?:", re.IGNOR
 _TWO_SLASHES = re.compile(r"(?<![:/\\])[/\\][\t\r\n]*[/\\]")
 
 
+# How HTML can write a part of an address.
+_COULD_SPELL = re.compile(r"&(?:#|colon|sol|bsol|tab|newline)")
+_SCHEMES_END = ("http:", "https:", "ws:", "wss:", "ftp:", "ftps:", "file:")
+
+
+def document_could_link(document: str, *, has_escape: bool) -> bool:
+    """Whether a text of this JSON document could hold an address. It has no other escapes than
+    those of ends of lines, tabs, quotes and backslashes."""
+    folded = document.translate(characters.CASELESS).lower()
+    if has_escape:
+        if "\\\\" in folded:
+            return True
+        # Where readers of addresses leave ends of lines out.
+        folded = folded.replace("\\n", "").replace("\\r", "").replace("\\t", "")
+    if "//" in folded or "ww." in folded:
+        return True
+    if "&" in folded and _COULD_SPELL.search(folded):
+        return True
+    # All others stand after the name of a member.
+    has_colon = folded.count(":") != folded.count('":')
+    return has_colon and any(end in folded for end in _SCHEMES_END)
+
+
 def could_link(text: str) -> bool:
     return any(mark in text for mark in ":/&\\") or "ww." in text.lower()
 
@@ -128,7 +152,8 @@ def _leads_out(match: re.Match[str], text: str) -> bool:
 
 
 def _inert_scheme(match: re.Match[str]) -> str:
-    return _INERT[re.sub(r"[\t\r\n]", "", unescape(match["scheme"])).lower()]
+    scheme = re.sub(r"[\t\r\n]", "", unescape(match["scheme"]))
+    return _INERT[scheme.translate(characters.CASELESS).lower()]
 
 
 def _is_listed(match: re.Match[str], text: str, hosts: tuple[str, ...]) -> bool:

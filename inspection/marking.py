@@ -9,8 +9,6 @@ import secrets
 
 from inspection import characters, instructions
 
-# Sentences that a model could take for orders to itself.
-_ORDERS = frozenset({"override", "pose", "order", "exfiltration"})
 # No order is shorter.
 _SHORTEST = 12
 
@@ -20,12 +18,7 @@ def reads_as_instruction(text: str) -> bool:
     if len(text) < _SHORTEST:
         return False
     seen = characters.undisguised(text)
-    return any(
-        pattern.search(sentence)
-        for sentence in instructions.sentences(text if seen is None else seen.text)
-        for rule, pattern in instructions.RULES
-        if rule in _ORDERS
-    )
+    return instructions.has_order(text if seen is None else seen.text)
 
 
 class Marks:

@@ -35,13 +35,17 @@ class MaskPattern(NamedTuple):
     compiled: regex.Pattern[str]
 
 
+def check(text: str) -> None:
+    """Raises BadPattern for patterns that nobody may choose."""
+    if len(parsed(text)) > MOST:
+        raise BadPattern(_("At most %d patterns.") % MOST)
+
+
 @lru_cache(maxsize=1000)
 def parsed(text: str) -> tuple[MaskPattern, ...]:
-    """The patterns of a text with one a line. Raises BadPattern."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > MOST:
-        raise BadPattern(_("At most %d patterns.") % MOST)
-    return tuple(map(_pattern, lines))
+    """The patterns of a text with one a line: more than one may choose, where several choices
+    apply together. Raises BadPattern."""
+    return tuple(_pattern(line.strip()) for line in text.splitlines() if line.strip())
 
 
 def _pattern(line: str) -> MaskPattern:

@@ -15,8 +15,16 @@ from urllib.parse import SplitResult, urlsplit
 
 _LOCAL = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
 _NAT64 = IPv6Network("64:ff9b::/96")
+# All other IPv6 addresses are of special use, or nobody's yet (RFC 4291, RFC 8215).
+_GIVEN_OUT = IPv6Network("2000::/3")
 _is_visible_ascii = re.compile(r"[\x21-\x7e]+").fullmatch
-_is_word = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*").fullmatch
+_is_word = re.compile(r"[A-Za-z0-9_@:,./][A-Za-z0-9_@%+=:,./-]*").fullmatch
+_assigns = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*\+?=").match
+# Of POSIX, bash, ksh and zsh, in the first place of a command.
+_is_shell_word = re.compile(
+    "if|then|else|elif|fi|do|done|case|esac|while|until|for|in|select|function|time|coproc"
+    "|foreach|repeat|end|nocorrect|noglob|namespace|always"
+).fullmatch
 _is_host = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*").fullmatch
 _is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
 _is_legacy_part = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+").fullmatch
@@ -83,14 +91,19 @@ def is_private_address(address: str) -> bool:
         # One label alone is found in the searcher's own network, and numbers mean what one reads.
         return "." not in host or host.rpartition(".")[2].isdecimal()
     inner = _carried(found)
+    if isinstance(inner, IPv6Address) and inner not in _GIVEN_OUT:
+        return True
     return not (found.is_global and inner.is_global) or inner.is_multicast
 
 
 def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address that an IPv6 address stands for: mapped, 6to4 or NAT64."""
+    """The IPv4 address that an IPv6 address stands for: mapped, 6to4, NAT64 or ISATAP. Teredo's
+    are not global themselves."""
     if isinstance(address, IPv4Address):
         return address
-    if address in _NAT64:
+    # The third group of the host's half, without the bit for "unique".
+    is_isatap = int(address) >> 32 & 0xFDFFFFFF == 0x5EFE
+    if address in _NAT64 or is_isatap:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address
 
@@ -119,9 +132,10 @@ def _legacy(part: str) -> int:
 
 
 def shell_safe(text: str) -> bool:
-    """Whether a shell reads the text as one word without a meaning of its own, and a program does
-    not read it as an option."""
-    return _is_word(text) is not None
+    """Whether a shell reads the text as one word without a meaning of its own, wherever in a
+    command it stands, and a program does not read it as an option."""
+    has_meaning = _is_shell_word(text) or _assigns(text)
+    return _is_word(text) is not None and not has_meaning
 
 
 def max_amount(amount: float | str, most: float) -> bool:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple, Self
 
 import sqlglot
 from sqlglot import expressions as sql
@@ -62,8 +63,10 @@ def sql_is_select(text: str, functions: Sequence[str]) -> bool:
     if len(statements) != 1 or not isinstance(statements[0], sql.Query):
         return False
     nodes = _nodes_of(known)
+    attributes = Attributes.of(statements[0], tokens, known)
     return _written_calls(tokens) <= known and all(
-        _only_reads(node, known, nodes) for node in statements[0].walk()
+        _only_reads(node, known, nodes) and attributes.are_columns(node)
+        for node in statements[0].walk()
     )
 
 
@@ -110,3 +113,64 @@ def _forms(name: str) -> list[sql.Expr | None]:
             except SqlglotError:
                 continue
     return found
+
+
+# PostgreSQL's own functions that take any row: `t.row_to_json` is a call where `t` has no such
+# column. Functions that a database has besides are for its role to keep back.
+OF_ROWS = frozenset(
+    (
+        *("any_out", "any_value", "anycompatible_out", "anycompatiblenonarray_out"),
+        *("anyelement_out", "anynonarray_out", "array_agg", "concat", "count", "cume_dist"),
+        *("dense_rank", "hash_record", "json_agg", "json_agg_strict", "json_build_array"),
+        *("json_build_object", "jsonb_agg", "jsonb_agg_strict", "jsonb_build_array"),
+        *("jsonb_build_object", "max", "min", "mode", "num_nonnulls", "num_nulls"),
+        *("percent_rank", "pg_collation_for", "pg_column_compression", "pg_column_size"),
+        *("pg_column_toast_chunk_id", "pg_restore_attribute_stats"),
+        *("pg_restore_relation_stats", "pg_typeof", "quote_literal", "quote_nullable"),
+        *("rank", "record_out", "record_send", "row_to_json", "to_json", "to_jsonb"),
+    )
+)
+# Calls without parentheses that the parser takes for columns or tables.
+_VALUES = frozenset(
+    ["user", "current_user", "session_user", "system_user", "current_role", "current_catalog"]
+)
+
+
+class Attributes(NamedTuple):
+    """Whether what follows a dot is a column: `x.f` can also be a call of f with x."""
+
+    known: frozenset[str]
+    # Names in FROM that stand for values of any type, not for rows.
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, statement: sql.Expr, tokens: list[Token], known: frozenset[str]) -> Self:
+        # A function without an alias has its own name.
+        functions = {
+            token.text.lower()
+            for token, following in pairwise(tokens)
+            if following.token_type == TokenType.L_PAREN
+        }
+        aliases = statement.find_all(sql.TableAlias)
+        named = {alias.name.lower() for alias in aliases if not _has_rows(alias.parent)}
+        return cls(known, frozenset(functions | named))
+
+    def are_columns(self, node: sql.Expr) -> bool:
+        if isinstance(node, sql.Dot):
+            # The type of what stands before is not known.
+            attribute = node.expression
+            return isinstance(attribute, sql.Star) or attribute.name.lower() in self.known
+        if isinstance(node, sql.Column | sql.Table) and isinstance(node.this, sql.Identifier):
+            return self._is_column(node, node.name.lower()) or node.name.lower() in self.known
+        return True
+
+    def _is_column(self, node: sql.Column | sql.Table, name: str) -> bool:
+        if isinstance(node, sql.Table) or not node.table:
+            return node.this.quoted or name not in _VALUES
+        return name not in OF_ROWS and node.table.lower() not in self.values
+
+
+def _has_rows(source: sql.Expr | None) -> bool:
+    """Whether it is a table, a query or VALUES: a function can give values of any type."""
+    is_list = isinstance(source, sql.Values)
+    return is_list or (source is not None and isinstance(source.this, sql.Identifier | sql.Query))

@@ -127,11 +127,11 @@ def paths(text: str) -> Iterator[re.Match[str]]:
 
 def could_be(document: str) -> bool:
     """Whether any text of this JSON document could hold a traceback: its lines end as escapes."""
-    if _HEAD in document or "goroutine " in document:
+    if _HEAD in document or "goroutine " in document or _FIRST_LINE.search(document):
         return True
-    return any(line.search(document) for line in _LINES_OF_FRAMES)
+    return "\\" in document and _LATER_LINE.search(document) is not None
 
 
 _FRAMES = r"(?:(?:[ ]|\\t){1,40}(?:at|from) |#0 )"
 # A text begins with one, or a line within it. Apart: each begins with letters to look for.
-_LINES_OF_FRAMES = tuple(re.compile(begin + _FRAMES) for begin in (r"\\n", '"'))
+_FIRST_LINE, _LATER_LINE = (re.compile(begin + _FRAMES) for begin in ('"', r"\\n"))

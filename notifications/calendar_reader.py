@@ -26,8 +26,8 @@ SHIFTS_MAX = 1000
 NAMES_MAX = 20
 NAME_MAX = 254
 
-# A line that goes on after a break and a space (3.1).
-_FOLD = re.compile(r"\r?\n[ \t]")
+# A line that goes on after a break and a space (3.1); the library also takes several breaks.
+_FOLD = re.compile(r"(?:\r?\n)+[ \t]")
 _OFTEN = re.compile(
     r"^(?:RRULE|EXRULE)\b.*(?:FREQ=(?:SECONDLY|MINUTELY|HOURLY)|BY(?:MINUTE|SECOND)=[^;\r\n]*,)",
     re.IGNORECASE | re.MULTILINE,
@@ -85,12 +85,22 @@ def _parse(text: str) -> icalendar.Calendar:
 
 def _check(event: Any) -> None:
     """No event is left out without a word, and none is read in another time zone."""
-    if event.errors or "DTSTART" not in event:
+    if event.errors or "DTSTART" not in event or not all(map(_ends, _rules(event))):
         raise CalendarRejected("broken")
     for name in ("DTSTART", "DTEND"):
         known = event.get(name)
         if known is not None and "TZID" in known.params and _is_floating(known.dt):
             raise CalendarRejected("zone")
+
+
+def _rules(event: Any) -> list[Any]:
+    found = event.get("RRULE", [])
+    return found if isinstance(found, list) else [found]
+
+
+def _ends(rule: Any) -> bool:
+    """Whether it goes on at all: the library never ends with one that does not."""
+    return all(int(interval) > 0 for interval in rule.get("INTERVAL", []))
 
 
 def _is_floating(moment: date) -> bool:

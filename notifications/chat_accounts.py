@@ -13,12 +13,14 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
+from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import User
 from audit.services import SYSTEM, record
 from core.english import gettext as _
 from core.errors import CountersignError
+from notifications.delivery_entries import note_unsigned_link
 from notifications.models import ChatAccount, SlackApp
 
 WITHIN = timedelta(minutes=10)
@@ -79,12 +81,23 @@ def name_user(user: SlackUser, teams: Mapping[str, str], code: str, signed_by: s
     return nonce
 
 
+def note_unsigned(request: HttpRequest, nonce: str) -> None:
+    """The link was followed without a sign-in."""
+    if account := _named(nonce):
+        about = "chat_account.confirmation"
+        note_unsigned_link(request, nonce, about, account.person.username)
+
+
+def _named(nonce: str) -> ChatAccount | None:
+    begun = ChatAccount.objects.begun().select_related("person")
+    since = timezone.now() - WITHIN
+    return begun.filter(nonce_digest=_digest(nonce), begun_at__gt=since).first()
+
+
 def find(person: User, nonce: str) -> ChatAccount:
     """The account that the link is about. Raises ChatLinkRefused; records a link of somebody
     else."""
-    begun = ChatAccount.objects.begun().select_related("person")
-    digest = _digest(nonce)
-    account = begun.filter(nonce_digest=digest, begun_at__gt=timezone.now() - WITHIN).first()
+    account = _named(nonce)
     if account is None:
         raise ChatLinkRefused(_("The link is not valid any more. Begin again on your profile."))
     if account.person_id != person.pk:

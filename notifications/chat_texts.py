@@ -73,9 +73,13 @@ def compose(delivery: Delivery) -> ChatMessage:
         [_foreign(described.lead, LEAD_MAX)] if described.lead else [],
         [
             *([MessagePart(f"{label}: "), _foreign(value)] for label, value in described.facts),
-            *_arguments(described),
+            *(_arguments(described) if _takes_arguments(delivery) else []),
         ],
     )
+
+
+def _takes_arguments(delivery: Delivery) -> bool:
+    return delivery.webhook is not None and delivery.webhook.takes_arguments
 
 
 def _arguments(described: MailText) -> list[Line]:
@@ -88,6 +92,8 @@ def _arguments(described: MailText) -> list[Line]:
 
 def _headline(entry: Entry, event: Event) -> Line:
     match event, entry.action:
+        case Event.APPROVAL_NEEDED, "approval.widened":
+            said = _("Others may decide %(tool)s for %(agent)s too by now.")
         case Event.APPROVAL_NEEDED, _action:
             said = _("%(agent)s asks for approval of %(tool)s.")
         case Event.APPROVAL_REMINDER, _action:

@@ -1,4 +1,5 @@
 """Reads committed entries once, in whatever order they commit, and makes deliveries of them.
+Acts of people are joined to the messages that led to them.
 
 Ids are given out before entries commit: one with a lower id may come after one with a higher. So
 entries beyond `reached` are remembered one by one, and `reached` follows once every transaction
@@ -7,13 +8,14 @@ that could still fill an id below has ended. The sealer does it in the same way 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
 from audit.models import Entry
+from notifications.acts import ACTS, note_acts
 from notifications.deliveries import create_for
 from notifications.events import BY_ACTION
 from notifications.models import EntryCursor
@@ -61,7 +63,9 @@ def read_entries() -> int:
     # Before the entries are read: those of transactions that ended by then are seen.
     snapshot = _snapshot()
     ids = _new(cursor)
-    create_for(_entries(ids))
+    entries = _entries(ids)
+    create_for(entries)
+    note_acts(entries)
     _move(cursor, snapshot, ids)
     return len(ids)
 
@@ -88,7 +92,7 @@ def _new(known: EntryCursor) -> list[int]:
     given: dict[str, Any] = {
         "reached": known.reached,
         "seen": known.seen,
-        "actions": [*BY_ACTION],
+        "actions": [*BY_ACTION, *ACTS],
         "most": BATCH,
     }
     with connection.cursor() as cursor:
@@ -96,8 +100,8 @@ def _new(known: EntryCursor) -> list[int]:
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def _entries(ids: list[int]) -> Iterable[Entry]:
-    return Entry.objects.filter(pk__in=ids).order_by("pk") if ids else ()
+def _entries(ids: list[int]) -> Sequence[Entry]:
+    return list(Entry.objects.filter(pk__in=ids).order_by("pk")) if ids else ()
 
 
 def _move(cursor: EntryCursor, snapshot: EntryHorizon, ids: list[int]) -> None:

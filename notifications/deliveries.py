@@ -272,10 +272,12 @@ def release(person: User) -> None:
 
 
 def send_again(delivery: Delivery) -> bool:
-    """Queues a delivery that was given up, with the same id; False if it was not given up."""
-    again = Delivery.objects.dead().filter(pk=delivery.pk)
+    """Queues it once more with the same id; False if it is not repeatable."""
+    known = Delivery.objects.repeatable().filter(pk=delivery.pk).values("pk")
     return bool(
-        again.update(state=Delivery.State.PENDING, attempts=0, next_at=ClockTime(), ended_at=None)
+        Delivery.objects.filter(pk__in=known).update(
+            state=Delivery.State.PENDING, attempts=0, next_at=ClockTime(), ended_at=None
+        )
     )
 
 

@@ -1,6 +1,7 @@
 """Steps of escalation policies: who is notified of a pending call first, and who later.
 
 Only people whose vote would count are notified, at any step: a policy never changes who may decide.
+Where a rule lets others decide after some minutes, an entry begins the steps of those as well.
 Nothing waits in memory: a row says when the next step is due, and whichever worker sees it first
 takes it, in the transaction that makes the deliveries.
 """
@@ -26,7 +27,7 @@ from notifications.on_call import person_on_call
 from notifications.quiet_hours import waiting_people
 from notifications.recipients import Audience, Receiver, deciders
 from policies.models import Rule
-from policies.thresholds import clauses, stored
+from policies.thresholds import clauses
 
 ASKING = Event.APPROVAL_NEEDED
 # Steps that one round takes.
@@ -78,7 +79,10 @@ class _Run:
     def sources(self) -> list[str]:
         if self.approval is None:
             return []
-        return list(dict.fromkeys(one["from"] for one in self.approval.thresholds))
+        asked = self.approval.open_thresholds
+        if after := (self.entry.details or {}).get("after_min"):
+            asked = [one for one in asked if one.after_min == after]
+        return list(dict.fromkeys(one.source for one in asked))
 
     def advance(self, source: str, *, done_min: int, known: Escalation | None) -> None:
         """Takes the steps that are due, and remembers when the next one is."""
@@ -128,7 +132,7 @@ class _Run:
     def _clauses(self, source: str) -> list[set[int]]:
         """Everybody whom each clause with this source asks, also by its alternatives."""
         assert self.approval is not None
-        found = clauses(stored(self.approval.thresholds))
+        found = clauses(self.approval.open_thresholds)
         sources = [{one.source for one in clause} for clause in found]
         return [
             {person.pk for one in clause for person in self._of(one)}

@@ -65,6 +65,14 @@ class StepFormSet(forms.BaseFormSet):  # type: ignore[type-arg]
         if after != sorted(set(after)):
             raise ValidationError(_("Each step must be later than the one before."))
 
+    def shown(self) -> list[forms.Form]:
+        """Steps that are filled in, and one more."""
+        filled = [n for n, form in enumerate(self.forms) if form.initial or form.has_changed()]
+        return self.forms[: max(filled, default=-1) + 2]
+
+    def further(self) -> list[forms.Form]:
+        return self.forms[len(self.shown()) :]
+
     def steps(self) -> list[EscalationStep]:
         return [step for form in self.forms if (step := form.step())]
 

@@ -80,6 +80,8 @@ USUAL = [
 # An entry whose action is here is such an event.
 BY_ACTION = {
     "call.held": Event.APPROVAL_NEEDED,
+    # Others may decide it too by now.
+    "approval.widened": Event.APPROVAL_NEEDED,
     "call.approved": Event.APPROVAL_DECIDED,
     "call.denied": Event.APPROVAL_DECIDED,
     "call.expired": Event.APPROVAL_EXPIRED,
@@ -98,6 +100,7 @@ BY_ACTION = {
     "agent.unusual": Event.AGENT_UNUSUAL,
     "audit.verification_failed": Event.VERIFICATION_FAILED,
     "backup.failed": Event.BACKUP_FAILED,
+    "backup.check_failed": Event.BACKUP_FAILED,
     "workload.weekly": Event.WORKLOAD,
     "freeze.began": Event.STOP_BEGAN,
     "freeze.ended": Event.STOP_ENDED,

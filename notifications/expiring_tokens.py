@@ -68,7 +68,8 @@ def _tell(token: ExpiringToken) -> bool:
 
 
 def _expiring(until: datetime) -> Iterator[ExpiringToken]:
-    agents = AgentToken.objects.valid().filter(expires_at__lte=until)
+    # A client that a user signed in asks by itself for a new sign-in.
+    agents = AgentToken.objects.valid().filter(expires_at__lte=until, resource="")
     for one in agents.select_related("agent__owner"):
         agent = one.agent
         yield _token(one, "agent", agent.name, agent.owner, (agent.pk, agent.name))

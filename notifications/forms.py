@@ -32,10 +32,7 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
         label=_("URL"),
         max_length=2000,
         widget=forms.URLInput,
-        help_text=_(
-            "https:// only. Private networks are rejected unless the host allows them. Of a chat’s "
-            "URL, only its host and its last 4 characters are shown afterwards."
-        ),
+        help_text=_("https:// only. Private networks are rejected unless the host allows them."),
     )
     events = EventsField(
         WEBHOOK_CHOICES, label=_("Events"), help_text=_("None chosen means all of them.")

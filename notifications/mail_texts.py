@@ -23,7 +23,7 @@ from notifications.events import ANSWERS, PERSONAL, Event
 from notifications.mail_body import MailText, local_moment
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, ENDED, NOT_ALLOWED, REVIEWED, NotNeeded
-from notifications.payloads import link
+from notifications.payloads import link, link_to
 from notifications.recipients import ASKED, deciders, may_act
 from notifications.shown_arguments import NOTHING
 from registry.models import Tool
@@ -43,7 +43,7 @@ def compose(delivery: Delivery, person: User) -> MailText:
     if event not in (*ASKED, *ANSWERS, *PERSONAL) and not may_act(person, event, entry):
         raise NotNeeded(NOT_ALLOWED)
     if event == Event.WORKLOAD:
-        return workload_mails.compose(entry, person)
+        return workload_mails.compose(delivery, entry, person)
     return describe(delivery, entry, event)
 
 
@@ -89,14 +89,14 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
 
 def compose_digest(deliveries: list[Delivery], person: User) -> tuple[MailText | None, set[UUID]]:
     """One mail on all of them that the person may still decide, and which these are."""
-    named, needed = [], set()
+    named, needed = [], []
     for delivery in deliveries:
         with suppress(NotNeeded):
             said = compose(delivery, person)
             named.append((said.subject, said.link))
-            needed.add(delivery.pk)
+            needed.append(delivery)
     if not named:
-        return None, needed
+        return None, set()
     subject = ngettext(
         "Approval needed: %(n)s pending call", "Approval needed: %(n)s pending calls", len(named)
     )
@@ -104,11 +104,11 @@ def compose_digest(deliveries: list[Delivery], person: User) -> tuple[MailText |
         MailText(
             subject % {"n": len(named)},
             _("More calls became pending than fit into single mails."),
-            settings.PUBLIC_URL + reverse("approvals:queue"),
+            link_to(needed[0], reverse("approvals:queue")),
             _("Open the queue"),
             calls=named,
         ),
-        needed,
+        {one.pk for one in needed},
     )
 
 
@@ -129,7 +129,7 @@ def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     if event in ASKED:
         facts.append((_("Decide by"), local_moment(approval.decide_by)))
     first = event == Event.APPROVAL_NEEDED
-    shown = shown_arguments.of_call(call) if event in ASKED else NOTHING
+    shown = shown_arguments.of_approval(approval) if event in ASKED else NOTHING
     return MailText(
         subject if first else f"Re: {subject}",
         _lead(entry, event, approval),
@@ -146,6 +146,8 @@ def _lead(entry: Entry, event: Event, approval: Approval) -> str:
         return _("Still pending, and about to expire. %(why)s") % {
             "why": localized(approval.reason)
         }
+    if entry.action == "approval.widened":
+        return f"{localized(entry.reason)} {localized(approval.reason)}"
     return localized(approval.reason if event == Event.APPROVAL_NEEDED else entry.reason)
 
 

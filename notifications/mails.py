@@ -57,7 +57,7 @@ def _send_digest(delivery: Delivery, companions: list[Delivery], recipient: Mail
         raise
     for one in companions:
         if one.pk in needed:
-            deliveries.mark_sent(one)
+            deliveries.mark_sent(one, receipt=str(delivery.pk))
         else:
             deliveries.drop(one, DECIDED)
     if delivery.pk not in needed:

@@ -135,6 +135,8 @@ class Webhook(models.Model):
     # Empty: all of them.
     events = event_list()
     enabled = models.BooleanField(_("enabled"), default=True)
+    # Whoever saved it last may view arguments: then a chat gets those that rules show.
+    takes_arguments = models.BooleanField(default=False, editable=False)
     # Empty for a chat, which checks no signature.
     sealed_secret = models.BinaryField(editable=False)
     # After a rotation both sign, until then.
@@ -160,7 +162,7 @@ class Webhook(models.Model):
         return self.format == Webhook.Format.SLACK_APP
 
     def wants(self, event: Event) -> bool:
-        return event not in PERSONAL and (
+        return event not in (*PERSONAL, Event.WORKLOAD) and (
             not self.events or event in self.events or self._updates(event)
         )
 
@@ -233,6 +235,15 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def dead(self) -> Self:
         return self.filter(state=Delivery.State.DEAD)
 
+    def repeatable(self) -> Self:
+        """Given up, or delivered to a program: programs discard an id that they know."""
+        program = Q(state=Delivery.State.SENT, webhook__format=Webhook.Format.STANDARD)
+        return self.filter(Q(state=Delivery.State.DEAD) | program)
+
+    def with_link(self) -> Self:
+        """All whose link notes who followed it: programs are given the page itself."""
+        return self.exclude(webhook__format=Webhook.Format.STANDARD)
+
     def for_page(self) -> Self:
         return self.select_related("person", "webhook", "device__person").order_by("-id")
 
@@ -274,9 +285,13 @@ class Delivery(models.Model):
     # When its link was first followed without a sign-in: by a program that scans messages, or by a
     # reader who signed in next.
     unsigned_at = models.DateTimeField(null=True)
-    # People, by id, who followed its link though it was sent to somebody else; up to a few.
+    # People, by id, who followed its link though it was sent to somebody else, or to a chat; up to
+    # a few.
     strangers = ArrayField(models.BigIntegerField(), default=list, db_default=[])
-    # The id that the channel gave the message, where it says one and others can answer to it.
+    # When a person whom its link or button led there first acted (notifications/acts.py).
+    acted_at = models.DateTimeField(null=True)
+    # The id that the channel gave the message, where it says one and others can answer to it. Of a
+    # call in a mail on several: the delivery under whose id the mail was sent.
     receipt = models.CharField(max_length=64, blank=True, default="")
     # Why the last attempt failed, or why it is not needed; English, without anything secret.
     error = models.CharField(max_length=500, blank=True)
@@ -331,6 +346,16 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} {self.pk}"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is among DeliveryQuerySet.repeatable()."""
+        is_sent = self.is_for_program and self.state == self.State.SENT
+        return self.state == self.State.DEAD or is_sent
+
+    @property
+    def is_for_program(self) -> bool:
+        return self.webhook is not None and not self.webhook.is_chat
 
     @property
     def reader(self) -> User | None:

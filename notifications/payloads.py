@@ -27,6 +27,8 @@ OF_CALL = {
     Event.BREAK_GLASS_USED: "approvals:detail",
     Event.OUTCOME_UNKNOWN: "calls:detail",
 }
+# Stands for a path, whose own query has to stay one.
+NOWHERE = "-"
 # The list of what an event is about.
 OF_EVENT = {
     Event.LIMIT_REACHED: "policies:limits",
@@ -45,18 +47,22 @@ def payload(delivery: Delivery) -> bytes:
 
 
 def link(delivery: Delivery) -> str:
-    """In mail on a call, a link that notes when its reader followed it."""
-    is_mail = delivery.channel == Delivery.Channel.EMAIL
-    if is_mail and delivery.call_id and delivery.event in OF_CALL:
-        there = reverse("notifications:follow_mail", args=[delivery.call_id, delivery.pk])
+    return link_to(delivery, path(delivery))
+
+
+def link_to(delivery: Delivery, there: str) -> str:
+    """To this path of ours: for people by way of a page that notes who followed it, for programs
+    at once."""
+    if delivery.is_for_program:
         return settings.PUBLIC_URL + there
-    return settings.PUBLIC_URL + path(delivery)
+    noting = reverse("notifications:follow_message", args=[delivery.pk, NOWHERE])
+    return settings.PUBLIC_URL + noting.removesuffix(NOWHERE) + there.removeprefix("/")
 
 
 def path(delivery: Delivery) -> str:
     event = Event(delivery.event)
     if delivery.call_id and event in OF_CALL:
-        return reverse(OF_CALL[event], args=[delivery.call_id])
+        return reverse(_page_of_call(delivery, event), args=[delivery.call_id])
     if event == Event.DEFINITION_REVIEW:
         return reverse("registry:review", args=[delivery.server])
     if delivery.server and event in (Event.SERVER_UNREACHABLE, Event.SERVER_REACHABLE):
@@ -81,6 +87,14 @@ def path(delivery: Delivery) -> str:
     if event in PERSONAL:
         return reverse("accounts:profile")
     return reverse("notifications:webhooks")
+
+
+def _page_of_call(delivery: Delivery, event: Event) -> str:
+    """An agent's owner is told what became of its call, and may not see cards of approvals."""
+    reader = delivery.reader
+    if reader is None or reader.has_perm("approvals.view_approval") or reader.scoped_roles:
+        return OF_CALL[event]
+    return "calls:detail"
 
 
 def _tokens(entry: Entry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.core import signing
 from django.db import transaction
 from django.db.models import Q
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,7 +23,7 @@ from audit.services import record
 from core import seal
 from core.errors import CountersignError
 from notifications import chat_formats, deliveries, devices, mails, signatures
-from notifications.delivery_entries import note_mistaken
+from notifications.delivery_entries import note_mistaken, note_unsigned_link
 from notifications.mail_body import MailText
 from notifications.models import (
     Delivery,
@@ -38,6 +40,7 @@ from notifications.webhook_requests import ADDRESS_PURPOSE, PURPOSE, place
 # Receivers have so long to learn the new secret.
 OVERLAP = timedelta(hours=24)
 SALT = "notifications.address"
+VIEW_PAYLOAD = "calls.view_payload"
 CONFIRM_WITHIN = timedelta(hours=24)
 LINK_EVERY = timedelta(minutes=1)
 
@@ -51,6 +54,7 @@ def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
     """Returns the secret, which nobody is shown again; "" for a chat, whose `address` is one."""
     secret = "" if webhook.is_chat else signatures.new_secret()
     webhook.created_by = by
+    webhook.takes_arguments = by.has_perm(VIEW_PAYLOAD)
     webhook.sealed_secret = _sealed(webhook, secret) if secret else b""
     _seal_address(webhook, address)
     webhook.save(force_insert=True)
@@ -62,6 +66,7 @@ def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
 def change_webhook(webhook: Webhook, *, by: User, address: str = "") -> None:
     """Without an address a chat keeps its own."""
     _seal_address(webhook, address)
+    webhook.takes_arguments = by.has_perm(VIEW_PAYLOAD)
     webhook.save()
     note("webhook.changed", webhook, by)
 
@@ -107,7 +112,7 @@ def test_device(device: PushDevice) -> Delivery:
 
 @transaction.atomic
 def send_again(delivery: Delivery, *, by: User) -> bool:
-    """False if it was not given up."""
+    """False if it is not repeatable."""
     if not deliveries.send_again(delivery):
         return False
     record("notification.sent_again", actor=by.actor, delivery=str(delivery.pk))
@@ -200,10 +205,24 @@ def _confirm(person: User, address: str) -> bool:
     return True
 
 
+def note_unsigned(request: HttpRequest, token: str) -> None:
+    """A link that confirms an address was followed without a sign-in."""
+    with suppress(signing.BadSignature):
+        owner, _address = _opened(token)
+        if name := User.objects.filter(pk=owner).values_list("username", flat=True).first():
+            note_unsigned_link(request, token, "address.confirmation", name)
+
+
+def _opened(token: str) -> tuple[int, str]:
+    """Returns whose address it is, and which. Raises what Django says of a wrong signature."""
+    owner, address = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
+    return owner, address
+
+
 def confirm_address(person: User, token: str) -> None:
     """Raises AddressRejected, also of a link that was sent to somebody else or elsewhere."""
     try:
-        owner, address = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
+        owner, address = _opened(token)
     except signing.BadSignature:
         raise AddressRejected(_("The link is not valid any more. Have another one sent.")) from None
     if owner != person.pk:

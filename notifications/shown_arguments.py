@@ -1,7 +1,8 @@
 """Arguments of a pending call in messages: where every rule that asks about it says so, and without
 secrets.
 
-The rules are judged again as the message is made: one that was changed since shows nothing more.
+The rules said so when the call was asked for, and are judged again as the message is made: one that
+was changed or disabled since shows nothing more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.utils.translation import gettext as _
 
+from approvals.models import Approval
 from calls.basis import judged
 from calls.models import Call
 from inspection.patterns import PatternsTimedOut
@@ -33,8 +35,12 @@ class ShownArguments(NamedTuple):
 NOTHING = ShownArguments([])
 
 
-def of_call(call: Call) -> ShownArguments:
+def of_approval(approval: Approval) -> ShownArguments:
     """NOTHING too for a call that an approver edited: channels have other readers too."""
+    return _of_call(approval.call) if approval.shows_arguments else NOTHING
+
+
+def _of_call(call: Call) -> ShownArguments:
     tool = published_catalogue.one(call.tool_id) if call.tool_id else None
     if tool is None or call.amendment_id is not None:
         return NOTHING
@@ -44,7 +50,7 @@ def of_call(call: Call) -> ShownArguments:
     arguments = call.parsed_arguments
     masked = mask_secrets(tool.content.get("inputSchema", {}), arguments)
     try:
-        cleaned = _cleaned(masked, tool.result_rules or PASS_ALL)
+        cleaned = _cleaned(masked, tool.with_results(decision.results).result_rules or PASS_ALL)
     except PatternsTimedOut:
         return NOTHING
     return ShownArguments(_values(cleaned), cleaned != arguments)

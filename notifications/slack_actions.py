@@ -73,7 +73,9 @@ def carry_out(apps: Sequence[SlackApp], press: SlackPress, text: str) -> Checked
 
 
 def _carry_out(press: SlackPress, checked: CheckedPress, text: str) -> None:
-    via = f"slack {press.user.team_id} {press.user.user_id}"
+    # The message comes last: notifications/acts.py reads it there.
+    message = press.value.partition(" ")[0]
+    via = f"slack {press.user.team_id} {press.user.user_id} {message}"
     if press.act == "comment":
         comments.say(checked.approval, by=checked.person, text=text, via=via)
         return

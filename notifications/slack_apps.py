@@ -22,6 +22,7 @@ def save(
     if is_new:
         webhook.created_by = by
         webhook.sealed_secret = b""
+    webhook.takes_arguments = by.has_perm(services.VIEW_PAYLOAD)
     webhook.save()
     app.webhook = webhook
     if token:

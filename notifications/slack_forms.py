@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from notifications import slack_api
+from notifications.events import WEBHOOK_CHOICES
 from notifications.forms import EventsField
 from notifications.models import SlackApp, Webhook
 from notifications.outcomes import Failed
@@ -39,7 +40,9 @@ class SlackAppForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     takes_denials = forms.BooleanField(label=_("People may deny in Slack"), required=False)
     takes_comments = forms.BooleanField(label=_("People may comment in Slack"), required=False)
-    events = EventsField(label=_("Events"), help_text=_("None chosen means all of them."))
+    events = EventsField(
+        WEBHOOK_CHOICES, label=_("Events"), help_text=_("None chosen means all of them.")
+    )
 
     class Meta:
         model = Webhook

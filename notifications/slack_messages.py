@@ -28,7 +28,8 @@ def send(delivery: Delivery, webhook: Webhook) -> str:
     and NotNeeded."""
     app = webhook.slack_app
     first = _first_message(delivery)
-    digest = _digest(delivery)
+    # Of two that ask, buttons that a decision has to lock are on the one that it updates.
+    digest = "" if first else _digest(delivery)
     with translation.override(webhook.language):
         message = compose(delivery)
         body = slack_message(message, _buttons(delivery, app, message, digest))
@@ -54,7 +55,12 @@ def _first_message(delivery: Delivery) -> str:
     if not delivery.call_id:
         return ""
     earlier = Delivery.objects.filter(webhook=delivery.webhook_id, call_id=delivery.call_id)
-    asking = earlier.filter(event=Event.APPROVAL_NEEDED).exclude(pk=delivery.pk).first()
+    asking = (
+        earlier.filter(event=Event.APPROVAL_NEEDED)
+        .exclude(pk=delivery.pk)
+        .order_by("entry_id")
+        .first()
+    )
     if asking and asking.is_pending and asking.attempts and delivery.event in ANSWERS:
         why = _("The message that asks is being sent.")
         raise Failed(why, is_of_place=False, retry_after_s=_WAIT_S)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
 from django.utils import timezone
 
 from core.english import gettext as _
@@ -29,6 +31,14 @@ KEPT = timedelta(seconds=3 * TOLERANCE_S)
 
 class SlackSignatureInvalid(CountersignError):
     """The request is not one of Slack's, or not a new one; says why."""
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """Raises SlackSignatureInvalid for more than Slack ever sends."""
+    try:
+        return request.body
+    except RequestDataTooBig:
+        raise SlackSignatureInvalid(_("The request is too large for one of Slack's.")) from None
 
 
 def check(headers: Mapping[str, str], body: bytes) -> list[SlackApp]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.timezone import localtime
+from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -17,13 +16,15 @@ from approvals.workload import Burst, Workload, WorkloadRow
 from audit.models import Entry
 from core.templatetags.console import duration
 from notifications.mail_body import MailText
+from notifications.models import Delivery
 from notifications.outcomes import NO_DECISIONS, NotNeeded
+from notifications.payloads import link_to
 
 # Of each kind of line.
 MOST = 10
 
 
-def compose(entry: Entry, person: User) -> MailText:
+def compose(delivery: Delivery, entry: Entry, person: User) -> MailText:
     """Raises NotNeeded where there is nothing to tell."""
     since = _monday(entry)
     sees_all = person.has_perm("accounts.view_user")
@@ -37,16 +38,18 @@ def compose(entry: Entry, person: User) -> MailText:
     return MailText(
         _("Approval workload: %(first)s – %(last)s") % {"first": first, "last": last},
         _("It is measured to find out whether people are asked too often, not to compare them."),
-        f"{settings.PUBLIC_URL}{reverse('approvals:workload')}?week=1",
+        link_to(delivery, f"{reverse('approvals:workload')}?week={since:%Y-%m-%d}"),
         _("Open the workload"),
         _facts(found),
     )
 
 
 def _monday(entry: Entry) -> datetime:
-    """Begins the week before the entry, in the reader's time zone."""
-    day = localtime(entry.at).replace(hour=0, minute=0, second=0, microsecond=0)
-    return day - timedelta(days=day.weekday(), weeks=1)
+    """The week before the entry's, from midnight in the reader's time zone. In America it is still
+    Sunday when the entry is written: its week is that of UTC."""
+    day = entry.at.astimezone(UTC).date()
+    monday = day - timedelta(days=day.weekday(), weeks=1)
+    return make_aware(datetime.combine(monday, time.min))
 
 
 def _facts(found: Workload) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from core.errors import CountersignError
 from policies import outgoing
 from policies.condition_errors import CLAIMS, HOLDS, in_words
 from policies.condition_functions import FUNCTIONS, NOT_IN_LOOPS, prepare
+from policies.undecided import Undecided
 
 TEXT_MAX = 1000
 ARGUMENTS_MAX = 64 * 1024
@@ -42,6 +43,8 @@ CONTEXT = {
     "agent.name": cel.Type.STRING,
     "agent.owner": cel.Type.STRING,
     "agent.groups": cel.Type.List(cel.Type.STRING),
+    "credential.owner": cel.Type.STRING,
+    "client.id": cel.Type.STRING,
     "now": cel.Type.TIMESTAMP,
     "history.calls_1h": cel.Type.INT,
     "history.refused_24h": cel.Type.INT,
@@ -54,6 +57,7 @@ CONTEXT = {
     "unusual.rate": cel.Type.DOUBLE,
     "unusual.refusals": cel.Type.INT,
     "unusual.first_use": cel.Type.BOOL,
+    "unusual.address": cel.Type.BOOL,
     **dict.fromkeys(outgoing.NAMES, cel.Type.List(cel.Type.STRING)),
 }
 # Read of the record, each with one fact that is there if any is (policies/lookback.py).
@@ -75,10 +79,6 @@ _ERROR = re.compile(r"<input>:(\d+):(\d+): (.*)")
 
 class BadCondition(CountersignError):
     """The condition cannot be used; says what is wrong and where."""
-
-
-class Undecided(CountersignError):
-    """The condition says neither yes nor no of this call; says why."""
 
 
 @dataclass(frozen=True, slots=True)

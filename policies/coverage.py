@@ -13,6 +13,8 @@ from typing import Any
 from django.db.models import F
 
 from core.english import gettext as _
+from inspection.results import rules_of
+from inspection.strictness import combine_rules
 from policies.decide import SAYS, STRICTNESS
 from policies.feasibility import why_unmeetable
 from policies.models import Effect, Rule
@@ -23,7 +25,7 @@ from registry.schemas import definitions
 
 # What is understood of a rule. One that says more than this covers less than it seems.
 _WHERE = {"id", "position", "name", "effect", "server", "tool", "hint", "when"}
-_WHAT = {"reason", "instead", "unnamed"}
+_WHAT = {"reason", "instead", "unnamed", "results"}
 _WHO = {"thresholds", "decide_within", "start_within", "confirm_grants", "shows_arguments"}
 _UNDERSTOOD = _WHERE | _WHAT | _WHO
 _WIDER = {Rule.Hint.ANY: set(Rule.Hint), Rule.Hint.WRITES: {Rule.Hint.DESTRUCTIVE}}
@@ -187,6 +189,8 @@ def _schemas(rules: list[Rule]) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _goes_first(other: Rule, rule: Rule) -> bool:
+    if other.effect != Effect.DENY and not _demands_no_less(other, rule):
+        return False
     # A condition that cannot be judged asks, also where its rule would have allowed.
     effect = Effect.ASK if rule.when and rule.effect == Effect.ALLOW else Effect(rule.effect)
     looser = STRICTNESS[effect] - STRICTNESS[Effect(other.effect)]
@@ -210,6 +214,12 @@ def _asks_no_less(other: Rule, rule: Rule) -> bool:
         and (other.confirm_grants or not rule.confirm_grants)
         and (rule.shows_arguments or not other.shows_arguments)
     )
+
+
+def _demands_no_less(other: Rule, rule: Rule) -> bool:
+    """Whether `rule` adds nothing to what `other` demands for results."""
+    theirs, own = rules_of(other.results), rules_of(rule.results)
+    return combine_rules((theirs, own)) == combine_rules((theirs,))
 
 
 def _is_sooner(other: int | None, rule: int | None) -> bool:

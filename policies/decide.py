@@ -16,14 +16,18 @@ from fnmatch import translate
 from typing import Any, NamedTuple
 
 from core.english import gettext as _
+from inspection.results import ResultRules, rules_of
+from inspection.strictness import combine_rules
+from inspection.words import result_sentences
 from policies import conditions, thresholds
-from policies.conditions import CPU_MAX_S, BadCondition, Condition, Undecided
+from policies.conditions import CPU_MAX_S, BadCondition, Condition
 from policies.flow import Flow
 from policies.history import History
 from policies.models import Effect, Limit, Rule
 from policies.outgoing import Facts
 from policies.thresholds import DEFAULT, BadThresholds, Threshold
 from policies.tree import paths, tree
+from policies.undecided import Undecided
 from policies.unusual import Unusual
 from registry.labels import Label
 from registry.versions.search_index import risk
@@ -65,6 +69,10 @@ class Subject:
     tags: tuple[str, ...] = ()
     # For information flow (registry/labels.py).
     labels: tuple[str, ...] = ()
+    # The person whose credential the call carries to its server; "": nobody's own.
+    credential: str = ""
+    # The OAuth client by which the agent signed in; empty with a token of ours.
+    client: str = ""
     # To be read where RuleBook.lookbacks says so; without it, conditions that want it ask.
     history: History | None = None
     flow: Flow | None = None
@@ -86,6 +94,8 @@ class Subject:
                 "agent.name": self.agent,
                 "agent.owner": self.owner,
                 "agent.groups": sorted(self.groups),
+                "credential.owner": self.credential,
+                "client.id": self.client,
                 "now": self.at or datetime.now(UTC),
             }
         )
@@ -117,6 +127,8 @@ class Decision:
     instead: str = ""
     # Other arguments may be judged otherwise.
     conditional: bool = False
+    # What all rules that apply demand for the call's results, beside the choices of its tool.
+    results: ResultRules | None = None
 
     @property
     def who(self) -> str:
@@ -181,6 +193,7 @@ class CompiledRule:
     shows_arguments: bool = False
     instead: str = ""
     unnamed: bool = False
+    results: ResultRules | None = None
 
     @property
     def asks(self) -> bool:
@@ -237,6 +250,7 @@ class CompiledRule:
             public_rule="" if self.unnamed else self.name,
             instead=self.instead,
             conditional=self.when is not None,
+            results=self.results,
         )
 
 
@@ -283,12 +297,12 @@ class RuleBook:
 
 def _mattering(covering: Covering) -> Covering:
     """Drops unconditional rules that cannot decide: of these only the first of the strictest
-    counts, and all that require approval."""
+    counts, and all that require approval or demand something of results."""
     always = [rule for rule in covering if rule.when is None and not rule.shadow]
     heard = min(always, key=lambda rule: STRICTNESS[rule.effect], default=None)
     if heard is not None and heard.effect == Effect.ASK:
         always = [rule for rule in always if rule.effect != Effect.ASK]
-    return tuple(rule for rule in covering if rule not in always or rule is heard)
+    return tuple(rule for rule in covering if rule not in always or rule is heard or rule.results)
 
 
 def judged(covering: Covering, subject: Subject) -> Decision:
@@ -308,6 +322,13 @@ def judged(covering: Covering, subject: Subject) -> Decision:
 
 
 def _combined(verdicts: Sequence[Decision]) -> Decision:
+    """The deciding verdict, with what all of them demand for results."""
+    decision = _deciding(verdicts)
+    results = combine_rules(one.results for one in verdicts)
+    return decision if results == decision.results else replace(decision, results=results)
+
+
+def _deciding(verdicts: Sequence[Decision]) -> Decision:
     """The first of the strictest; but all rules that ask have to be satisfied. Silence asks."""
     silence = Decision(Effect.ASK, None, "", _("No rule covers this call, so a person decides."))
     first = min(verdicts, key=lambda verdict: STRICTNESS[verdict.effect], default=silence)
@@ -367,6 +388,12 @@ class RuleEvaluation:
     @property
     def shown(self) -> list[tuple[str, str]]:
         return [(path, str(value)[:SHOWN]) for path, value in self.values]
+
+    @property
+    def demands(self) -> list[str]:
+        """Its demands for the call's results, in sentences."""
+        applies = self.verdict is not None and not self.rule.shadow
+        return result_sentences(self.rule.results) if applies else []
 
     @property
     def came_close(self) -> bool:
@@ -458,6 +485,7 @@ def _compiled(rule: Rule) -> CompiledRule:
         shows_arguments=rule.shows_arguments,
         instead=rule.instead,
         unnamed=rule.unnamed,
+        results=combine_rules([rules_of(rule.results)]),
     )
 
 

@@ -213,10 +213,10 @@ def _unusual(server: str, zone: str) -> RuleDraft:
         "name": free_name(_("Unusual use by an agent")),
         "effect": Effect.ASK,
         "when": "unusual.hour || unusual.rate >= 10.0 || unusual.refusals >= 5 || "
-        "(unusual.first_use && 'sink' in tool.labels)",
+        "unusual.address || (unusual.first_use && 'sink' in tool.labels)",
         "reason": _(
-            "It is unusual for this agent: a new hour, ten times as many calls, blocked "
-            "calls in a row, or a first use of a tool that sends outside."
+            "It is unusual for this agent: a new hour or address, ten times as many calls, "
+            "blocked calls in a row, or a first use of a tool that sends outside."
         ),
     }
     return RuleDraft(values | _server(server))
@@ -255,7 +255,7 @@ TEMPLATES = (
     RuleTemplate(
         "new-tool",
         gettext_lazy("New tool of an agent"),
-        gettext_lazy("Requires approval unless somebody approved the tool for the agent lately."),
+        gettext_lazy("Requires approval unless the tool was approved for the agent lately."),
         _new_tool,
     ),
     RuleTemplate(

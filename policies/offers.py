@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from policies.conditions import BadCondition, Undecided, compiled
+from policies.conditions import BadCondition, compiled
+from policies.undecided import Undecided
 
 MOST = 12
 DEEPEST = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -12,6 +12,7 @@ from accounts.models import Agent
 from audit.services import Actor, record
 from policies import removal
 from policies.models import Rule
+from registry import managed
 
 STEP = 10
 
@@ -21,6 +22,7 @@ def save_rule(
     rule: Rule, *, by: Actor, agents: Sequence[Agent] = (), owner_groups: Sequence[Group] = ()
 ) -> Rule:
     """Create or change a rule; raises ValidationError for one that could not be right."""
+    managed.check(managed.RULES, by=by)
     rule.full_clean()
     rule.save()
     rule.agents.set(agents)
@@ -31,6 +33,7 @@ def save_rule(
 
 @transaction.atomic
 def remove_rule(rule: Rule, *, by: Actor) -> None:
+    managed.check(managed.RULES, by=by)
     removal.prepare(rule, by)
     record("rule.removed", actor=by, **facts(rule))
     rule.delete()
@@ -59,6 +62,7 @@ def _place(rule: Rule, order: list[Rule]) -> int:
 
 
 def _put(rule: Rule, order: list[Rule], there: int, *, by: Actor) -> bool:
+    managed.check(managed.RULES, by=by)
     here = _place(rule, order)
     if here == there or not 0 <= there < len(order):
         return False
@@ -68,6 +72,20 @@ def _put(rule: Rule, order: list[Rule], there: int, *, by: Actor) -> bool:
     Rule.objects.bulk_update(order, ["position"])
     record("rule.moved", actor=by, rule=rule.name, place=there + 1)
     return True
+
+
+@transaction.atomic
+def order_rules(names: Collection[str], by: Actor) -> None:
+    """Puts the rules in this order, which names all of them."""
+    place = {name: n for n, name in enumerate(names, start=1)}
+    before = _ordered()
+    after = sorted(before, key=lambda rule: place[rule.name])
+    for n, rule in enumerate(after, start=1):
+        rule.position = n * STEP
+    Rule.objects.bulk_update(after, ["position"])
+    for was, rule in zip(before, after, strict=True):
+        if was.pk != rule.pk:
+            record("rule.moved", actor=by, rule=rule.name, place=place[rule.name])
 
 
 def last_position() -> int:
@@ -93,4 +111,5 @@ def facts(rule: Rule) -> dict[str, Any]:
         "rule_shows_arguments": rule.shows_arguments,
         "rule_instead": rule.instead,
         "rule_unnamed": rule.unnamed,
+        "rule_results": rule.results,
     }

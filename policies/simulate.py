@@ -10,7 +10,6 @@ from core import strict_json
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.strict_json import Ambiguous
-from inspection.words import result_sentences
 from policies import decide, lookback
 from policies.decide import CompiledRule, Decision, Explanation, Subject
 from policies.feasibility import why_unmeetable
@@ -44,7 +43,7 @@ def suppose(agent: str, tool: str, arguments: str = NO_ARGUMENTS) -> Explanation
         explained,
         unmet=unmet,
         limits=limits,
-        results=result_sentences(asked.result_rules),
+        results=asked.with_results(explained.decision.results).result_sentences,
         labels=[Label(label) for label in asked.labels],
         flow=subject.flow or lookback.read_flow(FlowQuestion(asker.pk)),
     )
@@ -121,4 +120,5 @@ def _subject(agent: Agent, tool: PublishedTool, text: str) -> Subject:
         exposed=tool.exposed_name,
         tags=tool.tags,
         labels=tool.labels,
+        credential=agent.owner.username if tool.connection.is_personal else "",
     )

@@ -32,6 +32,8 @@ DECIDE = "approvals.decide_approval"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 THRESHOLDS_MAX = 10
 MOST_PEOPLE = 50
+# A call expires after hours; what counts after a day counts never.
+AFTER_MOST_MIN = 1440
 GROUP, PERSON = "group:", "person:"
 
 
@@ -71,6 +73,9 @@ class Threshold:
     step_up: StepUp = StepUp.NONE
     # Thresholds of one clause are alternatives; every clause has to be met.
     clause: int = 0
+    # It counts once the call has been pending for so long, and people were notified of that
+    # (approvals/widening.py).
+    after_min: int = 0
 
     def is_from(self, names: Collection[str], groups: Collection[str]) -> bool:
         """Does it ask a person who has, or had, one of these names, and is in these groups?"""
@@ -87,7 +92,8 @@ class Threshold:
             "distinct": str(self.distinct),
             "step_up": str(self.step_up),
         }
-        return plain | {"clause": self.clause} if self.clause else plain
+        late = {"after_min": self.after_min} if self.after_min else {}
+        return plain | late | ({"clause": self.clause} if self.clause else {})
 
     def __str__(self) -> str:
         parts = [needed(self)]
@@ -95,7 +101,8 @@ class Threshold:
             parts.append(_("of different teams"))
         if self.step_up:
             parts.append(_("confirmed by %(what)s") % {"what": english(StepUp(self.step_up).label)})
-        return f"{', '.join(parts)}; {_denials(self.deny)}"
+        said = f"{', '.join(parts)}; {_denials(self.deny)}"
+        return f"{said}; {say_since(self)}" if self.after_min else said
 
 
 _Choice = TypeVar("_Choice", bound=models.TextChoices)
@@ -103,7 +110,7 @@ _Choice = TypeVar("_Choice", bound=models.TextChoices)
 DEFAULT = (Threshold(),)
 NOBODY = Threshold(approve=10**6)
 STRENGTH = StepUp.values
-_KEYS = {"approve", "deny", "from", "distinct", "step_up"}
+_KEYS = {"approve", "deny", "from", "distinct", "step_up", "after_min"}
 
 
 def needed(one: Threshold) -> str:
@@ -120,6 +127,17 @@ def needed(one: Threshold) -> str:
 
 def _denials(n: int) -> str:
     return ngettext("%(n)d denial decides", "%(n)d denials decide", n) % {"n": n}
+
+
+def next_widening(thresholds: Iterable[Threshold], widened_min: int = 0) -> int | None:
+    """After how many minutes the next of those that count late does."""
+    return min((n for one in thresholds if (n := one.after_min) > widened_min), default=None)
+
+
+def say_since(one: Threshold) -> str:
+    """Since when it counts."""
+    said = ngettext("only after %(n)d minute", "only after %(n)d minutes", one.after_min)
+    return said % {"n": one.after_min}
 
 
 def clauses(thresholds: Iterable[Threshold]) -> list[tuple[Threshold, ...]]:
@@ -193,6 +211,7 @@ def _stricter(one: Threshold, other: Threshold) -> Threshold | None:
         source=other.source,
         distinct=Distinct.TEAM if Distinct.TEAM in (one.distinct, other.distinct) else one.distinct,
         step_up=max(one.step_up, other.step_up, key=STRENGTH.index),
+        after_min=max(one.after_min, other.after_min),
     )
 
 
@@ -210,6 +229,7 @@ def _covers(weak: Threshold, strong: Threshold) -> bool:
         and weak.deny <= strong.deny
         and weak.distinct in (Distinct.PERSON, strong.distinct)
         and STRENGTH.index(weak.step_up) <= STRENGTH.index(strong.step_up)
+        and weak.after_min <= strong.after_min
     )
 
 
@@ -221,7 +241,10 @@ def parse(value: Any) -> tuple[Threshold, ...]:
     """Parses JSON; raises BadThresholds."""
     if not isinstance(value, list) or len(value) > THRESHOLDS_MAX:
         raise BadThresholds(_("Give a list of at most %(n)d thresholds.") % {"n": THRESHOLDS_MAX})
-    return tuple(_one(n, item) for n, item in enumerate(value, start=1))
+    parsed = tuple(_one(n, item) for n, item in enumerate(value, start=1))
+    if parsed and all(one.after_min for one in parsed):
+        raise BadThresholds(_("One of the thresholds must count from the beginning."))
+    return parsed
 
 
 def stored(value: Iterable[Mapping[str, Any]]) -> tuple[Threshold, ...]:
@@ -234,6 +257,7 @@ def stored(value: Iterable[Mapping[str, Any]]) -> tuple[Threshold, ...]:
             distinct=Distinct(one["distinct"]),
             step_up=StepUp(one["step_up"]),
             clause=one.get("clause", 0),
+            after_min=one.get("after_min", 0),
         )
         for one in value
     )
@@ -253,22 +277,24 @@ def _parsed(item: Any) -> Threshold:
         said = _("there is no “%(key)s”; known are %(known)s.")
         raise BadThresholds(said % {"key": unknown[0], "known": ", ".join(sorted(_KEYS))})
     threshold = Threshold(
-        approve=_count(item, "approve"),
-        deny=_count(item, "deny"),
+        approve=_count(item, "approve", 1, MOST_PEOPLE),
+        deny=_count(item, "deny", 1, MOST_PEOPLE),
         source=_source(item.get("from", "")),
         distinct=_choice(item, "distinct", Distinct, Distinct.PERSON),
         step_up=_choice(item, "step_up", StepUp, StepUp.NONE),
+        after_min=_count(item, "after_min", 0, AFTER_MOST_MIN),
     )
     if threshold.source.startswith(PERSON) and max(threshold.approve, threshold.deny) > 1:
         raise BadThresholds(_("one person has one vote: approve and deny must be 1."))
     return threshold
 
 
-def _count(item: Mapping[str, Any], key: str) -> int:
-    n = item.get(key, 1)
-    if type(n) is not int or not 1 <= n <= MOST_PEOPLE:
-        said = _("“%(key)s” must be a whole number from 1 to %(most)d.")
-        raise BadThresholds(said % {"key": key, "most": MOST_PEOPLE})
+def _count(item: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    """A number within the bounds; the least where the key is missing."""
+    n = item.get(key, least)
+    if type(n) is not int or not least <= n <= most:
+        said = _("“%(key)s” must be a whole number from %(least)d to %(most)d.")
+        raise BadThresholds(said % {"key": key, "least": least, "most": most})
     return n
 
 

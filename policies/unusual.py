@@ -58,7 +58,14 @@ SELECT
     count(*) FILTER (WHERE seq = 1 AND tool IN (
         SELECT n.id FROM audit_name n WHERE n.kind = 'tool' AND n.text = %s)),
     (SELECT CASE WHEN count(*) = {LOOKED_AT}
-        THEN extract(epoch FROM (SELECT now FROM moment) - min(at))::float / 3600 END FROM recent)
+        THEN extract(epoch FROM (SELECT now FROM moment) - min(at))::float / 3600 END FROM recent),
+    (SELECT COALESCE(max(address), '') FROM (
+        -- As of hours: for twelve of them it is new, and only beside others of a week ago.
+        SELECT a.address FROM accounts_agentaddress a, moment m
+        WHERE a.agent_id = %s AND a.first_at > m.now - interval '12 hours' AND a.first_at <= m.now
+          AND EXISTS (SELECT FROM accounts_agentaddress k WHERE k.agent_id = a.agent_id
+              AND k.first_at < m.now - interval '{DAYS_KNOWN} days')
+        ORDER BY a.first_at DESC LIMIT 1) new)
 FROM moment LEFT JOIN mine ON true
 """
 
@@ -84,6 +91,8 @@ class Unusual:
     refusals: int = 0
     of_tool: int = 0
     sight_h: float | None = None
+    # The newest of those that it came from for the first time in the last 12 hours; "": none.
+    address: str = ""
 
     @property
     def is_flood(self) -> bool:
@@ -115,6 +124,7 @@ class Unusual:
             "unusual.rate": self.rate,
             "unusual.refusals": self.refusals,
             "unusual.first_use": self.is_first_use,
+            "unusual.address": bool(self.address),
         }
 
     def reasons(self) -> Iterator[str]:
@@ -137,6 +147,9 @@ class Unusual:
                 self.refusals,
             )
             yield UnusualFinding("refusals", said % self.refusals)
+        if self.address and self.lately:
+            said = _("It called from %s, where it never called from before the last 12 hours.")
+            yield UnusualFinding("address", said % self.address)
 
 
 def parameters(
@@ -144,7 +157,7 @@ def parameters(
 ) -> list[Any]:
     """Parameters of the SQL. `tool`: its name for agents; `but` and `at`: as things were when that
     call was requested."""
-    return [at, agent_id, but, tool]
+    return [at, agent_id, but, tool, agent_id]
 
 
 def of_rows(rows: Sequence[Sequence[Any]]) -> Unusual:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.agent_addresses import forget_old
 from accounts.models import Agent
 from audit.services import SYSTEM, record
 from policies.lookback import read_unusual
@@ -34,6 +35,7 @@ ACTIVE = f"""
 def watch() -> int:
     """Returns how many agents' use was told as unusual. Repeated, it tells nothing twice."""
     now = timezone.now()
+    forget_old()
     UnusualUse.objects.filter(seen_at__lt=now - FORGOTTEN_AFTER).delete()
     results = [_look_at(agent, now) for agent in _active_agents(now)]
     if unread := results.count(None):

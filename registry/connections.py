@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import orjson
 from django.conf import settings
@@ -17,7 +17,7 @@ from core import seal
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.sealed_fields import SealedField
-from registry.models import Server
+from registry.models import Server, ServerCredential
 
 PURPOSE = "server credential"
 
@@ -31,7 +31,7 @@ class ServerConnection:
     """`key` differs whenever anything else does: pools and processes are kept by it."""
 
     key: str
-    transport: Literal["http", "stdio"]
+    transport: Literal["http", "stdio", "api"]
     url: str = ""
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -40,6 +40,17 @@ class ServerConnection:
     # The revision to speak, where an operator chose it.
     wanted: str = ""
     by_events: bool = False
+    # Of servers with a sign-in of their own: its id, to find the credential that a call carries.
+    signs_in: int = 0
+    # That credential is of the person on whose behalf the agent acts.
+    is_personal: bool = False
+
+    def with_credential(self, credential: ServerCredential, headers: Mapping[str, str]) -> Self:
+        """The connection of one credential, in one generation: nobody else's calls share it."""
+        key = f"{self.key}.{credential.pk}.{credential.generation}"
+        own = {name.lower() for name in headers}
+        shared = {name: one for name, one in self.headers.items() if name.lower() not in own}
+        return replace(self, key=key, headers={**shared, **headers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,9 @@ def connection(server: Server, commands: Commands) -> ServerConnection:
     if server.transport == Server.Transport.STDIO:
         return _connection(server, argv=tuple(server.argv), env=_command_of(server, commands).env)
     headers = _opened(server, "sealed_headers")
+    if server.sign_in:
+        who: dict[str, Any] = {"signs_in": server.pk, "is_personal": server.is_personal}
+        return _connection(server, url=server.url, headers=headers, **who)
     return _connection(server, url=server.url, headers={**headers, **_authorization(server)})
 
 
@@ -91,7 +105,11 @@ def current_keys(names: Iterable[str]) -> set[str]:
     keys, commands = set(), Commands()
     for server in Server.objects.filter(slug__in=list(names), enabled=True):
         with contextlib.suppress(Unreachable):
-            keys.add(connection(server, commands).key)
+            reached = connection(server, commands)
+            keys.add(reached.key)
+            if server.sign_in:
+                usable = server.credentials.usable()
+                keys |= {reached.with_credential(one, {}).key for one in usable}
     return keys
 
 
@@ -110,7 +128,7 @@ def _connection(server: Server, **values: Any) -> ServerConnection:
     wanted: dict[str, Any] = {"wanted": server.wanted_revision} if server.wanted_revision else {}
     secret = orjson.dumps({**values, **wanted, "version": server.connection_version})
     mark = hashlib.sha256(seal.sign("connection key", secret)).hexdigest()[:12]
-    transport = cast(Literal["http", "stdio"], server.transport)
+    transport = cast(Literal["http", "stdio", "api"], server.transport)
     hints: dict[str, Any] = {"revision": server.revision, "by_events": server.by_events}
     return ServerConnection(f"{server.slug}:{mark}", transport, **hints, **wanted, **values)
 

@@ -7,12 +7,12 @@ import re
 from django.db import transaction
 
 from accounts.actors import By, acting
-from accounts.models import User
 from audit.services import record
 from core.english import gettext as _
 from core.text import revealed
 from inspection import patterns
 from inspection.results import PASS_ALL, ResultRules, rules_of, stored_rules
+from registry import managed
 from registry.models import Server, Tool
 from registry.services import RegistrationRefused
 
@@ -23,7 +23,7 @@ LEAST_BYTES, MOST_BYTES = 1024, 64 * 1024 * 1024
 @transaction.atomic
 def set_result_rules(tool: Tool, rules: ResultRules, *, by: By) -> bool:
     """Sets the tool's result rules; returns whether they changed."""
-    _check_result_rules(rules)
+    check_result_rules(rules)
     columns = {f"result_{name}": value for name, value in rules._asdict().items()}
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     if locked.result_rules == rules:
@@ -44,10 +44,11 @@ def set_result_rules(tool: Tool, rules: ResultRules, *, by: By) -> bool:
 
 
 @transaction.atomic
-def set_server_result_rules(server: Server, rules: ResultRules, *, by: User | None) -> bool:
+def set_server_result_rules(server: Server, rules: ResultRules, *, by: By) -> bool:
     """Sets the result rules of the server's tools that have no choices of their own; returns
     whether they changed."""
-    _check_result_rules(rules)
+    managed.check(managed.SERVERS, server.slug, by=by)
+    check_result_rules(rules)
     Server.objects.select_for_update().get(pk=server.pk)
     server.refresh_from_db()
     if rules_of(server.result_rules) == rules:
@@ -66,7 +67,7 @@ _RESULT_CHOICES = (
 _is_host = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE).fullmatch
 
 
-def _check_result_rules(rules: ResultRules) -> None:
+def check_result_rules(rules: ResultRules) -> None:
     """Raises RegistrationRefused."""
     for name, choices in _RESULT_CHOICES:
         if getattr(rules, name) not in choices.values:
@@ -83,6 +84,6 @@ def _check_result_rules(rules: ResultRules) -> None:
         said = _("“%s” is no host: write example.org, or *.example.org.")
         raise RegistrationRefused(said % revealed(wrong[0][:60]))
     try:
-        patterns.parsed(rules.patterns)
+        patterns.check(rules.patterns)
     except patterns.BadPattern as error:
         raise RegistrationRefused(str(error)) from error

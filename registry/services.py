@@ -16,21 +16,23 @@ from django.utils import timezone
 
 from accounts.actors import By, ServiceCaller, account_of, acting
 from accounts.models import MAX_HOLD_S, Agent, User
-from audit.models import Entry
+from audit.names import named
 from audit.services import Actor, record
 from core import outbound
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.text import revealed
 from inspection.definitions import Scan
-from registry import extensions, names, secrets
+from registry import extensions, managed, names, secrets
 from registry.connections import Command, Commands, ServerConnection, Unreachable
+from registry.credentials import clients
 from registry.labels import Label, LabelChoice
 from registry.models import (
     Definition,
     Item,
     OwnTool,
     Publication,
+    RegistryReaders,
     Separator,
     Server,
     Tag,
@@ -39,7 +41,7 @@ from registry.models import (
     versioned,
 )
 from registry.models.versioned import Version, elsewhere
-from registry.publishing import second_person
+from registry.publishing import published_catalogue, registry_versions, second_person
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions
 
@@ -140,6 +142,10 @@ def set_connection(
     before = server.address
     _set_address(server, url=url, command=command)
     server.connection_version += 1
+    if server.sign_in and server.address != before:
+        clients.set_sign_in(server, Server.SignIn.NONE, by=by)
+    if server.sign_in and credential:
+        raise RegistrationRefused(_("The server has a sign-in: its calls carry no credential."))
     secrets.put(server, headers=headers or {}, credential=credential)
     server.health, server.health_reason = Server.Health.UNKNOWN, ""
     server.save()
@@ -173,6 +179,8 @@ def delete_server(server: Server, *, by: By, has_open_calls: OpenCalls) -> None:
         state=Tool.State.RETIRED, published=None
     )
     server.toolsets.clear()
+    if server.sign_in:
+        clients.set_sign_in(server, Server.SignIn.NONE, by=by)
     server.enabled, server.deleted_at = False, timezone.now()
     server.sealed_headers = server.sealed_credential = None
     server.connection_version += 1
@@ -183,6 +191,7 @@ def delete_server(server: Server, *, by: By, has_open_calls: OpenCalls) -> None:
 @transaction.atomic
 def set_relays(server: Server, families: Iterable[str], *, by: By) -> None:
     """Sets which input requests the server may send to agents."""
+    managed.check(managed.SERVERS, server.slug, by=by)
     relays = [family for family in Server.Relay.values if family in set(families)]
     if not Server.objects.filter(pk=server.pk).exclude(relays=relays).update(relays=relays):
         return
@@ -194,6 +203,7 @@ def set_relays(server: Server, families: Iterable[str], *, by: By) -> None:
 def set_revision(server: Server, revision: str, *, by: By) -> bool:
     """In which revision of the protocol the server is spoken to, "" for the newest; whether that is
     another one. It is greeted anew, and its next look finds what it offers there."""
+    managed.check(managed.SERVERS, server.slug, by=by)
     if revision not in Server.Revision.values:
         raise RegistrationRefused(_("“%s” is no revision that is known here.") % revision[:40])
     others = Server.objects.filter(pk=server.pk).exclude(wanted_revision=revision)
@@ -212,6 +222,7 @@ def set_methods(server: Server, methods: Iterable[str], *, by: By) -> bool:
     What is new waits for the next look and then to be published; what is gone is taken from agents
     at once, and would have to be published anew. Raises MethodRefused.
     """
+    managed.check(managed.SERVERS, server.slug, by=by)
     listed = extensions.checked(methods)
     _locked(server)
     if listed == server.methods:
@@ -421,8 +432,8 @@ def rollable(tool: Tool) -> QuerySet[Definition]:
     nor what its server says now. None of a tool that its server does not offer, and
     none from before somebody took it from agents."""
     known = tool.definitions.filter(publications__isnull=False)
-    taken = Entry.objects.filter(action="tool.retired", tool=tool.exposed_name)
-    if last := taken.order_by("id").last():
+    taken = named({"action": "tool.retired", "tool": tool.exposed_name})
+    if last := taken.in_order().first():
         known = tool.definitions.filter(publications__at__gt=last.at)
     known = known.distinct()
     if tool.state not in (Tool.State.PUBLISHED, Tool.State.CHANGED):
@@ -486,6 +497,7 @@ def set_handling(
 @transaction.atomic
 def set_labels(tool: Tool, choices: dict[Label, str], *, by: By) -> bool:
     """Sets the operator's word on each label; returns whether it changed."""
+    managed.check(managed.TOOLS, tool.exposed_name, by=by)
     if any(choice not in LabelChoice.values for choice in choices.values()):
         raise RegistrationRefused(
             _("A label is one of %s.") % ", ".join(filter(None, LabelChoice.values))
@@ -552,6 +564,7 @@ def create_toolset(slug: str, *, by: By, title: str = "") -> Toolset:
 
 @transaction.atomic
 def set_title(toolset: Toolset, title: str, *, by: By) -> None:
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
     if toolset.title == title:
         return
     toolset.title = title
@@ -562,6 +575,7 @@ def set_title(toolset: Toolset, title: str, *, by: By) -> None:
 @transaction.atomic
 def set_separator(toolset: Toolset, separator: str, *, by: By) -> None:
     """Sets the separator in agents' names. Former names still find the same tools."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
     if separator not in Separator.values:
         raise RegistrationRefused(_("The separator is one of _ - and the dot."))
     if separator == toolset.separator:
@@ -574,6 +588,7 @@ def set_separator(toolset: Toolset, separator: str, *, by: By) -> None:
 @transaction.atomic
 def set_hold(toolset: Toolset, seconds: int | None, *, by: By) -> None:
     """After how long a request that waits for people is answered; None: as everywhere."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
     if seconds is not None and not 1 <= seconds <= MAX_HOLD_S:
         raise RegistrationRefused(_("The first answer comes within 1 to %d seconds.") % MAX_HOLD_S)
     if seconds == toolset.hold_s:
@@ -586,6 +601,7 @@ def set_hold(toolset: Toolset, seconds: int | None, *, by: By) -> None:
 @transaction.atomic
 def set_search_mode(toolset: Toolset, wanted: bool, *, by: By) -> None:
     """Whether agents search for its tools in place of listing them."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
     if wanted == toolset.search_mode:
         return
     toolset.search_mode = wanted
@@ -594,8 +610,37 @@ def set_search_mode(toolset: Toolset, wanted: bool, *, by: By) -> None:
 
 
 @transaction.atomic
+def set_agent_sign_in(toolset: Toolset, wanted: bool, *, by: By) -> None:
+    """Whether users sign in agents for it. Switched off, no token of such an agent opens it."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
+    if wanted == toolset.agent_sign_in:
+        return
+    toolset.agent_sign_in = wanted
+    toolset.save(update_fields=["agent_sign_in"])
+    record("toolset.sign_in_set", actor=acting(by), toolset=toolset.slug, agent_sign_in=wanted)
+
+
+@transaction.atomic
+def set_registry_readers(toolset: Toolset, wanted: str, *, by: By) -> None:
+    """Sets the readers of its MCP registry: one of RegistryReaders."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
+    if wanted not in RegistryReaders.values:
+        raise RegistrationRefused(
+            _("“%(name)s” is no choice; there are: %(known)s.")
+            % {"name": wanted, "known": ", ".join(RegistryReaders.values)}
+        )
+    if wanted == toolset.registry_readers:
+        return
+    toolset.registry_readers = wanted
+    toolset.save(update_fields=["registry_readers"])
+    record("toolset.registry_readers_set", actor=acting(by), toolset=toolset.slug, readers=wanted)
+    registry_versions.refresh(toolset.slug, published_catalogue.load().toolset(toolset.slug))
+
+
+@transaction.atomic
 def set_own_tools(toolset: Toolset, names: Iterable[str], *, by: By) -> None:
     """Which tools of ours it offers, for what agents know and say of their own calls."""
+    managed.check(managed.TOOLSETS, toolset.slug, by=by)
     wanted = set(names)
     if unknown := sorted(wanted - set(OwnTool.values)):
         raise RegistrationRefused(
@@ -636,6 +681,8 @@ def unassign(toolset: Toolset, agent: Agent, *, by: By) -> None:
 
 @transaction.atomic
 def _join(toolset: Toolset, table: type[Model], *, by: By, **member: Any) -> None:
+    if not table._default_manager.filter(toolset=toolset, **member).exists():
+        managed.check(managed.TOOLSETS, toolset.slug, by=by)
     _link, made = table._default_manager.get_or_create(toolset=toolset, **member)
     if made:
         _record_member("toolset.added", toolset, acting(by), member)
@@ -645,6 +692,7 @@ def _join(toolset: Toolset, table: type[Model], *, by: By, **member: Any) -> Non
 def _part(toolset: Toolset, table: type[Model], *, by: By, **member: Any) -> None:
     gone, _each = table._default_manager.filter(toolset=toolset, **member).delete()
     if gone:
+        managed.check(managed.TOOLSETS, toolset.slug, by=by)
         _record_member("toolset.removed", toolset, acting(by), member)
 
 
@@ -656,7 +704,7 @@ def _record_member(
 
 
 def _set_address(server: Server, *, url: str, command: str) -> None:
-    if server.transport == Server.Transport.HTTP:
+    if server.transport in (Server.Transport.HTTP, Server.Transport.API):
         server.url = _checked_url(url)
     elif server.transport == Server.Transport.STDIO:
         server.command, server.argv = command, _command(command).argv

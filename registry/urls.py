@@ -1,6 +1,18 @@
 from django.urls import path
 
-from registry.views import catalogue, icons, overrides, review, role_tags, servers, tools, toolsets
+from registry.views import (
+    api_servers,
+    catalogue,
+    connections,
+    icons,
+    overrides,
+    review,
+    role_tags,
+    server_imports,
+    servers,
+    tools,
+    toolsets,
+)
 
 app_name = "registry"
 
@@ -26,11 +38,40 @@ urlpatterns = [
     path("tools/<tool:name>/results/", tools.set_results, name="set_results"),
     path("tools/<tool:name>/labels/", tools.set_labels, name="set_labels"),
     path("new/server/", servers.register, name="register"),
+    path("new/import/", server_imports.import_server, name="import_server"),
+    path("new/api/", api_servers.register, name="register_api"),
+    path("servers/<slug:slug>/operations/", api_servers.operations, name="operations"),
+    path("servers/<slug:slug>/document/", api_servers.set_document, name="set_document"),
     path("servers/<slug:slug>/edit/", servers.edit, name="edit_server"),
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),
     path("servers/<slug:slug>/relays/", servers.set_relays, name="set_server_relays"),
     path("servers/<slug:slug>/results/", servers.set_results, name="set_server_results"),
     path("servers/<slug:slug>/revision/", servers.set_revision, name="set_server_revision"),
+    path("servers/<slug:slug>/sign-in/", connections.server_sign_in, name="server_sign_in"),
+    path("servers/<slug:slug>/sign-in/connect/", connections.connect_shared, name="connect_shared"),
+    path(
+        "servers/<slug:slug>/sign-in/disconnect/",
+        connections.disconnect_shared,
+        name="disconnect_shared",
+    ),
+    path("connections/", connections.connections, name="connections"),
+    path(
+        "connections/callback/<int:server>/",
+        connections.callback,
+        name="connection_callback",
+    ),
+    path(
+        "connections/client/<int:server>.json",
+        connections.client_document,
+        name="client_document",
+    ),
+    path("connections/<slug:slug>/connect/", connections.connect, name="connect_account"),
+    path("connections/<slug:slug>/disconnect/", connections.disconnect, name="disconnect_account"),
+    path(
+        "connections/<slug:slug>/<int:person>/<slug:mark>/",
+        connections.linked,
+        name="linked_connection",
+    ),
     path("servers/<slug:slug>/review/", review.review, name="review"),
     path("toolsets/", toolsets.toolsets, name="toolsets"),
     path("new/toolset/", toolsets.add_toolset, name="add_toolset"),
@@ -47,6 +88,16 @@ urlpatterns = [
         "toolsets/<slug:slug>/search-mode/",
         toolsets.set_search_mode,
         name="set_toolset_search_mode",
+    ),
+    path(
+        "toolsets/<slug:slug>/sign-in/",
+        toolsets.set_agent_sign_in,
+        name="set_toolset_sign_in",
+    ),
+    path(
+        "toolsets/<slug:slug>/registry/",
+        toolsets.set_registry_readers,
+        name="set_toolset_registry",
     ),
     path("toolsets/<slug:slug>/title/", toolsets.set_title, name="set_toolset_title"),
     path("toolsets/<slug:slug>/separator/", toolsets.set_separator, name="set_toolset_separator"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import jwt
 
+from accounts.dpop import is_thumbprint
 from accounts.models import Identity
 from accounts.oidc.metadata import AGENT, ProviderFailed, signing_key
 from accounts.oidc.providers import IdentityProvider, usable_providers
@@ -125,8 +126,7 @@ def _check(claims: dict[str, Any], provider: IdentityProvider, resource: str) ->
         raise ProviderFailed(_("The token is for another address."))
     if not is_name(claims["sub"]):
         raise ProviderFailed(_("The token names nobody."))
-    if "cnf" in claims:
-        raise ProviderFailed(_("The token is bound to a key, which is not checked here."))
+    _jkt(claims)
     if not all(_is_time(claims[name]) for name in ("exp", "nbf", "iat") if name in claims):
         raise ProviderFailed(_UNREADABLE)
     left = claims["exp"] - time.time()
@@ -137,6 +137,17 @@ def _check(claims: dict[str, Any], provider: IdentityProvider, resource: str) ->
         raise ProviderFailed(_("The token is valid for longer than a day."))
     if provider.agent_scope and provider.agent_scope not in _scopes(claims):
         raise ScopeMissing(provider.agent_scope)
+
+
+def _jkt(claims: dict[str, Any]) -> str:
+    """The thumbprint of the key that the token is bound to; empty where it is bound to none. The
+    key is proved with each request (gateway/http/proofs.py)."""
+    if "cnf" not in claims:
+        return ""
+    match claims["cnf"]:
+        case {"jkt": str(jkt), **more} if is_thumbprint(jkt) and not more:
+            return jkt
+    raise ProviderFailed(_("The token is bound to something that is not checked here."))
 
 
 def _is_time(value: object) -> bool:
@@ -164,7 +175,8 @@ def _bearer(known: Bearer, claimed: _Claimed, claims: dict[str, Any], resource: 
         token_id=token_id[:255] if isinstance(token_id, str) else "",
         resource=resource,
     )
-    return replace(known, grant=known, signed_in=signed_in, expires_at=float(claims["exp"]))
+    ends = float(claims["exp"])
+    return replace(known, grant=known, signed_in=signed_in, expires_at=ends, jkt=_jkt(claims))
 
 
 def _check_subject(book: TokenBook, claimed: _Claimed, subject: str) -> None:

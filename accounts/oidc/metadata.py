@@ -18,6 +18,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from accounts.oidc.providers import IdentityProvider
+from accounts.oidc.workload_issuers import SPIFFE_USE, WorkloadIssuer
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import RequestFailed, check_url, fetch
@@ -64,6 +65,8 @@ class ProviderMetadata:
     at: float
     keys: list[dict[str, Any]] = field(default_factory=list)
     keys_at: float = float("-inf")
+    # Which of the keys are for tokens.
+    key_use: str = "sig"
     # By what asked: logout tokens and agents' tokens, which anybody can send, leave the others for
     # signing in.
     renewed: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -74,6 +77,8 @@ class ProviderMetadata:
         return value if isinstance(value, str) else ""
 
 
+# Whoever publishes keys.
+Issuer = IdentityProvider | WorkloadIssuer
 _kept: dict[tuple[str, str], ProviderMetadata] = {}
 # By URL: when it failed, and what was said of it.
 _failed: dict[str, tuple[float, str]] = {}
@@ -82,7 +87,7 @@ _lock = threading.Lock()
 _asking: dict[tuple[str, str], threading.Lock] = {}
 
 
-def metadata(provider: IdentityProvider) -> ProviderMetadata:
+def metadata(provider: Issuer) -> ProviderMetadata:
     """Raises ProviderFailed."""
     place = (provider.slug, provider.issuer)
     with _lock:
@@ -90,6 +95,8 @@ def metadata(provider: IdentityProvider) -> ProviderMetadata:
     if kept is not None and time.monotonic() - kept.at < KEPT_S:
         return kept
     read = ProviderMetadata(_document(provider), time.monotonic())
+    if isinstance(provider, WorkloadIssuer):
+        read.key_use = provider.key_use
     if kept is not None and kept.endpoint("jwks_uri") == read.endpoint("jwks_uri"):
         read.keys, read.keys_at, read.renewed = kept.keys, kept.keys_at, kept.renewed
     with _lock:
@@ -104,13 +111,9 @@ def forget() -> None:
         _failed.clear()
 
 
-def signing_key(
-    provider: IdentityProvider, header: dict[str, Any], *, asked_by: str = SIGN_IN
-) -> PyJWK:
+def signing_key(provider: Issuer, header: dict[str, Any], *, asked_by: str = SIGN_IN) -> PyJWK:
     """The provider's key for a token with this header. Raises ProviderFailed."""
-    algorithm = header.get("alg")
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise ProviderFailed(_("The token is signed in a way that is not taken here."))
+    _check_algorithm(header)
     if asked_by == AGENT:
         found = _key_for_agent(provider, header)
     else:
@@ -118,13 +121,36 @@ def signing_key(
         found = _matching(known.keys, header) or _new_key(known, header, asked_by)
     if found is None:
         raise ProviderFailed(_("The provider has no key with which this token can be checked."))
+    return _key(found, header)
+
+
+def key_among(keys: list[dict[str, Any]], header: dict[str, Any]) -> PyJWK:
+    """The one of these keys for a token with this header. A key without a name may have any.
+    Raises ProviderFailed."""
+    _check_algorithm(header)
+    kid = header.get("kid")
+    named = [key for key in keys if kid is not None and key.get("kid") == kid]
+    nameless = [key for key in keys if kid is None or "kid" not in key]
+    found = _matching(named or nameless, {"alg": header["alg"]})
+    if found is None:
+        raise ProviderFailed(_("No key is known here with which this token can be checked."))
+    return _key(found, header)
+
+
+def _check_algorithm(header: dict[str, Any]) -> None:
+    algorithm = header.get("alg")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise ProviderFailed(_("The token is signed in a way that is not taken here."))
+
+
+def _key(found: dict[str, Any], header: dict[str, Any]) -> PyJWK:
     try:
-        return PyJWK(found, algorithm=algorithm)
+        return PyJWK(found, algorithm=header["alg"])
     except PyJWTError as error:
         raise ProviderFailed(_("The provider's key cannot be read.")) from error
 
 
-def _with_keys(provider: IdentityProvider) -> ProviderMetadata:
+def _with_keys(provider: Issuer) -> ProviderMetadata:
     known = metadata(provider)
     if time.monotonic() - known.keys_at >= KEPT_S:
         _read_keys(known)
@@ -140,7 +166,7 @@ def _new_key(
     return _matching(known.keys, header)
 
 
-def _key_for_agent(provider: IdentityProvider, header: dict[str, Any]) -> dict[str, Any] | None:
+def _key_for_agent(provider: Issuer, header: dict[str, Any]) -> dict[str, Any] | None:
     """Keys that are known do not wait for a provider that hangs, nor for whom it keeps waiting."""
     place = (provider.slug, provider.issuer)
     with _lock:
@@ -191,16 +217,21 @@ def _remembering(url: str) -> Iterator[None]:
         raise ProviderAway(str(error)) from error
 
 
-def _document(provider: IdentityProvider) -> dict[str, Any]:
+def _document(provider: Issuer) -> dict[str, Any]:
+    if isinstance(provider, WorkloadIssuer) and provider.keys_url:
+        return {"jwks_uri": provider.keys_url}
     url = f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration"
     with _remembering(url):
         return _read_document(provider, url)
 
 
-def _read_document(provider: IdentityProvider, url: str) -> dict[str, Any]:
+def _read_document(provider: Issuer, url: str) -> dict[str, Any]:
     document = _get(url)
     if document.get("issuer") != provider.issuer:
         raise ProviderFailed(_("The provider's document is of another issuer."))
+    if isinstance(provider, WorkloadIssuer):
+        _check_endpoint("jwks_uri", document.get("jwks_uri"))
+        return document
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
         _check_endpoint(name, document.get(name))
     for name in ("userinfo_endpoint", "end_session_endpoint"):
@@ -237,8 +268,13 @@ def _read_keys(known: ProviderMetadata) -> None:
         keys = _get(url).get("keys")
         if not isinstance(keys, list):
             raise ProviderFailed(_("The provider's keys cannot be read."))
-    known.keys = [key for key in keys if isinstance(key, dict)]
+    known.keys = [key for key in keys if isinstance(key, dict) and _is_for(key, known.key_use)]
     known.keys_at = time.monotonic()
+
+
+def _is_for(key: dict[str, Any], use: str) -> bool:
+    """Whether it is for tokens: others are for encryption or, of SPIFFE, for certificates."""
+    return bool(key.get("use", "sig") == use)
 
 
 def _may_renew(renewed: list[float]) -> bool:
@@ -261,6 +297,6 @@ def _matching(keys: list[dict[str, Any]], header: dict[str, Any]) -> dict[str, A
 def _fits(key: dict[str, Any], header: dict[str, Any]) -> bool:
     return (
         key.get("kty") == ALGORITHMS[header["alg"]]
-        and key.get("use", "sig") == "sig"
+        and key.get("use", "sig") in ("sig", SPIFFE_USE)
         and key.get("alg", header["alg"]) == header["alg"]
     )

@@ -11,10 +11,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import access_review as reviews
-from accounts.access_review import AGENT, PERSON, SERVICE_ACCOUNT, Holder
+from accounts.access_review import AGENT, PERSON, SERVICE_ACCOUNT, AccessOrigin, Holder
 from accounts.actors import AccountRefused
 from accounts.http import ConsoleRequest, reason_in
 from accounts.permission_names import PERMISSION_NAMES
+from accounts.service_accounts import CHANGING
 from audit.names import entries_of
 from core.http import page
 from core.paging import SIZE
@@ -25,6 +26,12 @@ KINDS = {
     AGENT: gettext_lazy("Agents"),
 }
 SIGNED_MAX = 20
+
+
+class HeldPermissions(NamedTuple):
+    label: str
+    origin: AccessOrigin
+    names: list[str]
 
 
 class HolderPage(NamedTuple):
@@ -38,12 +45,14 @@ def access_review(request: ConsoleRequest) -> HttpResponse:
     report = reviews.report()
     asked = request.GET.get("kind", PERSON)
     kind = asked if asked in KINDS else PERSON
+    shown = _page(report.of(kind), request.GET.get("beyond") or request.GET.get("back", ""))
     context = {
         "section": "access_review",
         "kind": kind,
         "kinds": [(one, label, report.counts.get(one, 0)) for one, label in KINDS.items()],
-        "page": _page(report.of(kind), request.GET.get("beyond") or request.GET.get("back", "")),
+        "page": shown,
         "names": PERMISSION_NAMES,
+        "groups": {one.pk: _groups(one) for one in shown.rows if kind == SERVICE_ACCOUNT},
         "digest": report.digest,
         "signed": entries_of(["access_review.signed"]).order_by("-pk")[:SIGNED_MAX],
     }
@@ -68,6 +77,16 @@ def sign_off(request: ConsoleRequest) -> HttpResponse:
     else:
         messages.success(request, _("The access review is signed off."))
     return redirect("accounts:access_review")
+
+
+def _groups(account: Holder) -> list[HeldPermissions]:
+    """To read first, then to change; each by when and by whom it was given."""
+    found: dict[tuple[str, AccessOrigin], list[str]] = {}
+    for one in sorted(account.access, key=lambda one: one.name in CHANGING):
+        label = _("To change") if one.name in CHANGING else _("To read")
+        names = found.setdefault((label, one.origin), [])
+        names.append(PERMISSION_NAMES.get(one.name, one.name))
+    return [HeldPermissions(*key, names) for key, names in found.items()]
 
 
 def _page(holders: list[Holder], asked: str) -> HolderPage:

@@ -30,6 +30,15 @@ def may_handle_tokens(person: User, agent: Agent) -> bool:
     return agent.owner_id == person.pk or person.has_perm("accounts.change_agenttoken")
 
 
+def may_issue_tokens(person: User, agent: Agent) -> bool:
+    """Not an owner who may add no agents, for one that their consent to a client made: a token of
+    Countersign would outlive the sign-in and open more than its address."""
+    if person.has_perm("accounts.change_agenttoken"):
+        return True
+    is_added = agent.created_by_id != person.pk or person.has_perm("accounts.add_agent")
+    return agent.owner_id == person.pk and is_added
+
+
 @page("")
 def agents(request: ConsoleRequest) -> HttpResponse:
     now = timezone.now()
@@ -62,7 +71,7 @@ def agent(request: ConsoleRequest, name: str) -> HttpResponse:
 @page("", "POST")
 def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
     """Draws the page itself, without a redirect: the token's text is kept nowhere."""
-    shown = agent_for_tokens(request.user, name)
+    shown = _agent_for_new_token(request.user, name)
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _show(request, shown, form)
@@ -104,7 +113,7 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
 @page("", "POST")
 def rotate_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
     """Draws the page itself, as `issue_token` does."""
-    shown = agent_for_tokens(request.user, name)
+    shown = _agent_for_new_token(request.user, name)
     valid = shown.tokens.valid().filter(issuer="").select_related("agent")
     token = get_object_or_404(valid, public_id=public_id)
     text = services.rotate_token(token, by=request.user)
@@ -134,9 +143,30 @@ def set_hold(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("accounts:agent", name)
 
 
+@page("accounts.change_agent", "POST")
+def set_requires_dpop(request: ConsoleRequest, name: str) -> HttpResponse:
+    shown = get_object_or_404(Agent, name=name)
+    required = request.POST.get("required") == "1"
+    services.set_requires_dpop(shown, required, by=request.user)
+    said = (
+        _("“%s” needs proof of its key with each request.")
+        if required
+        else _("“%s” may use tokens without a key.")
+    )
+    messages.success(request, said % name)
+    return redirect("accounts:agent", name)
+
+
 def agent_for_tokens(person: User, name: str) -> Agent:
     shown = get_object_or_404(visible(person), name=name)
     if not may_handle_tokens(person, shown):
+        raise PermissionDenied
+    return shown
+
+
+def _agent_for_new_token(person: User, name: str) -> Agent:
+    shown = agent_for_tokens(person, name)
+    if not may_issue_tokens(person, shown):
         raise PermissionDenied
     return shown
 
@@ -160,6 +190,7 @@ def _show(
         "client_form": (client_form or ClientForm()) if names_clients else None,
         "max_hold_s": MAX_HOLD_S,
         "may_handle_tokens": may_handle_tokens(request.user, shown),
+        "may_issue_tokens": may_issue_tokens(request.user, shown),
     }
     return render(request, "accounts/agent.html", context)
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent, User
 from approvals.models.votes import Approval
+from calls.models.legal import OnlyErased
 from core.triggers import StrictTrigger, append_only
 
 
@@ -78,7 +79,10 @@ class Comment(models.Model):
                 | models.Q(kind__in=["comment", "question"], person__isnull=False, agent=None),
             ),
         ]
-        triggers = [*append_only(), LegalComment(name="legal_comment")]
+        triggers = [
+            *append_only(OnlyErased(call="approval_id", text="''")),
+            LegalComment(name="legal_comment"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} on {self.approval_id}"

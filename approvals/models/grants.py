@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.models import Agent, Proof, User
 from audit.models import ClockTime
 from calls.models import Call
+from calls.models.legal import erasing
 from core.triggers import Refuse, StrictTrigger, append_only, configuration
 from registry.models import Definition, Tool
 
@@ -52,15 +53,18 @@ class LegalGrant(StrictTrigger):
 
 
 class OnlyUsed(StrictTrigger):
-    """A grant is used, each time once more, and revoked, once: nothing else of it changes."""
+    """A grant is used, each time once more, and revoked, once; its arguments go with the payload of
+    the call that it is of. Nothing else of it changes."""
 
     level = pgtrigger.Row
     when = pgtrigger.Before
     operation = pgtrigger.Update
-    func = """
-        IF (to_jsonb(NEW) - '{uses,summed,last_used_at,revoked_at,revoked_by_id}'::text[])
+    func = f"""
+        IF {erasing("call_id", {"arguments": "'{}'", "bounds": "'[]'", "note": "''"})} THEN
+            RETURN NEW;
+        ELSIF (to_jsonb(NEW) - '{{uses,summed,last_used_at,revoked_at,revoked_by_id}}'::text[])
             IS DISTINCT FROM
-            (to_jsonb(OLD) - '{uses,summed,last_used_at,revoked_at,revoked_by_id}'::text[])
+            (to_jsonb(OLD) - '{{uses,summed,last_used_at,revoked_at,revoked_by_id}}'::text[])
         THEN
             RAISE EXCEPTION 'what was granted is never changed';
         ELSIF NEW.uses NOT IN (OLD.uses, OLD.uses + 1) OR NEW.summed < OLD.summed THEN

@@ -14,8 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Proof, User
 from audit.models import ClockTime
 from calls.models import Call
+from calls.models.legal import erasing
 from core.english import gettext as english_gettext
 from core.triggers import Refuse, StrictTrigger
+from policies.thresholds import Threshold, stored
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -54,6 +56,12 @@ class DecidedByVotes(StrictTrigger):
             WHERE v.approval_id = NEW.call_id AND v.fallen_at IS NULL)
         THEN
             RAISE EXCEPTION 'votes stand: who decides is not changed under them';
+        ELSIF NEW.widened_min <> OLD.widened_min AND (
+            NEW.state <> 'waiting' OR NEW.widened_min < OLD.widened_min
+            OR OLD.widens_at IS NULL OR OLD.widens_at > clock_timestamp()
+            OR OLD.asked_at + make_interval(mins => NEW.widened_min) > clock_timestamp())
+        THEN
+            RAISE EXCEPTION 'others may decide only after the time that the rule says';
         ELSIF NEW.state IN ('approved', 'denied') AND (
             approvals_decided(NEW.call_id, NEW.thresholds) <> NEW.state OR NOT EXISTS (
                 SELECT FROM approvals_vote v
@@ -106,7 +114,13 @@ class Approval(models.Model):
     )
     # Of the rule that asked, as it was then (policies/thresholds.py): never an empty list.
     thresholds = models.JSONField()
+    # Of thresholds that count late: those up to so many minutes count by now, and when the next one
+    # will (approvals/widening.py).
+    widened_min = models.PositiveSmallIntegerField(default=0, db_default=0)
+    widens_at = models.DateTimeField(null=True)
     start_within_s = models.PositiveIntegerField(null=True)
+    # Every rule that asked let messages show the arguments (notifications/shown_arguments.py).
+    shows_arguments = models.BooleanField(default=False, db_default=False)
 
     objects = ApprovalQuerySet.as_manager()
 
@@ -131,10 +145,20 @@ class Approval(models.Model):
                 fields=["denies_at"],
                 condition=models.Q(state="waiting", denies_at__isnull=False),
             ),
+            models.Index(
+                name="approvals_widens",
+                fields=["widens_at"],
+                condition=models.Q(state="waiting", widens_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
         return f"approval of {self.call_id}"
+
+    @property
+    def open_thresholds(self) -> list[Threshold]:
+        """Those that count by now."""
+        return [one for one in stored(self.thresholds) if one.after_min <= self.widened_min]
 
     @property
     def is_being_denied(self) -> bool:
@@ -168,7 +192,8 @@ class LegalVote(StrictTrigger):
             RAISE EXCEPTION 'this person may not decide';
         ELSIF NOT (
             SELECT bool_or(approvals_is_from(NEW.person_id, t.t ->> 'from'))
-            FROM jsonb_array_elements(asked.thresholds) t (t))
+            FROM jsonb_array_elements(asked.thresholds) t (t)
+            WHERE COALESCE((t.t ->> 'after_min')::int, 0) <= asked.widened_min)
             AND NOT EXISTS (
                 SELECT FROM approvals_breakglass b
                 WHERE b.approval_id = NEW.approval_id AND b.person_id = NEW.person_id
@@ -233,15 +258,18 @@ class ProvenVote(StrictTrigger):
 
 
 class OnlyFalls(StrictTrigger):
-    """A vote may fall, once, while people still decide; nothing else of it ever changes."""
+    """A vote may fall, once, while people still decide; and its reason goes with the call's
+    payload. Nothing else of it ever changes."""
 
     level = pgtrigger.Row
     when = pgtrigger.Before
     operation = pgtrigger.Update
-    func = """
-        IF OLD.fallen_at IS NOT NULL OR NEW.fallen_at IS NULL OR NEW.fallen_why = '' OR
-            (to_jsonb(NEW) - '{fallen_at,fallen_why}'::text[])
-            IS DISTINCT FROM (to_jsonb(OLD) - '{fallen_at,fallen_why}'::text[])
+    func = f"""
+        IF {erasing("approval_id", {"reason": "''"})} THEN
+            RETURN NEW;
+        ELSIF OLD.fallen_at IS NOT NULL OR NEW.fallen_at IS NULL OR NEW.fallen_why = '' OR
+            (to_jsonb(NEW) - '{{fallen_at,fallen_why}}'::text[])
+            IS DISTINCT FROM (to_jsonb(OLD) - '{{fallen_at,fallen_why}}'::text[])
         THEN
             RAISE EXCEPTION 'votes are never changed, only taken back';
         ELSIF (SELECT state FROM approvals_approval WHERE call_id = OLD.approval_id FOR UPDATE)

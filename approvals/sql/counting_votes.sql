@@ -33,7 +33,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
             ('Administrator', 'Operator', 'Approver', 'Auditor', 'Viewer'))
 $$;
 
--- The votes that stand and whose people may decide now, threshold by threshold.
+-- The votes that stand and whose people may decide now, threshold by threshold. A threshold that
+-- counts late does so once the call was widened to it (approvals/widening.py).
 CREATE OR REPLACE FUNCTION approvals_counted(call uuid, thresholds jsonb)
 RETURNS TABLE (place bigint, vote_id bigint, person_id bigint, approve boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
@@ -46,12 +47,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
         SELECT t.place, t.t, s.* FROM jsonb_array_elements(thresholds)
             WITH ORDINALITY AS t (t, place)
         JOIN standing s ON approvals_is_from(s.person_id, t.t ->> 'from')
+        WHERE COALESCE((t.t ->> 'after_min')::int, 0) <=
+            (SELECT a.widened_min FROM approvals_approval a WHERE a.call_id = call)
         -- A confirmation makes a yes stronger; anybody may stop a call without one.
-        WHERE NOT s.approve OR CASE t.t ->> 'step_up'
+        AND (NOT s.approve OR CASE t.t ->> 'step_up'
             WHEN '' THEN true
             WHEN 'totp' THEN s.step_up IN ('totp', 'oidc', 'passkey')
             WHEN 'passkey' THEN s.step_up = 'passkey'
-            ELSE false END
+            ELSE false END)
     )
     SELECT f.place, f.id, f.person_id, f.approve FROM fitting f
     WHERE NOT f.approve OR f.t ->> 'distinct' <> 'team' OR NOT EXISTS (

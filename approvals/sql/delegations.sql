@@ -1,5 +1,8 @@
 -- Delegations: who votes in whose place, and that both never vote on the same call.
 
+-- They ask for a column of calls that were widened, which a later migration makes.
+SET LOCAL check_function_bodies = off;
+
 -- The delegations that hold for a call now. Whoever has a part in the call, or may not decide, has no
 -- vote that somebody could give for them; nor does anybody give it where a rule asks them and not
 -- their delegate.
@@ -14,12 +17,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
           SELECT FROM approvals_approval a
           CROSS JOIN jsonb_array_elements(a.thresholds) t (t)
           JOIN auth_group g ON g.id = d.group_id
-          WHERE a.call_id = call AND t.t ->> 'from' = 'group:' || g.name))
+          WHERE a.call_id = call AND t.t ->> 'from' = 'group:' || g.name
+            AND COALESCE((t.t ->> 'after_min')::int, 0) <= a.widened_min))
       AND approvals_may_decide(d.delegator_id)
       AND NOT EXISTS (
           SELECT FROM approvals_approval a
           CROSS JOIN jsonb_array_elements(a.thresholds) t (t)
-          WHERE a.call_id = call
+          WHERE a.call_id = call AND COALESCE((t.t ->> 'after_min')::int, 0) <= a.widened_min
           GROUP BY COALESCE((t.t ->> 'clause')::int, 0)
           HAVING bool_or(approvals_is_from(d.delegator_id, t.t ->> 'from'))
              AND NOT bool_or(approvals_is_from(d.delegate_id, t.t ->> 'from')))

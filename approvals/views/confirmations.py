@@ -91,7 +91,7 @@ def disable_server(request: ConsoleRequest, slug: str) -> HttpResponse:
     return _show(
         request,
         Confirmation(
-            "catalogue",
+            "servers",
             _("Disable server %s?") % slug,
             [
                 (_("Catalogue"), reverse("registry:catalogue")),

@@ -41,7 +41,7 @@ def edit(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         return _drawn(request, approval, form)
     except DecisionRefused as refused:
         return _drawn(request, approval, form, str(refused))
-    messages.success(request, _("Your change is proposed. Somebody else has to approve it."))
+    messages.success(request, _("Your change is proposed. Another approver has to approve it."))
     return redirect("approvals:detail", call_id)
 
 

@@ -71,5 +71,7 @@ def end(request: ConsoleRequest, pk: int) -> HttpResponse:
     except NotFrozen as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, _("It goes on. What waited has the time that it had left."))
+        messages.success(
+            request, _("It is resumed. Pending calls have the time that they had left.")
+        )
     return redirect("approvals:freezes")

@@ -310,7 +310,7 @@ def _vote_message(approval: Approval, *, approve: bool) -> str:
         sentence = _("You denied %(tool)s for %(agent)s. Its agent is not told yet: until then you "
                      "can take it back.")  # fmt: skip
     elif approval.state == Approval.State.WAITING:
-        sentence = _("Your word on %(tool)s for %(agent)s is counted. Others have to give theirs.")
+        sentence = _("Your vote on %(tool)s for %(agent)s is counted. It needs votes of others.")
     elif approve:
         sentence = _("You approved %(tool)s for %(agent)s. It is sent now.")
     else:

@@ -3,7 +3,7 @@ who may see users."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -29,6 +29,12 @@ def show(request: ConsoleRequest) -> HttpResponse:
     sees_all = request.user.has_perm("accounts.view_user")
     if not sees_all and not request.user.has_perm(DECIDE):
         raise PermissionDenied
+    # As in the mail, whose link leads here.
+    with timezone.override(request.user.time_zone):
+        return _show(request, sees_all)
+
+
+def _show(request: ConsoleRequest, sees_all: bool) -> HttpResponse:
     since, ago = _week(request.GET.get("week", ""))
     groups = None if sees_all else request.user.group_names
     found = workload.read(groups, since, own=None if sees_all else request.user)
@@ -48,10 +54,23 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def _week(text: str) -> tuple[datetime, int]:
-    """The Monday on which the week begins in the reader's time zone, and how many weeks ago."""
-    ago = min(int(text), WEEKS) if text.isdecimal() and len(text) < 4 else 0
-    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    return today - timedelta(days=today.weekday(), weeks=ago), ago
+    """The Monday on which the week begins in the reader's time zone, and how many weeks ago.
+    `text`: so many weeks, or a day of the week, as mails have it."""
+    today = timezone.localdate()
+    this_monday = today - timedelta(days=today.weekday())
+    ago = max(0, min(_weeks_ago(text, this_monday), WEEKS))
+    monday = this_monday - timedelta(weeks=ago)
+    return timezone.make_aware(datetime.combine(monday, time.min)), ago
+
+
+def _weeks_ago(text: str, this_monday: date) -> int:
+    if text.isdecimal() and len(text) < 4:
+        return int(text)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return 0
+    return -((day - this_monday).days // 7)
 
 
 class ShownProposal(NamedTuple):

@@ -286,6 +286,14 @@ class EntryRow(models.Model):
             models.Index(
                 name="audit_entry_forgotten", fields=["id"], condition=Q(salt__isnull=True)
             ),
+            # Is a sentence another entry's too (audit/forgetting.py)? Not of calls that went on:
+            # theirs are their rules'.
+            models.Index(
+                name="audit_entry_reason",
+                fields=["reason"],
+                condition=Q(reason__isnull=False)
+                & (Q(seq__isnull=True) | Q(seq__gt=1) | Q(to_state="refused")),
+            ),
             # What the audit page filters by, newest first.
             models.Index(
                 name="audit_entry_action", fields=["action", "id"], condition=Q(action__gt=2)

@@ -62,13 +62,15 @@ def entry_list(request: HttpRequest, has: Containing) -> HttpResponse:
     filters = filters_of(request)
     within = finding.bounds(filters.since(), filters.until())
     live = "live" in request.GET and not request.GET.get("beyond")
-    # What comes by itself comes entry by entry.
-    filters = replace(filters, by_call=filters.by_call and not live)
+    # What comes by itself comes entry by entry, at the top.
+    if live:
+        filters = replace(filters, by_call=False, oldest_first=False)
     found = _search(request, filters, within, has)
     people = display_names.of_entries([*found.page.rows, *found.with_steps])
     context = _form(filters) | {
         "page": found.page,
         "looked_to": found.looked_to,
+        "looked_at": finding.time_of(found.looked_to),
         "further": f"{filters.address}&beyond={found.looked_to}",
         "histogram": histogram(filters, within),
         "within": within,

@@ -28,6 +28,8 @@ ADVICE = {
 
 # A large result is kept for a while only.
 GONE = "The call was executed and ended; its large result was kept until"
+# And any other as long as its retention period says.
+ERASED = "The call was executed and ended; its result was erased."
 MAYBE = "An earlier attempt may have been executed."
 
 
@@ -57,7 +59,8 @@ class Answer:
 
 
 READ = sql.SQL("""
-    SELECT c.id, c.state, c.outcome, c.executed, c.progress, c.progress_total, c.progress_message,
+    SELECT c.id, c.state, c.outcome, c.executed, c.result_size,
+           c.progress, c.progress_total, c.progress_message,
            r.kind,
            CASE WHEN r.kept_until IS NULL THEN r.body ELSE (
                SELECT string_agg(p.body, ''::bytea ORDER BY p.number) FROM calls_resultpart p
@@ -116,6 +119,8 @@ def _looked(row: Any) -> CallStatus:
         answer = build_answer(row.id, state, row.outcome, row.executed, row.kind, body, why)
         if body is None and row.kept_until is not None:
             answer = replace(answer, text=f"{GONE} {row.kept_until:%Y-%m-%d}.")
+        elif row.kind is None and row.result_size and not answer.text:
+            answer = replace(answer, text=ERASED)
         if row.asked is not None and state not in NOT_SENT:
             answer = _modified(answer, row)
     maybe = row.executed == Executed.UNKNOWN

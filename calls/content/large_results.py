@@ -39,12 +39,14 @@ RETURNING call_id
     bounded=True,
 )
 
-# Parts and rows whose time is over; what the call's row says of them stays.
+# Parts and rows whose time is over, but for those under a legal hold; what the call's row says of
+# them stays.
 EXPIRE = """
 DELETE FROM calls_resultpart p USING (
     SELECT r.call_id FROM calls_result r
     WHERE r.kept_until < clock_timestamp()
       AND EXISTS (SELECT FROM calls_resultpart x WHERE x.call_id = r.call_id)
+      AND calls_hold_of(r.call_id) IS NULL
     ORDER BY r.kept_until LIMIT 1000
 ) old WHERE p.call_id = old.call_id RETURNING p.call_id
 """

@@ -20,9 +20,13 @@ SAME_LOOK = timedelta(minutes=10)
 LOOKED = "payload.viewed"
 
 CONTAINING = """
-    SELECT id FROM calls_call WHERE id = ANY(%(ids)s) AND (
-        position(lower(%(text)s) IN lower(convert_from(arguments, 'UTF8'))) > 0
-        OR position(lower(%(escaped)s) IN lower(convert_from(arguments, 'UTF8'))) > 0)
+    SELECT DISTINCT id FROM (
+        SELECT id, arguments FROM calls_call WHERE id = ANY(%(ids)s)
+        UNION ALL
+        SELECT call_id, arguments FROM calls_amendment WHERE call_id = ANY(%(ids)s)
+    ) AS written
+    WHERE position(lower(%(text)s) IN lower(convert_from(arguments, 'UTF8'))) > 0
+       OR position(lower(%(escaped)s) IN lower(convert_from(arguments, 'UTF8'))) > 0
 """
 
 
@@ -42,7 +46,8 @@ def note_look(call: Call, *, by: User) -> None:
 
 
 def containing(call_ids: Collection[UUID], text: str) -> set[UUID]:
-    """Filters calls whose arguments contain the text, as the agent wrote it or JSON-escaped."""
+    """Filters calls whose arguments contain the text, as the agent wrote or people edited them,
+    plainly or JSON-escaped."""
     if not call_ids:
         return set()
     spelled = {"text": text, "escaped": json.dumps(text)[1:-1]}

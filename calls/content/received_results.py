@@ -49,7 +49,8 @@ RETURNING call_id
 EXPIRE = """
 DELETE FROM calls_receivedresult WHERE call_id IN (
     SELECT r.call_id FROM calls_receivedresult r
-    WHERE r.kept_until < clock_timestamp() ORDER BY r.kept_until LIMIT 1000)
+    WHERE r.kept_until < clock_timestamp() AND calls_hold_of(r.call_id) IS NULL
+    ORDER BY r.kept_until LIMIT 1000)
 """
 
 

@@ -19,6 +19,8 @@ from registry.views.json_trees import JsonNode, tree
 
 # What a browser may draw by itself. SVG can carry scripts and is none of them.
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+# Of a resource, which says what it is; any other text is looked at.
+MARKDOWN = ("text/markdown", "text/x-markdown")
 SOUNDS = (
     "audio/mpeg",
     "audio/mp3",
@@ -95,7 +97,8 @@ def _with_blocks(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """With what is written in Markdown, as long as the whole result's share of parsing lasts."""
     left = LONGEST_RESULT
     for piece in pieces:
-        if piece.kind == "text" and piece.size <= min(left, LONGEST):
+        is_text = piece.kind == "text" and (not piece.uri or piece.type in MARKDOWN)
+        if is_text and piece.size <= min(left, LONGEST):
             left -= piece.size
             yield replace(piece, blocks=markdown(piece.text))
         else:
@@ -166,7 +169,8 @@ def _piece(number: int, item: Any) -> Piece:
             kind = str(item.get("mimeType") or "")
             return Piece("link", number, uri=uri, name=name, type=kind)
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
-            return Piece("resource", number, text=text[:SHOWN], uri=uri, size=len(text))
+            kind = str(item["resource"].get("mimeType") or "")
+            return replace(_text(number, text), uri=uri, type=kind.partition(";")[0].strip())
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(data)}}:
             return _blob(number, data, uri, str(item["resource"].get("mimeType") or ""))
         case _:
@@ -175,7 +179,7 @@ def _piece(number: int, item: Any) -> Piece:
 
 def _repeats(piece: Piece, structured: Any) -> bool:
     """Whether this text repeats the structured content, as servers do for older clients."""
-    if piece.kind != "json" or not isinstance(structured, dict | list):
+    if piece.kind != "json" or piece.uri or not isinstance(structured, dict | list):
         return False
     said = _parsed(piece.text.encode(errors="replace"))
     return said == structured or structured == {"result": said}

@@ -15,9 +15,18 @@ from calls.models.content import (
 from calls.models.freezes import Freeze, FreezeQuerySet
 from calls.models.pauses import Pause, PauseQuerySet
 from calls.models.requests import Amendment, Once, Rerun
+from calls.models.retention import (
+    MOST_RETENTION_DAYS,
+    PostponedErasure,
+    RetainedContent,
+    RetentionPeriod,
+    RetentionProgress,
+    RetentionScope,
+)
 from calls.models.tally import MoveTally
 
 __all__ = [
+    "MOST_RETENTION_DAYS",
     "Amendment",
     "Call",
     "CallQuerySet",
@@ -33,8 +42,13 @@ __all__ = [
     "Once",
     "Pause",
     "PauseQuerySet",
+    "PostponedErasure",
     "ReceivedResult",
     "Rerun",
     "Result",
     "ResultPart",
+    "RetainedContent",
+    "RetentionPeriod",
+    "RetentionProgress",
+    "RetentionScope",
 ]

@@ -164,6 +164,7 @@ class Call(models.Model):
             ("view_payload", "Can see the arguments and results of every call"),
             ("view_received", "Can see results as received, before they were cleaned"),
             ("cancel_call", "Can cancel every call"),
+            ("erase_payload", "Can erase the arguments and results of every call"),
         ]
         indexes = [
             # The same agent asking the same of the same tool joins the call that waits

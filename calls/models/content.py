@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from accounts.models import Agent
 from audit.models import ClockTime
-from calls.models.legal import HAS_MOVE, IS_RUNNING, ResultGuard
+from calls.models.legal import HAS_MOVE, IS_RUNNING, OnlyErased, ResultGuard
 from calls.record.states import Executed, State
 from core.triggers import Keep, Refuse, append_only
 from registry.models import Server
@@ -127,7 +127,7 @@ class LateReply(models.Model):
         constraints = [
             models.UniqueConstraint(name="calls_one_late_reply", fields=["call", "fence"])
         ]
-        triggers = append_only()
+        triggers = append_only(OnlyErased(call="call_id", sentence="''", body="''"))
 
     def __str__(self) -> str:
         return f"{self.state} for {self.call_id}"
@@ -165,7 +165,7 @@ class LogLine(models.Model):
         constraints = [
             models.UniqueConstraint(name="calls_one_log_line", fields=["call", "fence", "number"])
         ]
-        triggers = append_only()
+        triggers = append_only(OnlyErased(call="call_id", logger="''", text="''"))
 
     def __str__(self) -> str:
         return f"line {self.number} of {self.call_id}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pgtrigger
 from django.db import models
 
@@ -54,6 +56,13 @@ ENTERED = """(
     SELECT n.result_digest = o.result_digest OR e.result = decode(n.result_digest, 'hex')
     FROM audit_entryrow e
     WHERE e.call_id = n.id AND e.seq = n.seq AND e.from_state = o.state AND e.to_state = n.state
+)"""
+# SQL over the same: nothing changes but that the payload goes, with its entry.
+ERASING = """(
+    n.arguments = '{}' AND n.upstream_task = '' AND n.progress_message = ''
+    AND to_jsonb(n) - ARRAY['arguments', 'upstream_task', 'progress_message', 'outcome']
+        = to_jsonb(o) - ARRAY['arguments', 'upstream_task', 'progress_message', 'outcome']
+    AND calls_is_being_erased(n.id)
 )"""
 # SQL over a new result `n`: a move of its call's brought it. A large one stands in parts, which
 # audit_verify compares as long as they are kept.
@@ -135,6 +144,8 @@ class LegalMove(StrictTrigger):
         """ + _refusing(
             f"""
             CASE
+            WHEN n.seq = o.seq AND {_differ(("arguments", "outcome"))} AND {ERASING}
+            THEN NULL
             WHEN o.id IS NULL OR {_differ(FIXED)}
             THEN 'what was asked is never changed'
             WHEN {amended} AND NOT (n.seq = o.seq + 1 AND {AMENDABLE})
@@ -151,6 +162,38 @@ class LegalMove(StrictTrigger):
             END""",
             rows=rows,
         )
+
+
+class OnlyErased(StrictTrigger):
+    """Rows are never changed, but for a payload that is erased, with its entry."""
+
+    name = "only_erased"
+    level = pgtrigger.Row
+    when = pgtrigger.Before
+    operation = pgtrigger.Update
+
+    def __init__(self, *, call: str, **left: str) -> None:
+        """`call`: the column with the call's id. `left`: what columns then are, as SQL."""
+        super().__init__()
+        self.call, self.left = call, left
+
+    def get_func(self, model: models.Model) -> str:
+        return f"""
+        IF ({erasing(self.call, self.left)}) IS NOT TRUE THEN
+            RAISE EXCEPTION '{model._meta.db_table} rows are never changed or removed';
+        END IF;
+        RETURN NEW;
+        """
+
+
+def erasing(call: str, left: Mapping[str, str]) -> str:
+    """SQL over NEW and OLD: nothing changes but these columns, of a payload that is erased."""
+    columns = "ARRAY[" + ", ".join(f"'{name}'" for name in left) + "]"
+    emptied = " AND ".join(f"NEW.{name} = {value}" for name, value in left.items())
+    return (
+        f"to_jsonb(NEW) - {columns} = to_jsonb(OLD) - {columns} AND {emptied}"
+        f" AND calls_is_being_erased(OLD.{call})"
+    )
 
 
 class ResultGuard(StrictTrigger):

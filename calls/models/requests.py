@@ -7,6 +7,7 @@ from django.db import models
 
 from audit.models import ClockTime
 from calls.models.call import Call
+from calls.models.legal import OnlyErased
 from core.triggers import append_only
 
 
@@ -33,7 +34,7 @@ class Amendment(models.Model):
         constraints = [
             models.UniqueConstraint(name="calls_one_amendment_a_move", fields=["call", "seq"])
         ]
-        triggers = append_only()
+        triggers = append_only(OnlyErased(call="call_id", arguments="'{}'", note="''"))
 
     def __str__(self) -> str:
         return f"{self.call_id} amended by {self.person}"

@@ -11,10 +11,10 @@ from django.db import transaction
 from audit import rollback
 from audit.position import KnownPosition
 from audit.services import SYSTEM
-from calls.basis import superseding
+from calls.basis import Obstacle, superseding
 from calls.models import Call
 from calls.queue import queued_call
-from calls.queue.recheck import find_sending_obstacle, may_start
+from calls.queue.recheck import find_costs, judge_sending, may_start
 from calls.queue.scheduling import read_capacity, whose_turn
 from calls.record.states import Executed, State
 from calls.record.transitions import Move, move_now
@@ -67,15 +67,14 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
 
     call = queued.call
     tool = start.configuration.tool(call.tool_id) if call.tool_id else None
-    obstacle = find_sending_obstacle(call, tool, start.configuration)
+    found = judge_sending(call, tool, start.configuration)
     # The last look, after all locks: what changed while they were waited for is judged anew.
     capacity = read_capacity(call)
     if capacity.generation != start.generation.number:
         raise _Overtaken
-    if obstacle:
-        move_now(superseding(call.pk, State.QUEUED, obstacle))
+    if isinstance(found, Obstacle):
+        move_now(superseding(call.pk, State.QUEUED, found))
         return None
-    assert tool is not None
 
     if not capacity.is_free:
         return None
@@ -84,7 +83,7 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
     return ExecutionRequest(
         call_id=call.pk,
         fence=call.fence + 1,
-        tool=tool,
+        tool=found,
         arguments=call.to_send,
         background=True,
         claimed_at=time.monotonic(),
@@ -92,4 +91,6 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
         options=queued.options,
         revision=call.revision,
         agent_id=call.agent_id,
+        person_id=call.person_id,
+        costs=find_costs(call, found, start.configuration),
     )

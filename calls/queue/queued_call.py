@@ -20,13 +20,22 @@ M = TypeVar("M", bound=Model)
 
 # What is read of each; Django reads anything else where it is asked for.
 _CALL = (
-    *("id", "agent_id", "token_id", "toolset", "server_id", "tool_id", "definition_id"),
+    *(
+        "id",
+        "agent_id",
+        "token_id",
+        "person_id",
+        "toolset",
+        "server_id",
+        "tool_id",
+        "definition_id",
+    ),
     *("tool_name", "arguments", "amendment_id", "statement", "mode", "revision", "effect"),
     *("state", "seq", "asked_at", "fence", "executed"),
 )
 _AGENT = ("id", "name", "owner_id", "enabled")
 _OWNER = ("id", "username", "is_active")
-_TOKEN = ("id", "expires_at", "revoked_at")
+_TOKEN = ("id", "expires_at", "revoked_at", "client_id")
 _AMENDMENT = ("id", "arguments")
 _COLUMNS = ", ".join(
     f"{alias}.{name}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from audit import position, rollback
-from calls.basis import Obstacle, find_changes, find_denial, judged
+from calls.basis import Obstacle, find_changes, find_denial, judged, subject
 from calls.configuration import CURRENT, CallConfiguration, Generation, KeptConfiguration
 from calls.freezes import wait_for_freezes
 from calls.models import Call
@@ -15,6 +15,7 @@ from core import planned
 from core.english import gettext as _
 from core.listen import GENERATION
 from policies.decide import Decision
+from policies.limits.costs import ResultCost, result_costs
 from policies.models import Effect
 from registry.publishing.published_tools import PublishedTool
 
@@ -71,17 +72,29 @@ def _kept_at(generation: Generation) -> CallConfiguration:
     return kept
 
 
-def find_sending_obstacle(
+def judge_sending(
     call: Call, tool: PublishedTool | None, configuration: CallConfiguration
-) -> Obstacle | None:
-    """The change since the decision that forbids sending the call; None if none does."""
-    if found := find_changes(call, tool, configuration):
-        return found
-    assert tool is not None
+) -> Obstacle | PublishedTool:
+    """The change since the decision that forbids sending the call; without any, its tool, whose
+    results are treated as rules demand for the call."""
+    found = find_changes(call, tool, configuration)
+    if found or tool is None:
+        return found or Obstacle(_("The tool is no longer published."))
     decision = judged(call, tool, call.to_send, configuration=configuration)
     if found := find_denial(decision):
         return found
     if decision.effect == Effect.ASK and call.effect == Effect.ALLOW:
         return Obstacle(_("Policy now requires approval first: %(why)s") % {"why": decision.reason})
     whys = (check(call, decision) for check in _checks)
-    return next((Obstacle(why) for why in whys if why), None)
+    why = next(filter(None, whys), "")
+    return Obstacle(why) if why else tool.with_results(decision.results)
+
+
+def find_costs(
+    call: Call, tool: PublishedTool, configuration: CallConfiguration
+) -> tuple[ResultCost, ...]:
+    """The costs that the call's result may say."""
+    book = configuration.limits()
+    if not result_costs(book.limits):
+        return ()
+    return result_costs(book.covering(subject(call, tool, call.to_send, configuration)))

@@ -13,13 +13,15 @@ from django.db import connection, transaction
 
 from audit import rollback
 from audit.services import SYSTEM, record
+from calls.basis import Obstacle, judged
 from calls.freezes import FROZEN
 from calls.models import Call
-from calls.queue.recheck import find_sending_obstacle, may_start
+from calls.queue.recheck import Start, find_costs, judge_sending, may_start
 from calls.record.call_options import options_of
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
 from core.english import gettext
+from registry.publishing.published_tools import PublishedTool
 
 # As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
 # with answers waits for the end of an emergency stop; what is cancelled is sent no more.
@@ -51,10 +53,9 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         if row is None:
             return None
         call = Call.objects.get(pk=row[0], state=State.RUNNING)
-        tool = start.configuration.tool(call.tool_id) if call.tool_id else None
         is_paused = "asked" in orjson.loads(call.upstream_task)
-        # To go on after answers is to send again: what has changed since stands against it.
-        if tool is None or (is_paused and find_sending_obstacle(call, tool, start.configuration)):
+        tool = _tool_to_follow(call, start, is_paused=is_paused)
+        if tool is None:
             _give_up(cursor, call)
             return None
         cursor.execute(TAKE, [owner, settings.LEASE_S, call.pk])
@@ -82,8 +83,24 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         options=options_of(call.pk),
         revision=call.revision,
         agent_id=call.agent_id,
+        person_id=call.person_id,
         is_cancelled=call.cancel_asked_at is not None,
+        costs=find_costs(call, tool, start.configuration),
     )
+
+
+def _tool_to_follow(call: Call, start: Start, *, is_paused: bool) -> PublishedTool | None:
+    """The call's tool; None where it is not to go on."""
+    configuration = start.configuration
+    tool = configuration.tool(call.tool_id) if call.tool_id else None
+    if tool is None:
+        return None
+    if not is_paused:
+        decision = judged(call, tool, call.to_send, configuration=configuration)
+        return tool.with_results(decision.results)
+    # To go on after answers is to send again: what has changed since stands against it.
+    found = judge_sending(call, tool, configuration)
+    return None if isinstance(found, Obstacle) else found
 
 
 def _give_up(cursor: Any, call: Call) -> None:

@@ -28,9 +28,9 @@ AGAIN = "try_again"
 
 @dataclass(frozen=True, slots=True)
 class RefusalDetails:
-    """`kind`: "policy", "invalid", "unknown_tool", "frozen", "key", "limit", "unavailable",
-    "too_large", or the state that the call ended in. `rule` and `allowed` as the rule's author lets
-    agents read."""
+    """`kind`: "policy", "invalid", "unknown_tool", "frozen", "key", "limit", "sign_in",
+    "unavailable", "too_large", or the state that the call ended in. `rule` and `allowed` as the
+    rule's author lets agents read."""
 
     kind: str
     again: RetryAdvice
@@ -72,6 +72,7 @@ _AGAIN = {
         "The tool was executed; its result was not kept. Do not repeat the call to get the result."
     ),
     "limit": "Do not ask again before there is room.",
+    "sign_in": "Give the user this link. The same may be asked again after the sign-in.",
     "frozen": "The same may be asked again once somebody has ended the stop or the pause.",
 }
 

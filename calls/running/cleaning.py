@@ -13,7 +13,7 @@ import hashlib
 import json
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import orjson
@@ -26,29 +26,37 @@ from core.english import gettext as _
 from core.levels import LEVELS
 from inspection.patterns import LIMIT_S, PatternsTimedOut, TimedPatterns
 from inspection.results import ResultRules, ResultTooLong, SchemaCheck, clean
+from policies.limits.costs import ResultCost, costs_in
 from registry.publishing.published_tools import CALL, PublishedTool
 
 log = logging.getLogger(__name__)
 
 # Larger ones are looked at beside the loop, on which other calls run.
 BESIDE_LOOP = 32 * 1024
+# With marking, which looks at each sentence.
+MARKED_ON_LOOP = 8 * 1024
 # Of a progress message or a status no more is looked at or passed on.
 MOST_WORDS = 8 * 1024
 # What an operator's patterns may take for all messages of a call.
 WORDS_S = 1.0
 # Of how a result does not fit, and as long.
 MOST_SAID, SAID_LENGTH = 5, 200
-# In an entry's details.
-KEY = "result"
+# In an entry's details; the second is read in calls/sql/limits.sql.
+KEY, COSTS = "result", "costs"
 
 
 class ServerWords:
-    """Cleans what the server of a tool says while it runs a call."""
+    """Cleans what the server of a tool says while it runs a call. `is_slow`: not to be done on the
+    loop."""
 
     def __init__(self, rules: ResultRules, tool: PublishedTool) -> None:
-        self._rules, self._tool = rules._replace(max_bytes=None), tool
-        # On the loop: all messages of a call together take no longer.
-        self._timed = TimedPatterns(rules.patterns, total_s=WORDS_S, each_s=WORDS_S / 20)
+        self._rules, self._tool = rules, tool
+        # Made for the first message: most calls have none. All of a call take no longer.
+        self._timed: TimedPatterns | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        return bool(self._rules.patterns or self._rules.marking)
 
     def text(self, text: str) -> str:
         """Cleans a progress message or a status."""
@@ -82,7 +90,11 @@ class ServerWords:
             body = _encode(value)
             if most is not None and len(body) > most:
                 return None
-            return _parsed(clean(body, self._rules, timed=self._timed).body)
+            if self._timed is None:
+                patterns = self._rules.patterns
+                self._timed = TimedPatterns(patterns, total_s=WORDS_S, each_s=WORDS_S / 20)
+            rules = self._rules._replace(max_bytes=None)
+            return _parsed(clean(body, rules, timed=self._timed).body)
         except Exception:
             log.exception(
                 "what the server of %s said could not be cleaned", self._tool.exposed_name
@@ -96,26 +108,48 @@ def words_of(tool: PublishedTool) -> ServerWords | None:
     return ServerWords(rules, tool) if rules is not None and rules.cleans else None
 
 
-async def cleaned(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
+class CleanedCall(Protocol):
+    """A call whose result is cleaned."""
+
+    @property
+    def call_id(self) -> UUID: ...
+    @property
+    def tool(self) -> PublishedTool: ...
+    @property
+    def costs(self) -> tuple[ResultCost, ...]: ...
+
+
+def is_quick(outcome: Outcome, call: CleanedCall) -> bool:
+    """Whether the outcome may be cleaned on the loop."""
+    return outcome.result is None or len(outcome.result) <= _most_on_loop(call.tool.result_rules)
+
+
+async def cleaned(outcome: Outcome, call: CleanedCall) -> Outcome:
     """The outcome as it is written down and passed on. Once this has begun it is done, also for a
     process that stops: what came is not lost."""
-    if outcome.result is None or (len(outcome.result) <= BESIDE_LOOP and not _is_slow(tool)):
-        return clean_outcome(outcome, tool, call_id)
-    work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, tool, call_id))
+    if is_quick(outcome, call):
+        return clean_outcome(outcome, call)
+    work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, call))
     return await asyncio.shield(work)
 
 
-def _is_slow(tool: PublishedTool) -> bool:
-    """An operator's own patterns may take all the time that they have."""
-    return tool.result_rules is not None and bool(tool.result_rules.patterns)
+def _most_on_loop(rules: ResultRules | None) -> int:
+    """An operator's own patterns may take all the time that they have, and marking takes long."""
+    if rules is None or not (rules.patterns or rules.marking):
+        return BESIDE_LOOP
+    return 0 if rules.patterns else MARKED_ON_LOOP
 
 
-def clean_outcome(outcome: Outcome, tool: PublishedTool, call_id: UUID) -> Outcome:
-    """Cleans and seals: both take time that grows with the result."""
-    done = _clean_outcome(outcome, tool)
+def clean_outcome(outcome: Outcome, call: CleanedCall) -> Outcome:
+    """Cleans and seals: both take time that grows with the result. The record also gets the costs
+    that it says."""
+    done = _clean_outcome(outcome, call.tool)
+    if call.costs and outcome.result is not None and outcome.kind == "result":
+        costs = costs_in(outcome.result, call.costs)
+        done = replace(done, details={**(done.details or {}), COSTS: costs}) if costs else done
     if done.received is None or settings.RECEIVED_RESULTS_DAYS <= 0:
         return done
-    return replace(done, received=None, sealed=received_results.sealed(call_id, done.received))
+    return replace(done, received=None, sealed=received_results.sealed(call.call_id, done.received))
 
 
 def _clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
@@ -153,8 +187,8 @@ def _clean_words(outcome: Outcome, rules: ResultRules, tool: PublishedTool) -> O
 
 def _clean(outcome: Outcome, body: bytes, rules: ResultRules, tool: PublishedTool) -> Outcome:
     is_error = outcome.state == State.TOOL_ERROR or outcome.kind == "error"
-    checks = rules.schema and tool.method == CALL and outcome.state == State.SUCCEEDED
-    wrong = _violations(body, tool) if checks else []
+    checks = rules.schema and outcome.state == State.SUCCEEDED and "outputSchema" in tool.content
+    wrong = _violations(body, tool) if checks and tool.method == CALL else []
     about: dict[str, Any] = {"schema": wrong} if wrong else {}
     if wrong and rules.schema == SchemaCheck.BLOCK:
         said = _("Its result does not fit the tool's output schema: %s")

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -29,7 +29,8 @@ from calls.record.outcomes import cut_off, may_go_again, of_error, of_reply, sch
 from calls.record.states import Executed, State
 from calls.record.transitions import LET_GO, NOTE_TASK, RESEND, Outcome, ending
 from calls.running import completed_pages
-from calls.running.cleaning import ServerWords, clean_outcome, cleaned, words_of
+from calls.running.cleaning import ServerWords, clean_outcome, cleaned, is_quick, words_of
+from calls.running.credentials import RENEWED, CallCredentials
 from calls.running.input_relay import TELL, InputRelay
 from calls.running.list_changes import ListChangeRelay
 from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
@@ -39,15 +40,21 @@ from core.errors import CountersignError, RecordUnavailable
 from core.events_in_time import set_within
 from core.journal import GroupCommit
 from core.live import Notifier
+from policies.limits.costs import ResultCost
+from registry.credentials.credential_store import OpenCredential
 from registry.methods import METHODS
+from registry.openapi.operations import REQUEST
 from registry.publishing.published_tools import CALL, PublishedTool, ServerConnection
 from registry.upstream import (
     MODERN,
     CallReply,
     Limits,
+    Lost,
+    NotGreeted,
     NotSent,
     PausedCall,
     ProgressReport,
+    RefusedByServer,
     Target,
     TaskRef,
     UpstreamCall,
@@ -61,6 +68,8 @@ log = logging.getLogger(__name__)
 
 # So long a server may take to let go of a call that was cancelled for our sake.
 LET_GO_S = 2.0
+# A credential that is refused so soon after it was renewed is not renewed once more.
+ACCEPTED_S = 5.0
 
 
 class ExecutionRequest(NamedTuple):
@@ -87,8 +96,12 @@ class ExecutionRequest(NamedTuple):
     revision: str = ""
     # The agent that the server may ask for input.
     agent_id: int | None = None
+    # On whose behalf; whose credential it carries, where the server takes each person's own.
+    person_id: int | None = None
     # It was cancelled while no process ran it.
     is_cancelled: bool = False
+    # What its result may say that it cost.
+    costs: tuple[ResultCost, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +122,8 @@ class InFlightCall:
     end: PendingOutcome | None = None
     # Nobody is told anything before the record has it.
     is_patient: bool = True
+    # As ExecutionRequest has it, as far as the call has come here.
+    upstream_task: str = ""
 
     def let_go(self) -> None:
         """Stop; but what its server runs as a task is somebody else's now, and goes on."""
@@ -117,6 +132,22 @@ class InFlightCall:
             self.task.cancel()
         else:
             self.cancel.set()
+
+
+@dataclass(slots=True)
+class Renewal:
+    """The last renewal of a call's credential, and how far the call had come then."""
+
+    at: float = 0.0
+    upstream_task: str = ""
+
+    def is_due(self, upstream_task: str, *, is_task: bool) -> bool:
+        """Once for each send, and for a task whenever the one before was accepted for a while."""
+        now = time.monotonic()
+        is_due = not self.at or upstream_task != self.upstream_task
+        is_due = is_due or (is_task and now - self.at > ACCEPTED_S)
+        self.at, self.upstream_task = now, upstream_task
+        return is_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +175,7 @@ class Engine:
         self.notifier = Notifier()
         self.flights: dict[UUID, InFlightCall] = {}
         self.outcome_writer = OutcomeWriter(journal, self.flights, owner)
+        self.credentials = CallCredentials()
         self._lists = ListChangeRelay(journal)
         self._leaving = False
         self._empty = asyncio.Event()
@@ -222,8 +254,11 @@ class Engine:
         try:
             outcome = await self._send(execution_request, flight, call_listener)
             figures.SEND.note(time.monotonic() - began)
-            if execution_request.tool.result_rules is not None:
-                outcome = await self._clean(execution_request, flight, outcome)
+            if execution_request.tool.result_rules is not None or execution_request.costs:
+                if is_quick(outcome, execution_request):
+                    outcome = clean_outcome(outcome, execution_request)
+                else:
+                    outcome = await self._clean(execution_request, flight, outcome)
             began = time.monotonic()
             rest = await self._write(execution_request, flight, outcome)
             figures.OUTCOME.note(time.monotonic() - began)
@@ -257,6 +292,10 @@ class Engine:
         """Runs while the server sends updates of these resources. Raises WatchFailed, with the
         reason."""
         try:
+            if connection.signs_in:
+                connection = _signed_in(
+                    connection, await self.credentials.current(connection, None)
+                )
             await self.upstreams.watch(self._target(connection), uris, on_update)
         except* UpstreamError as errors:
             raise WatchFailed(str(errors.exceptions[0])) from errors
@@ -277,10 +316,14 @@ class Engine:
         call = self._upstream_call(execution_request, flight, call_listener, events, inputs)
         try:
             self._refuse_to_send(execution_request, flight)
-            if not execution_request.upstream_task:
+            if tool.connection.signs_in:
+                reply = await self._send_signed_in(execution_request, flight, call)
+            elif not execution_request.upstream_task:
                 reply = await self.upstreams.call_tool(target, call)
             else:
                 reply = await self._go_on(execution_request.upstream_task, flight, target, call)
+            if words is not None:
+                await events.drain()
         except UpstreamError as error:
             return _outcome(error, execution_request, flight)
         except asyncio.CancelledError:
@@ -297,16 +340,80 @@ class Engine:
             flight.asked = inputs is not None and inputs.asked
         return of_reply(reply)
 
+    async def _send_signed_in(
+        self, execution_request: ExecutionRequest, flight: InFlightCall, call: UpstreamCall
+    ) -> CallReply:
+        """Sends the call with the credential of its person or of the installation; once more with a
+        renewed one, where the server looked at nothing but the old one. What the server took before
+        that goes on with the renewed one, and does not begin again."""
+        used = await self._credential(
+            execution_request.tool.connection, execution_request.person_id
+        )
+        flight.upstream_task, until = execution_request.upstream_task, _end_of(call.limits)
+        renewal = Renewal()
+        while True:
+            call.renews = used.can_be_renewed
+            try:
+                return await self._send_with(used, execution_request, flight, call)
+            except (RefusedByServer, NotGreeted) as error:
+                if error.status not in (401, 403):
+                    raise
+                if isinstance(error, RefusedByServer) and error.pause is not None:
+                    flight.upstream_task = orjson.dumps(error.pause).decode()
+                used = await self._renewed(used, error, flight, renewal)
+            call.resend_reason = RENEWED
+            if flight.is_task:
+                call.limits = replace(call.limits, total_s=max(until - time.monotonic(), LET_GO_S))
+
+    async def _renewed(
+        self,
+        used: OpenCredential,
+        error: RefusedByServer | NotGreeted,
+        flight: InFlightCall,
+        renewal: Renewal,
+    ) -> OpenCredential:
+        """Raises the refusal, with what to do about it, where nothing is to be tried any more."""
+        try:
+            if not renewal.is_due(flight.upstream_task, is_task=flight.is_task):
+                raise await self.credentials.refused(used)
+            return await self.credentials.renewed(used, error.status or 0, error.challenge)
+        except CountersignError as why:
+            if flight.is_task:
+                # It goes on there, and nobody can ask about it.
+                raise Lost(f"{error} {why}") from why
+            raise _refused(error, why) from why
+
+    async def _credential(
+        self, connection: ServerConnection, person_id: int | None
+    ) -> OpenCredential:
+        """Raises NotSent."""
+        try:
+            return await self.credentials.current(connection, person_id)
+        except CountersignError as error:
+            raise NotSent(str(error)) from error
+
+    async def _send_with(
+        self,
+        credential: OpenCredential,
+        execution_request: ExecutionRequest,
+        flight: InFlightCall,
+        call: UpstreamCall,
+    ) -> CallReply:
+        target = self._target(_signed_in(execution_request.tool.connection, credential))
+        if not flight.upstream_task:
+            return await self.upstreams.call_tool(target, call)
+        return await self._go_on(flight.upstream_task, flight, target, call)
+
     async def _clean(
         self, execution_request: ExecutionRequest, flight: InFlightCall, outcome: Outcome
     ) -> Outcome:
         """Treats the reply as the operator chose for the tool's results."""
         try:
-            return await cleaned(outcome, execution_request.tool, execution_request.call_id)
+            return await cleaned(outcome, execution_request)
         except asyncio.CancelledError:
             # The process is stopping; what came back is written down all the same.
             flight.is_patient = True
-            done = clean_outcome(outcome, execution_request.tool, execution_request.call_id)
+            done = clean_outcome(outcome, execution_request)
             await asyncio.shield(self._write(execution_request, flight, done))
             self._tell(execution_request, flight)
             raise
@@ -355,6 +462,8 @@ class Engine:
             log_level=options.log_level,
             cancel=flight.cancel,
             param_headers=_param_headers(execution_request) if tool.shape.param_headers else None,
+            request_plan=_request_plan(tool) if tool.connection.transport == "api" else None,
+            signs_in=bool(tool.connection.signs_in),
             idempotency_key=str(execution_request.call_id) if tool.safe_to_repeat else "",
             takes_tasks=options.takes_tasks and may_be_task,
             on_task=partial(self._note_task, execution_request, flight, call_listener)
@@ -408,7 +517,7 @@ class Engine:
         ref: TaskRef,
     ) -> None:
         await self._write_task(execution_request, ref)
-        flight.is_task = True
+        flight.is_task, flight.upstream_task = True, orjson.dumps(ref).decode()
         if call_listener.on_early_reply is not None:
             call_listener.on_early_reply("task")
 
@@ -488,6 +597,24 @@ class Engine:
         return target
 
 
+def _end_of(limits: Limits) -> float:
+    return time.monotonic() + limits.total_s
+
+
+def _signed_in(connection: ServerConnection, credential: OpenCredential) -> ServerConnection:
+    return connection.with_credential(credential.row, credential.headers)
+
+
+def _refused(
+    error: RefusedByServer | NotGreeted, why: CountersignError
+) -> RefusedByServer | NotGreeted:
+    """The same refusal, with what to do about it."""
+    sentence = f"{error} {why}"
+    if isinstance(error, NotGreeted):
+        return NotGreeted(sentence, status=error.status)
+    return RefusedByServer(sentence, error.status)
+
+
 def _outcome(
     error: UpstreamError, execution_request: ExecutionRequest, flight: InFlightCall
 ) -> Outcome:
@@ -541,6 +668,12 @@ def _named(execution_request: ExecutionRequest) -> str:
         return ""
     params = orjson.loads(execution_request.arguments)
     return str(params.get("uri") or params.get("name") or "")
+
+
+def _request_plan(tool: PublishedTool) -> Mapping[str, Any] | None:
+    """The request to an HTTP API, as the published definition holds it."""
+    plan: Mapping[str, Any] | None = tool.content.get("_meta", {}).get(REQUEST)
+    return plan
 
 
 def _param_headers(execution_request: ExecutionRequest) -> Mapping[str, str]:

@@ -243,9 +243,9 @@ def message(request: Any) -> str:
     """The part of a request that everybody may read; the rest is the call's payload."""
     match request["method"]:
         case "sampling/createMessage":
-            return _("An answer of the agent's model.")
+            return _("The server asks for an answer of the agent's model.")
         case "roots/list":
-            return _("The folders that the agent works in.")
+            return _("The server asks for the folders that the agent works in.")
     said = request["params"].get("message")
     text = said if isinstance(said, str) else ""
     if url := request["params"].get("url"):

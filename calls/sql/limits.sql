@@ -11,23 +11,31 @@ DECLARE
     found record;
     one record;
     began timestamptz;
+    -- The limit, where results say what calls cost.
+    by_result bigint;
+    cost numeric;
 BEGIN
     SELECT * INTO found FROM policies_limitcounter c WHERE c.id = counter;
     IF kind = 'cost' THEN
+        SELECT l.id INTO by_result FROM policies_limit l
+        WHERE l.id = found.limit_id AND l.cost_result <> '';
         began := date_trunc(period, clock_timestamp(), 'UTC');
         IF found.since IS DISTINCT FROM began THEN
             -- Never back: a clock that was put back must not make money free again.
             IF found.since IS NULL OR found.since < began THEN
-                -- A pending call stays known: its cost may be edited, and is counted here then.
+                -- A pending call stays known: its cost may be edited, and is counted here then. So
+                -- does one whose result may still say its cost.
                 DELETE FROM policies_limituse u WHERE u.counter_id = counter AND NOT EXISTS (
-                    SELECT FROM calls_call c WHERE c.id = u.call_id AND c.state = 'held');
+                    SELECT FROM calls_call c WHERE c.id = u.call_id AND (c.state = 'held'
+                        OR (by_result IS NOT NULL
+                            AND c.state IN ('approved', 'queued', 'running'))));
                 UPDATE policies_limituse u SET amount = 0 WHERE u.counter_id = counter;
                 UPDATE policies_limitcounter c SET since = began, spent = 0 WHERE c.id = counter;
             END IF;
         END IF;
     END IF;
     FOR one IN
-        SELECT u.id, u.amount, c.state, c.executed, c.finished_at
+        SELECT u.id, u.call_id, u.amount, c.state, c.executed, c.finished_at
         FROM policies_limituse u LEFT JOIN calls_call c ON c.id = u.call_id
         WHERE u.counter_id = counter ORDER BY c.finished_at, u.id
     LOOP
@@ -39,6 +47,15 @@ BEGIN
             IF one.state IS NULL OR one.executed = 'no' THEN
                 UPDATE policies_limitcounter c SET spent = GREATEST(c.spent - one.amount, 0)
                 WHERE c.id = counter;
+            ELSIF by_result IS NOT NULL THEN
+                SELECT (e.details -> 'costs' ->> by_result::text)::numeric INTO cost
+                FROM audit_entry e WHERE e.call_id = one.call_id AND e.from_state = 'running'
+                    AND e.details ? 'costs'
+                ORDER BY e.id DESC LIMIT 1;
+                -- What the result does not say stays as it was reserved.
+                UPDATE policies_limitcounter c SET spent = LEAST(
+                    GREATEST(c.spent + cost - one.amount, 0), 99999999999999999999)
+                WHERE c.id = counter AND cost IS NOT NULL;
             END IF;
         WHEN 'concurrency' THEN
             CONTINUE WHEN one.state IN ('approved', 'queued', 'running');

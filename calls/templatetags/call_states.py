@@ -5,6 +5,7 @@ from collections.abc import Collection
 from django import template
 from django.utils.functional import Promise
 
+from audit.models import Entry
 from calls.models import Freeze
 from calls.record.states import State
 
@@ -15,6 +16,13 @@ register = template.Library()
 def state_label(state: str) -> str | Promise:
     """The state's word in the reader's language; what is no state of a call stays as it is."""
     return State(state).label if state in State.values else state
+
+
+@register.filter
+def adds_reason(entry: Entry) -> bool:
+    """Whether the entry's reason says more than its state and its actor, which stand beside it."""
+    repeated = f"{State(entry.to_state).name} by {entry.actor}." if entry.to_state else ""
+    return bool(entry.reason) and entry.reason.casefold() != repeated.casefold()
 
 
 @register.filter

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from audit import display_names
+from audit.erasure_ledger import ERASED, RESULT_ERASED
 from audit.models import Entry
-from calls.content import progress_figures, results
+from calls.content import progress_figures, results, retention
 from calls.content.amendments import edited
 from calls.content.received_results import is_kept
 from calls.models import Call, LateReply, Rerun
@@ -74,6 +75,9 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         "user": looking,
         "perms": {"calls": {"cancel_call": looking.may_resolve}},
         "call": call,
+        "erased": _find(entries, ERASED),
+        "result_erased": _find(entries, RESULT_ERASED),
+        "kept_until": retention.ends_of(call),
         # A vote is told by the move that it made.
         "entries": entries,
         "people": display_names.of_entries(entries),
@@ -96,6 +100,10 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         "questions": list(call.inputs.all()) if may_read and _had_input_requests(entries) else [],
         **_reruns(call),
     }
+
+
+def _find(entries: list[Entry], action: str) -> Entry | None:
+    return next((one for one in entries if one.action == action), None)
 
 
 def _treated(entries: list[Entry], looking: ViewerRights) -> dict[str, Any] | None:

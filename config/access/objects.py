@@ -17,7 +17,7 @@ from accounts.models import VIEW_AGENTS, Agent, User
 from accounts.permission_names import PERMISSION_NAMES
 from accounts.permission_sources import RoleBook
 from accounts.scopes import ScopeTarget
-from accounts.views.agents import may_handle_tokens
+from accounts.views.agents import may_handle_tokens, may_issue_tokens
 from approvals import eligibility
 from approvals.delegations import names_for
 from approvals.models import Approval
@@ -85,6 +85,13 @@ class AccessObject:
     def target(self) -> ScopeTarget | None:
         find = FINDERS.get(self.kind.places[0])
         return find(self.name) if find else None
+
+    @property
+    def shown(self) -> str:
+        """Its name for people: of a call, tool and fingerprint."""
+        if isinstance(self.row, Call):
+            return f"{self.row.tool_name} {self.row.fingerprint}"
+        return self.name
 
     @property
     def address(self) -> str:
@@ -160,7 +167,9 @@ def _row_acts(
                       own=_("The agent is theirs."))  # fmt: skip
         return [
             own("see", _("View the agent"), VIEW_AGENTS, rule=row.is_visible_to),
-            own("tokens", _("Issue, rotate and revoke its tokens"), "accounts.change_agenttoken",
+            own("tokens", _("Issue and rotate its tokens"), "accounts.change_agenttoken",
+                rule=lambda person: row.is_visible_to(person) and may_issue_tokens(person, row)),
+            own("revoke", _("Revoke its tokens"), "accounts.change_agenttoken",
                 rule=lambda person: row.is_visible_to(person) and may_handle_tokens(person, row)),
         ]  # fmt: skip
     if isinstance(row, Call):

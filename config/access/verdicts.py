@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import ngettext, pgettext
 
 from accounts.models import User
 from accounts.permission_names import PERMISSION_NAMES
@@ -85,12 +85,12 @@ class PermissionAct:
     def _sources(self, person: User) -> list[str]:
         own = [self.own] if self.own and person.pk == self.owner_id else []
         found = sources(person, self.permission, self.target, self.book)
-        return own + [_describe(source) for source in found]
+        return own + _describe_all(found)
 
     def _refused(self, person: User) -> AccessVerdict:
         other = missed(person, self.permission, self.target)
         if other and self.target is None and not self.is_of_many:
-            return AccessVerdict(AccessAnswer.PARTLY, [_describe(source) for source in other])
+            return AccessVerdict(AccessAnswer.PARTLY, _describe_all(other))
         said = _("The role “%(role)s” gives it for other tags alone: %(tags)s.")
         reasons = [said % {"role": one.role, "tags": one.tags} for one in other]
         return AccessVerdict(AccessAnswer.NO, reasons or [_no_role(self.permission, self.book)])
@@ -131,7 +131,7 @@ class ApprovalAct:
 
     def _reasons(self, person: User) -> list[str]:
         asked = addressed(self.approval, person, person.group_names)
-        said = [_describe(source) for source in sources(person, DECIDE, None, self.book)]
+        said = _describe_all(sources(person, DECIDE, None, self.book))
         said += [self._asked(threshold) for threshold in asked]
         if names := self.delegations.get(person.pk):
             listed = pgettext("list", ", ").join(names)
@@ -176,16 +176,25 @@ def _stand_before(person: User, target: ScopeTarget | None) -> None:
     person.__dict__.pop("target", None)
 
 
+def _describe_all(found: Collection[PermissionSource]) -> list[str]:
+    """A sentence for all roles together, and one for each other source."""
+    roles = [localized(one.role) for one in found if one.kind is SourceKind.ROLE]
+    others = [_describe(one) for one in found if one.kind is not SourceKind.ROLE]
+    if not roles:
+        return others
+    listed = pgettext("list", ", ").join(roles)
+    said = ngettext("Role or group: %s.", "Roles and groups: %s.", len(roles)) % listed
+    return [said, *others]
+
+
 def _describe(source: PermissionSource) -> str:
     match source.kind:
         case SourceKind.SUPERUSER:
             return _("Superuser of the host.")
         case SourceKind.OWN:
             return _("Given to them alone, by no role.")
-        case SourceKind.SCOPED_ROLE:
-            names = {"role": source.role, "tags": source.tags}
-            return _("Role “%(role)s”, for %(tags)s.") % names
-    return _("Role or group “%s”.") % localized(source.role)
+    names = {"role": source.role, "tags": source.tags}
+    return _("Role “%(role)s”, for %(tags)s.") % names
 
 
 def _no_role(permission: str, book: RoleBook) -> str:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from django.utils.translation import get_language
 
 from core.messages import files
-from core.messages.catalogue import read
+from core.messages.catalogue import Message, read
 
 # What is longer, or holds more sentences, was written by others.
 MAX_LENGTH = 2000
@@ -151,12 +151,17 @@ def _catalogue() -> tuple[dict[str, str], list[MessagePattern]]:
             continue
         for msgid in filter(None, (key.msgid, key.plural)):
             if not _PART.search(msgid):
-                plain[msgid] = message.translation
+                plain[msgid] = _for_one(message) if key.plural else message.translation
             elif message.is_kept:
                 patterns.extend(_pattern(msgid, message.translation))
     # What says more of the sentence goes first.
     patterns.sort(key=lambda pattern: -sum(map(len, pattern.texts)))
     return plain, patterns
+
+
+def _for_one(message: Message) -> str:
+    """“One more person …”: its translation has a number where the English has a word."""
+    return _PART.sub(lambda part: part[0] if part["percent"] else "1", message.translation)
 
 
 def _pattern(msgid: str, translation: str) -> Iterator[MessagePattern]:

@@ -53,7 +53,7 @@ def join_names(names: Iterable[object]) -> str:
 
 @register.filter
 def percent(share: float) -> str:
-    return _("%(share)s %%") % {"share": floatformat(share, "-1")}
+    return _("%(share)s%%") % {"share": floatformat(share, "-1")}
 
 
 @register.inclusion_tag("ui/value.html")
@@ -131,12 +131,16 @@ def when(context: template.Context, at: datetime | None, focusable: bool = True)
 
 
 @register.inclusion_tag("ui/at.html", takes_context=True)
-def absolute(context: template.Context, at: datetime) -> dict[str, Any]:
-    """An exact time in the person's own time zone, the relative one on hover: for records."""
+def absolute(context: template.Context, at: datetime, *, to_minute: bool = False) -> dict[str, Any]:
+    """An exact time in the person's own time zone, the relative one on hover: for records, or to
+    the minute, with its weekday, for plans."""
     here = at.astimezone(ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC"))
     now = timezone.now()
     day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
     said = _day_and_time(here, day)
+    if to_minute:
+        weekday = _("D j M") if day == _("j M") else _("D j M Y")
+        said = f"{date_format(here, weekday)} {here:%H:%M} {here.tzname()}"
     return {"at": at, "said": said, "relative": relative(at, now)}
 
 

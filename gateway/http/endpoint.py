@@ -12,18 +12,22 @@ from typing import Any
 
 from django.conf import settings
 
+from accounts.agent_sign_in import access_tokens
 from accounts.tokens import Bearer
 from core import figures, outage
 from core.errors import RecordUnavailable
 from gateway.dispatch import dispatch
-from gateway.http import body, health, request_checks, resource_metadata
+from gateway.http import body, health, proofs, request_checks, resource_metadata
+from gateway.http.address_usage import AddressUsage
 from gateway.http.body import Disconnected
+from gateway.http.proofs import ProofRejected, check_scheme
+from gateway.http.rejected_tokens import RejectedTokens
 from gateway.http.signed_tokens import SignedTokens
 from gateway.http.token_usage import TokenUsage
 from gateway.process.current import close_runtime, get_runtime
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.protocol.context import RequestContext
-from gateway.protocol.errors import CLOSE, RpcError, unauthorized, unavailable
+from gateway.protocol.errors import CLOSE, Header, RpcError, unauthorized, unavailable
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.reply_stream import respond
@@ -66,7 +70,9 @@ class Endpoint:
         self._runtime: Runtime | None = None
         self._tokens = request_checks.TokenCache()
         self._signed = SignedTokens()
+        self._rejected = RejectedTokens()
         self._used = TokenUsage()
+        self._addresses = AddressUsage()
         self._looked_at = float("-inf")
         self._in_flight = InFlightCounter()
 
@@ -112,19 +118,42 @@ class Endpoint:
     async def _refuse(self, scope: Any, receive: Any, send: Any, refusal: RpcError) -> None:
         figures.refused[refusal.status] += 1
         if refusal.status == 401:
-            refusal.headers = (resource_metadata.challenge(scope["path"]), CLOSE)
+            refusal.headers = (await self._challenge(scope, refusal), CLOSE)
         # Whoever expects to be told before sending a body has not sent it.
         expects = any(name == b"expect" for name, _ in scope["headers"])
         if CLOSE in refusal.headers and not expects and BODY not in scope:
             await body.discard(receive)
         await respond(send, refusal.status, refusal.body(), refusal.headers)
 
+    async def _challenge(self, scope: Any, refusal: RpcError) -> Header:
+        path = scope["path"]
+        is_open = await self._gives_tokens(path)
+        if not isinstance(refusal, ProofRejected):
+            return resource_metadata.challenge(path, is_open=is_open)
+        resource = resource_metadata.resource_of(*_address(scope))
+        await self._rejected.note_proof(scope, Headers(scope["headers"]), str(refusal), resource)
+        return resource_metadata.proof_challenge(path, refusal.error, str(refusal), is_open=is_open)
+
     async def _describe(self, scope: Any, send: Any) -> None:
         request_checks.check_origin(Headers(scope["headers"]), read_only=True)
         if scope["method"] != "GET":
             raise RpcError(405, "Only GET here.", headers=((b"allow", b"GET"), CLOSE))
-        said = resource_metadata.document(scope["path"])
+        is_open = await self._gives_tokens(scope["path"])
+        said = resource_metadata.document(scope["path"], is_open=is_open)
         await respond(send, 200, said, resource_metadata.HEADERS)
+
+    async def _gives_tokens(self, path: str) -> bool:
+        """Whether our token endpoint gives tokens for the toolset at this path: to clients that
+        users sign in, or to workloads of its agents."""
+        try:
+            snapshot = await (self._runtime or await self._start()).fresh()
+        except (RecordUnavailable, *outage.AWAY):
+            return False
+        toolset = snapshot.catalogue.toolset(resource_metadata.slug_of(path))
+        if toolset is None:
+            return False
+        workloads = snapshot.tokens.workload_agents
+        return toolset.agent_sign_in or not workloads.isdisjoint(toolset.agents)
 
     async def _admit(self, scope: Any) -> RequestContext:
         known: HeaderCacheEntry | None = scope.get(KNOWN)
@@ -146,7 +175,12 @@ class Endpoint:
                 found = _toolset(snapshot, toolset, server, bearer.agent_id)
             else:
                 snapshot = await self._look_again(runtime, headers)
-                bearer, found = self._recognize(snapshot, headers, toolset, server)
+                bearer, found = await self._recognize_late(
+                    scope, snapshot, headers, toolset, server
+                )
+        if bearer.jkt:
+            resource = resource_metadata.resource_of(toolset, server)
+            await proofs.prove(scope, headers, bearer, resource, runtime.call_runtime.journal)
         if scope["method"] == "GET":
             request_checks.check_ear(headers)
         elif known is None or known.address is None:
@@ -155,6 +189,11 @@ class Endpoint:
                 known.address = toolset, server
         if bearer.token_id not in self._used.tokens:
             self._used.note(bearer.token_id)
+        peer = scope["client"][0] if scope.get("client") else ""
+        if known is None or known.peer != peer or known.noted_until < time.monotonic():
+            until = await self._addresses.note(bearer.agent_id, peer, headers)
+            if known is not None:
+                known.peer, known.noted_until = peer, until
         tools = found.by_server[server] if server else found.by_exposed
         return RequestContext(runtime, snapshot, bearer, found, server, tools, headers, known)
 
@@ -165,7 +204,24 @@ class Endpoint:
         signed_in = bearer.signed_in
         if signed_in and signed_in.resource != resource_metadata.resource_of(toolset, server):
             raise unauthorized()
-        return bearer, _toolset(snapshot, toolset, server, bearer.agent_id)
+        found = _toolset(snapshot, toolset, server, bearer.agent_id)
+        # Signed in here by a user, and that was switched off since.
+        if signed_in and not found.agent_sign_in and _is_by_user(bearer):
+            raise unauthorized()
+        return bearer, found
+
+    async def _recognize_late(
+        self, scope: Any, snapshot: Snapshot, headers: Headers, toolset: str, server: str
+    ) -> tuple[Bearer, PublishedToolset]:
+        try:
+            return self._recognize(snapshot, headers, toolset, server)
+        except ProofRejected:
+            raise
+        except RpcError:
+            if access_tokens.has_form(token := request_checks.token_of(headers)):
+                resource = resource_metadata.resource_of(toolset, server)
+                await self._rejected.note(scope, headers, token, snapshot.tokens, resource)
+            raise
 
     async def _check_signed(
         self, scope: Any, runtime: Runtime, headers: Headers, resource: str
@@ -177,6 +233,7 @@ class Endpoint:
         snapshot = await runtime.fresh()
         if snapshot is not checked and not snapshot.tokens.holds(bearer):
             bearer = await self._signed.bearer(scope, headers, snapshot, resource)
+        check_scheme(headers, bearer)
         self._tokens.learn(headers, snapshot.tokens, bearer)
         return snapshot, bearer
 
@@ -213,6 +270,12 @@ class Endpoint:
         """This process is about to end: who would wait for longer comes back to another one."""
         if self._runtime is not None:
             self._runtime.watch.shorten_waits(settings.STOP_WITHIN_S - ANSWERED_S)
+
+
+def _is_by_user(bearer: Bearer) -> bool:
+    """Whether a user's sign-in is behind the access token, and no workload or other provider."""
+    grant = bearer.grant.signed_in if bearer.grant else None
+    return grant is not None and bool(grant.resource)
 
 
 def _address(scope: Any) -> tuple[str, str]:

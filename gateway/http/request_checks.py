@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from accounts.agent_sign_in import access_tokens
 from accounts.tokens import Bearer, TokenBook, well_formed
+from gateway.http.proofs import SCHEME, check_scheme
 from gateway.protocol.errors import CLOSE, RpcError, unauthorized
 from gateway.protocol.headers import Headers, accepts_both, accepts_events, is_json
 
@@ -66,7 +68,7 @@ def check_size(headers: Headers) -> None:
 def shows_token(headers: Headers) -> bool:
     """Something that looks like a token, valid or not."""
     token = token_of(headers)
-    return well_formed(token) or looks_signed(token)
+    return well_formed(token) or looks_signed(token) or access_tokens.has_form(token)
 
 
 def looks_signed(token: str) -> bool:
@@ -111,27 +113,32 @@ class TokenCache:
         digest = sha256(headers.get(b"authorization")).digest()
         bearer = self._known.get(digest)
         if bearer is None or bearer.expires_at <= time.time():
-            bearer = self._known[digest] = _looked_up(headers, tokens)
+            bearer = _looked_up(headers, tokens)
+            self._keep(digest, bearer)
         return bearer
 
     def learn(self, headers: Headers, tokens: TokenBook, bearer: Bearer) -> None:
         """Keeps what a signed token was found to be worth, under the configuration that it was
         checked by."""
         if tokens is self._tokens:
-            if len(self._known) >= KNOWN_MAX:
-                self._known = {}
-            self._known[sha256(headers.get(b"authorization")).digest()] = bearer
+            self._keep(sha256(headers.get(b"authorization")).digest(), bearer)
+
+    def _keep(self, digest: bytes, bearer: Bearer) -> None:
+        if len(self._known) >= KNOWN_MAX:
+            self._known = {}
+        self._known[digest] = bearer
 
 
 def _looked_up(headers: Headers, tokens: TokenBook) -> Bearer:
     bearer = tokens.bearer(token_of(headers))
     if bearer is None:
         raise unauthorized()
+    check_scheme(headers, bearer)
     return bearer
 
 
 def token_of(headers: Headers) -> str:
     scheme, _, token = headers.get(b"authorization").partition(b" ")
-    if scheme.lower() != b"bearer":
+    if scheme.lower() not in (b"bearer", SCHEME):
         return ""
     return token.strip().decode("latin-1")

@@ -75,7 +75,7 @@ class SignedTokens:
         until, refusal = self._refused.get(key, (0.0, unauthorized()))
         if until > time.monotonic():
             raise _anew(refusal)
-        address = _address(scope, headers)
+        address = address_of(scope, headers)
         check = partial(_checked, token, snapshot.tokens, resource, scope["path"], address)
         answer = await self._rooms[issuer_of(token)].run(check)
         if isinstance(answer, Bearer):
@@ -132,7 +132,7 @@ def _named(token: str) -> dict[str, str]:
     }
 
 
-def _address(scope: Any, headers: Headers) -> str:
+def address_of(scope: Any, headers: Headers) -> str:
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers.text(b"x-forwarded-for") or "", headers.text(b"forwarded") or ""
     return address_from(str(peer), *forwarded)

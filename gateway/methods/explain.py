@@ -14,7 +14,6 @@ from gateway.protocol import replies
 from gateway.protocol.context import RpcRequest
 from gateway.submit import limits
 from gateway.submit.submit import decide
-from inspection.words import result_sentences
 from policies.decide import Decision
 from policies.models import Effect
 from registry.publishing.published_tools import PublishedTool
@@ -41,7 +40,7 @@ async def explain(rpc: RpcRequest) -> bytes:
     )
     members = _members(decision, granted=bool(granted))
     members["limits"] = limits.covering_limits(snapshot.limits, call_request, tool)
-    members["results"] = result_sentences(tool.result_rules)
+    members["results"] = tool.with_results(decision.results).result_sentences
     members["labels"] = list(tool.labels)
     members["violations"] = [
         {"path": v.path, "expected": v.expected}

@@ -11,11 +11,12 @@ from calls.record.call_options import NO_OPTIONS
 from core.english import gettext as _
 from core.logs import CallContext
 from gateway.call_request import CallRequest, SubmitResult
-from gateway.methods import pending, tools
+from gateway.methods import pending, sign_in, tools
 from gateway.protocol import handles
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
 from gateway.protocol.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from gateway.submit.refuse import SIGN_IN
 from gateway.submit.submit import submit
 from registry.methods import COMPLETE, GET, READ
 from registry.publishing.published_tools import PublishedTool, Violation
@@ -35,11 +36,15 @@ async def call_item(
         return await pending.retried(rpc, digest=digest)
     call_request = await _request(rpc, tool, arguments)
     call_request = call_request._replace(extra_violations=extra_violations)
+    if "inputResponses" in rpc.message.params:
+        await sign_in.wait_for_person(rpc, tool)
     listener = tools.listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.runtime, call_request, call_listener=listener)
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(rpc, submitted)
+    if submitted.refusal == SIGN_IN and method != COMPLETE:
+        return sign_in.ask(rpc, submitted)
     if submitted.answer is not None:
         return rpc.answered(submitted.answer)
     return await tools.pending_answer(rpc, submitted, digest=digest)

@@ -24,6 +24,7 @@ from gateway.methods import (
     param_headers,
     pending,
     search_tools,
+    sign_in,
     stream_resumption,
     tasks_legacy,
 )
@@ -32,6 +33,7 @@ from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.reply_stream import token_of
 from gateway.submit import idempotency, wait
+from gateway.submit.refuse import SIGN_IN
 from gateway.submit.submit import submit
 from registry.methods import METHODS
 from registry.names import RESERVED
@@ -72,6 +74,8 @@ async def call(rpc: RpcRequest) -> bytes:
     if envelope and envelope.reads_only:
         wrong = search_tools.read_only_violations(rpc, tool)
         call_request = call_request._replace(extra_violations=wrong)
+    if "inputResponses" in rpc.message.params:
+        await sign_in.wait_for_person(rpc, tool)
     listener = listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)
@@ -133,6 +137,8 @@ async def _reply_otherwise(
 ) -> bytes:
     """The reply to a call that did not simply end. Raises RpcError for errors of the request."""
     name, arguments = call_request.tool_name, call_request.arguments
+    if submitted.refusal == SIGN_IN and not rpc.as_task:
+        return sign_in.ask(rpc, submitted)
     if submitted.refusal == "unknown_tool":
         raise invalid_params(f"Unknown tool: {name}", _refusal_data(submitted))
     if submitted.refusal == "key":
@@ -178,7 +184,7 @@ def responses_of(rpc: RpcRequest) -> bytes:
     """`inputResponses` without `requestState`, as JSON: a server that keeps no state may use it."""
     if not rpc.client.modern or "inputResponses" not in rpc.message.params:
         return b""
-    given = input_requests.responses_of(rpc.message)
+    given = sign_in.without_ours(input_requests.responses_of(rpc.message))
     return orjson.dumps(given) if given else b""
 
 

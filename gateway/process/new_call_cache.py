@@ -183,6 +183,8 @@ def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, 
     )
     if signed_in := call_request.bearer.signed_in:
         details["signed_in"] = signed_in.details()
+    if call_request.tool is not None and call_request.tool.connection.is_personal:
+        details["credential"] = {"owner": call_request.bearer.person_name}
     if call_request.grant is not None:
         details |= {"grant": call_request.grant.id, "granted_by": call_request.grant.owner}
     if call_request.key:

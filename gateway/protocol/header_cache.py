@@ -11,10 +11,13 @@ KNOWN, BODY = "countersign.known", "countersign.body"
 class HeaderCacheEntry:
     """The result of checking one request head, valid for every request with an equal head."""
 
-    __slots__ = ("address", "client")
+    __slots__ = ("address", "client", "noted_until", "peer")
 
     def __init__(self) -> None:
         # Toolset and server, once origin and form were looked at and nothing was wrong.
         self.address: tuple[str, str] | None = None
         # What its bodies say once more, and who says it, once neither said anything else.
         self.client: tuple[bytes, Client] | None = None
+        # The address at the other end that it came from last, and how long that needs no note.
+        self.peer: str | None = None
+        self.noted_until = 0.0

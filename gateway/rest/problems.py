@@ -17,6 +17,8 @@ from rest_framework.views import APIView, exception_handler
 
 from approvals.decision_keys import NoKey
 from approvals.freezes import NotFrozen
+from approvals.policy_plans.applying import PlanNotApplied
+from approvals.policy_plans.planning import PlanningBusy
 from calls.queue.queue_limits import QueueFull
 from core.english import gettext as _
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
@@ -24,11 +26,19 @@ from core.outage import Recorded
 from gateway.rest.formats import Renderer
 from gateway.submit.sync import NoSuchToolset
 from policies.limits.compiled import PERIOD_S, LimitReached
+from registry.managed import ManagedElsewhere
 from registry.services import PublicationRefused, RollBackRefused
 from registry.versions.item_versions import ItemNotPublished
 
 # The change was understood, and does not fit what is there.
-CONFLICTS = (NotFrozen, PublicationRefused, RollBackRefused, ItemNotPublished)
+CONFLICTS = (
+    NotFrozen,
+    PublicationRefused,
+    RollBackRefused,
+    ItemNotPublished,
+    ManagedElsewhere,
+    PlanNotApplied,
+)
 # Of REST framework's and of forms' mistakes in more members than one.
 TOGETHER = "__all__"
 
@@ -47,7 +57,7 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
         response = problem(429 if error.own else 503, str(error))
         response["Retry-After"] = "5"
         return response
-    if isinstance(error, NoKey):
+    if isinstance(error, NoKey | PlanningBusy):
         return problem(503, str(error))
     if isinstance(error, NoSuchToolset):
         return problem(404, str(error))

@@ -16,6 +16,7 @@ from calls.record.reservations import RESERVE, OverLimit, Reservation
 from core.journal import Line
 from core.pipeline import Row
 from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, subject
+from gateway.process.limit_shares import WantedUses
 from gateway.process.runtime import Runtime
 from policies.decide import STRICTNESS
 from policies.limits.compiled import (
@@ -154,11 +155,13 @@ async def _take(
     try:
         if known := _find_known_reached(runtime, call_request, rates):
             raise AtLimit(call_request, known)
-        for limit, key in rates:
-            one = await runtime.limits.take(limit, key, _uses(limit, call_request))
+        wanted = [WantedUses(*one, _uses(one[0], call_request)) for one in rates]
+        answers = await runtime.limits.take(wanted)
+        taken = [one for one in answers if isinstance(one, TakenUses)]
+        for (limit, key), one in zip(rates, answers, strict=True):
             if isinstance(one, TakenUses):
-                taken.append(one)
-            elif limit.shadow:
+                continue
+            if limit.shadow:
                 runtime.limit_windows.note_watched(_make_reached(limit, key, one))
             else:
                 found.append(_make_reached(limit, key, one))

@@ -18,6 +18,10 @@ from policies.decide import Decision
 from policies.limits.compiled import LimitReached
 from registry.publishing.published_tools import Violation
 
+# A person has to sign in at the server first.
+SIGN_IN = "sign_in"
+_LATER = ("frozen", SIGN_IN)
+
 
 async def refuse(
     runtime: Runtime,
@@ -51,9 +55,7 @@ def limit_refusal(call_id: UUID, reached: LimitReached) -> SubmitResult:
 def _why(refusal: str, decision: Decision | None) -> RefusalDetails:
     if decision is not None:
         return of_policy(decision.public_rule, decision.instead, conditional=decision.conditional)
-    return RefusalDetails(
-        refusal, RetryAdvice.LATER if refusal == "frozen" else RetryAdvice.CHANGED
-    )
+    return RefusalDetails(refusal, RetryAdvice.LATER if refusal in _LATER else RetryAdvice.CHANGED)
 
 
 def needs_approval(decision: Decision) -> str:

@@ -44,6 +44,7 @@ from gateway.process.runtime import Runtime, Snapshot
 from gateway.submit import duplicates, limits, lookups
 from gateway.submit.limits import AtLimit
 from gateway.submit.refuse import (
+    SIGN_IN,
     limit_refusal,
     needs_approval,
     refuse,
@@ -53,6 +54,7 @@ from gateway.submit.refuse import (
 from gateway.submit.run import run_until_reply
 from gateway.submit.take_back import not_sent, take_back, taken_back, until_found, withdrawn
 from policies.decide import Decision
+from policies.limits.costs import result_costs
 from policies.models import Effect
 from registry.publishing.published_tools import PublishedTool
 
@@ -175,6 +177,8 @@ async def _judge_by_rules(
     decision = await decide(runtime, snapshot, call_request, tool)
     if decision.effect == Effect.DENY:
         return await refuse(runtime, call_request, "policy", decision.reason, decision=decision)
+    if tool.connection.signs_in and (missing := await _missing(runtime, call_request, tool)):
+        return missing
     # None: whether a limit covers the call is not known yet.
     if snapshot.limits.limits and snapshot.limits.known.get((agent_id, tool.definition_id)) != ():
         call_request = await limits.meter(runtime, snapshot.limits, call_request, tool)
@@ -190,6 +194,18 @@ async def _judge_by_rules(
         limits.give_back(runtime, call_request)
         return await refuse(runtime, call_request, "policy", reason, decision=decision)
     return judged
+
+
+async def _missing(
+    runtime: Runtime, call_request: CallRequest, tool: PublishedTool
+) -> SubmitResult | None:
+    """A call that no credential is there for is not even put to people."""
+    credentials, person_id = runtime.call_runtime.engine.credentials, call_request.bearer.person_id
+    if not await credentials.is_missing(tool.connection, person_id):
+        return None
+    missing = await credentials.missing(tool.connection, person_id)
+    result = await refuse(runtime, call_request, SIGN_IN, str(missing))
+    return replace(result, page=missing.page)
 
 
 def _granted(
@@ -345,12 +361,14 @@ async def _run(runtime: Runtime, judged: Judged, call_listener: CallListener) ->
         return await _not_opened(runtime, call_request)
     if opened.names and isinstance(line := lines[-1][1], TemplateLine):
         line.template.learn(opened.names)
+    sent = tool.with_results(decision.results) if decision.results else tool
     if opened.generation != snapshot.generation:
-        why = await _changed(runtime, call_request, tool)
-        if why:
-            return await _stop(runtime, call_request, why)
+        judged_anew = await _judge_anew(runtime, call_request, tool)
+        if isinstance(judged_anew, str):
+            return await _stop(runtime, call_request, judged_anew)
+        sent = judged_anew
 
-    execution_request = _sending(call_request, tool)
+    execution_request = _sending(call_request, sent)
     ended: Answer | Unwritten | EarlyReply | None
     if call_request.may_reply_early:
         ended = await run_until_reply(runtime, execution_request, call_listener)
@@ -423,8 +441,11 @@ async def _ask_people(
     return await _hold(runtime, call_request._replace(grant=None), decision)
 
 
-async def _changed(runtime: Runtime, call_request: CallRequest, tool: PublishedTool) -> str:
-    """Configuration moved between the decision and the record: does the decision still hold?"""
+async def _judge_anew(
+    runtime: Runtime, call_request: CallRequest, tool: PublishedTool
+) -> PublishedTool | str:
+    """Configuration moved between the decision and the record: the tool now, with what rules demand
+    for its results, or why the call may no longer run."""
     snapshot = await runtime.settled()
     now = snapshot.catalogue.tool(tool.tool_id)
     if not snapshot.tokens.holds(call_request.bearer):
@@ -438,9 +459,10 @@ async def _changed(runtime: Runtime, call_request: CallRequest, tool: PublishedT
         return _("The tool changed at this moment. List the tools again.")
     if frozen := snapshot.freezes.over(call_request.bearer.agent_id, tool.server_id):
         return frozen
-    if not _may_run(call_request, await decide(runtime, snapshot, call_request, tool), snapshot):
+    decision = await decide(runtime, snapshot, call_request, now)
+    if not _may_run(call_request, decision, snapshot):
         return _("Policy changed at this moment. Ask again.")
-    return ""
+    return now.with_results(decision.results)
 
 
 def _may_run(call_request: CallRequest, decision: Decision, snapshot: Snapshot) -> bool:
@@ -456,6 +478,7 @@ async def _stop(runtime: Runtime, call_request: CallRequest, why: str) -> Submit
 
 
 def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest:
+    exact = call_request.exact
     return ExecutionRequest(
         call_id=call_request.call_id,
         fence=1,
@@ -467,6 +490,8 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
         responses=call_request.responses,
         revision=call_request.revision,
         agent_id=call_request.bearer.agent_id,
+        person_id=call_request.bearer.person_id,
+        costs=result_costs(limit for limit, _key in exact) if exact else (),
     )
 
 

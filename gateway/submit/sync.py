@@ -21,7 +21,6 @@ from gateway.process.current import get_runtime
 from gateway.process.runtime import Runtime
 from gateway.submit import limits, lookups, wait
 from gateway.submit.submit import CONFIRM_S, decide, submit
-from inspection.words import result_sentences
 from policies.decide import Decision
 from registry.publishing.published_tools import PublishedToolset, Violation
 
@@ -110,7 +109,7 @@ async def _explained(question: SyncCallRequest) -> ExplainedCall:
     decision = await decide(runtime, snapshot, asked, asked.tool)
     violations = differing or asked.tool.violations(asked.parsed)
     covering = limits.covering_limits(snapshot.limits, asked, asked.tool)
-    results = result_sentences(asked.tool.result_rules)
+    results = asked.tool.with_results(decision.results).result_sentences
     return ExplainedCall(decision, violations, covering, results, list(asked.tool.labels))
 
 

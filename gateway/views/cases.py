@@ -24,6 +24,7 @@ from gateway.views.case_forms import CaseForm
 from gateway.views.schedules import schedule_context
 from registry.models import Tool
 from registry.schema_forms import schema_form
+from registry.schema_forms.violation_sentences import sentence
 from registry.views.tool_pages import frame
 
 Context = dict[str, Any]
@@ -86,7 +87,7 @@ def _drawn(request: ConsoleRequest, context: Context, expectations: CaseForm) ->
         "history": comparison.history_rows(history),
         "is_open": any(run.is_open for run in history),
         "change": comparison.latest_change(history, request.user),
-        "unfit": comparison.unfit(saved, next(iter(context["ways"]), None)),
+        "unfit": [*map(sentence, comparison.unfit(saved, next(iter(context["ways"]), None)))],
         **schedule_context(request.user, saved),
     }
     return render(request, "gateway/case.html", context)

@@ -32,7 +32,7 @@ def break_glass(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
         with recording(request):
             error = _use(request, approval, form)
         if not error:
-            messages.success(request, _("The call is sent. Somebody else reviews this."))
+            messages.success(request, _("The call is sent. Another approver reviews this."))
             return redirect("approvals:detail", call_id)
         approval = Approval.objects.for_queue().get(pk=call_id)
     return _show(request, approval, form, error)

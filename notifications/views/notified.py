@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts.http import ConsoleRequest
 from approvals.models import Approval, Vote
 from core.http import is_htmx, page
 from notifications.delivery_entries import note_follower, notes_unsigned
 from notifications.models import Delivery, Escalation
-from notifications.payloads import path
 from notifications.recipients import ASKED
 
 
@@ -45,15 +45,19 @@ def notified(request: HttpRequest, call_id: UUID) -> HttpResponse:
 
 @notes_unsigned
 @page("")
-def follow(request: ConsoleRequest, call_id: UUID, pk: UUID) -> HttpResponse:
-    """From a mail to the page of its call. It notes who came; whoever else has the link sees there
-    what they may see anyway."""
-    delivery = Delivery.objects.for_page().filter(pk=pk, call_id=call_id, webhook=None).first()
-    if delivery is None:
-        # Rows of messages are removed after a while.
-        is_decided_here = request.user.has_perm("approvals.view_approval") and (
-            Approval.objects.filter(pk=call_id).exists()
-        )
-        return redirect("approvals:detail" if is_decided_here else "calls:detail", call_id)
-    note_follower(delivery, request.user)
-    return redirect(path(delivery))
+def follow(request: ConsoleRequest, pk: UUID, there: str) -> HttpResponse:
+    """From a mail or a chat to the page that it is about. It notes who came; whoever else has the
+    link sees there what they may see anyway."""
+    address = _address(there, request.META["QUERY_STRING"])
+    # Rows of messages are removed after a while: their links still lead there.
+    if delivery := Delivery.objects.for_page().with_link().filter(pk=pk).first():
+        note_follower(delivery, request.user)
+    return redirect(address)
+
+
+def _address(path: str, query: str) -> str:
+    """Raises Http404 for the address of another site."""
+    address = f"/{path}?{query}" if query else f"/{path}"
+    if not url_has_allowed_host_and_scheme(address, allowed_hosts=None):
+        raise Http404
+    return address

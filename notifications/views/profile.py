@@ -16,6 +16,7 @@ from accounts.views.proofs import check_password
 from core.errors import CountersignError
 from core.http import page
 from notifications import chat_accounts, push_keys, services
+from notifications.delivery_entries import notes_strangers
 from notifications.forms import DevicesForm, MailForm, MuteForm, QuietHoursForm
 from notifications.mails import mail_folder
 from notifications.models import ChatAccount, DoNotDisturb, MailRecipient, PushDevice, usual_events
@@ -112,6 +113,7 @@ def remove(request: ConsoleRequest) -> HttpResponse:
     return redirect("notifications:profile")
 
 
+@notes_strangers(services.note_unsigned)
 @page("", "GET", "HEAD", "POST")
 def confirm(request: ConsoleRequest, token: str) -> HttpResponse:
     """Scanners of mail follow links: only the button confirms, and only its owner's."""

@@ -12,13 +12,18 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    JsonResponse,
+    QueryDict,
+)
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
 
 from accounts import attempts
 from core.connections import each_within
@@ -48,11 +53,13 @@ NULS = ("\0", r"\u0000")
 
 @csrf_exempt
 @never_cache
-@require_POST
 def receive(request: HttpRequest) -> HttpResponse:
     with each_within(STATEMENT_S):
+        if request.method != "POST":
+            attempts.note_slack_visit(request)
+            return HttpResponseNotAllowed(["POST"])
         try:
-            apps = slack_signatures.check(request.headers, request.body)
+            apps = slack_signatures.check(request.headers, slack_signatures.body_of(request))
         except SlackSignatureInvalid as why:
             return _refuse(request, why)
         return _answer(apps, request)

@@ -13,9 +13,10 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from notifications import chat_accounts, slack_apps
 from notifications.chat_accounts import ChatLinkRefused
+from notifications.delivery_entries import notes_strangers
 from notifications.models import ChatAccount, SlackApp, Webhook
 from notifications.slack_forms import SlackAppForm
-from notifications.slack_manifest import manifest
+from notifications.slack_manifest import manifest, new_app_url
 from notifications.views import profile
 
 
@@ -45,6 +46,7 @@ def link(request: ConsoleRequest) -> HttpResponse:
     return profile.show(request, chat_code=chat_accounts.begin(request.user))
 
 
+@notes_strangers(chat_accounts.note_unsigned)
 @page("", "GET", "HEAD", "POST")
 def confirm(request: ConsoleRequest, nonce: str) -> HttpResponse:
     """Only the button links, and only the account of whoever began it."""
@@ -84,5 +86,6 @@ def _form(request: ConsoleRequest, form: SlackAppForm, edited: Webhook | None) -
         "form": form,
         "webhook": edited,
         "manifest": "" if edited else manifest(),
+        "new_app_url": new_app_url(manifest()),
     }
     return render(request, "notifications/slack_app_form.html", context)

@@ -16,6 +16,7 @@ from notifications import services
 from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
 from notifications.models import Delivery, EscalationPolicy, MailRecipient, PushDevice, Webhook
+from notifications.slack_manifest import WEBHOOK_MANIFEST, new_app_url
 
 LAST = 50
 
@@ -114,7 +115,7 @@ def send_again(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     if services.send_again(delivery, by=request.user):
         messages.success(request, _("It is sent again, under the same id."))
     else:
-        messages.warning(request, _("It was not given up, so it is not sent again."))
+        messages.warning(request, _("It is being sent, or cannot be sent again."))
     if delivery.webhook_id:
         return redirect("notifications:webhook", delivery.webhook_id)
     return redirect("notifications:webhooks")
@@ -133,5 +134,10 @@ def _show(request: HttpRequest, shown: Webhook, *, secret: str = "") -> HttpResp
 
 
 def _form(request: HttpRequest, form: WebhookForm, edited: Webhook | None) -> HttpResponse:
-    context = {"section": "notifications", "form": form, "webhook": edited}
+    context = {
+        "section": "notifications",
+        "form": form,
+        "webhook": edited,
+        "slack_app_url": new_app_url(WEBHOOK_MANIFEST),
+    }
     return render(request, "notifications/webhook_form.html", context)

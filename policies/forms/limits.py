@@ -62,13 +62,18 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = {
             "agents": _("Agents"),
             "owner_groups": _("Groups of their owners"),
+            "burst": _("Burst"),
         }
         help_texts = {
-            "burst": _("So many after a pause. Empty: as many as above."),
+            "burst": _("How many at once after a pause. Empty: as many as above."),
             "cost": _("The same for each call."),
             "cost_argument": _("An argument that says it, for example: order.total"),
+            "cost_result": _(
+                "A number in the result, for example: structuredContent.cost. It replaces what the "
+                "call reserved, once the call has ended."
+            ),
             "unit": _("For example: EUR"),
-            "minutes": _("For so long its next calls are too much."),
+            "minutes": _("For this long, its next calls are over the limit."),
             "server": _("A name or a pattern: * stands for anything, ? for one letter."),
             "tool": _("As its server calls it; patterns as above."),
             "hint": _("What the server claims can make a limit apply, never keep it off."),
@@ -78,7 +83,8 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     field_order = [
-        *("name", "kind", "amount", "period", "burst", "unit", "cost", "cost_argument", "minutes"),
+        *("name", "kind", "amount", "period", "burst", "unit", "cost", "cost_argument"),
+        *("cost_result", "minutes"),
         *("effect", "per", "server", "tool", "hint", "agents", "owner_groups", "reason", "mode"),
     ]
     # By the first field of each part of the form.
@@ -95,6 +101,7 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         "unit": "cost",
         "cost": "cost",
         "cost_argument": "cost",
+        "cost_result": "cost",
         "minutes": "repeats failures",
     }
 

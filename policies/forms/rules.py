@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import Agent
 from core.messages.localizing import localized
+from policies.forms.results import ResultRulesField, shown_form
 from policies.forms.thresholds import (
     HELP,
     LABEL,
@@ -22,10 +23,11 @@ from policies.forms.thresholds import (
 )
 from policies.models import Effect, Rule
 from policies.offers import ConditionOffer
+from registry.forms.tools import ResultRulesForm
 
 # Fields that stand in the sentence; a new one stands below it.
 CLAUSES = {"name", "agents", "owner_groups", "tool", "server", "hint", "when", "offered", "effect"}
-CLAUSES |= {"thresholds", "confirm_grants", "decide_within", "start_within", "reason"}
+CLAUSES |= {"results", "thresholds", "confirm_grants", "decide_within", "start_within", "reason"}
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -34,6 +36,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     # Django would offer a row of dashes.
     effect = forms.ChoiceField(label=_("Effect"), choices=[("", _("Choose …")), *Effect.choices])
     thresholds = ThresholdsField(required=False, label=LABEL, help_text=HELP)
+    results = ResultRulesField(required=False, label=_("Results"))
 
     class Meta:
         model = Rule
@@ -58,7 +61,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "owner_groups": _("None chosen means every owner."),
             "when": _(
                 "In CEL, for example: args.amount > 1000. Empty means always. "
-                "The calls counted above are those before it."
+                "The calls above are counted without it."
             ),
             "reason": _("Agents and approvers read it."),
             "instead": _("Agents that are denied read it, and need not guess."),
@@ -142,6 +145,9 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         """Fields that no clause of the sentence has (templates/policies/rule.html)."""
         return [(self.kind(bound.name), bound) for bound in self if bound.name not in CLAUSES]
 
+    def result_form(self) -> ResultRulesForm:
+        return shown_form(self["results"].value() or {})
+
     # Parts of the page that are folded unless something in them is set or wrong.
 
     def is_for_some(self) -> bool:
@@ -149,6 +155,12 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def names_deciders(self) -> bool:
         return self._says("thresholds", "confirm_grants")
+
+    def demands_results(self) -> bool:
+        if not self.is_bound:
+            return self._says("results")
+        # A browser sends each of its fields, changed or not.
+        return bool(self["results"].errors or self.cleaned_data.get("results"))
 
     def sets_times(self) -> bool:
         return self._says("decide_within", "start_within")

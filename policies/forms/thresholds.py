@@ -27,7 +27,8 @@ from policies.thresholds import (
 )
 
 AT_LEAST = 3
-PARTS = ("approve", "deny", "from", "distinct", "step_up")
+PARTS = ("approve", "deny", "from", "distinct", "step_up", "after_min")
+NUMBERS = ("approve", "deny", "after_min")
 Raw = dict[str, Any]
 Choices = list[tuple[str, str]]
 
@@ -62,7 +63,7 @@ class ThresholdsField(forms.Field):
 def _numbered(row: Raw) -> Raw:
     """A text as a number, if it is one; other text stays, to be refused with the rest."""
     return {
-        key: int(value) if key in ("approve", "deny") and str(value).isdecimal() else value
+        key: int(value) if key in NUMBERS and str(value).isdecimal() else value
         for key, value in {**row, "deny": row["deny"] or "1"}.items()
         if value != "" or key in ("from", "step_up")
     }
@@ -110,5 +111,6 @@ LABEL = gettext_lazy("Who decides")
 HELP = gettext_lazy(
     "Where the rule requires approval: the first line that is met decides. All empty means one "
     "person's vote. Never counted is who has a part in the call: the agent's owner and creator, "
-    "the token's issuer, whoever edited the arguments."
+    "the token's issuer, whoever edited the arguments. A line with minutes counts only once the "
+    "call has been pending for so long: its people are notified then, and the card says so."
 )

@@ -1,4 +1,5 @@
-"""Budgets of a pending call that one person lets run alone: break-glass goes past none of them.
+"""Budgets of a pending call that people let run: an approval goes past no hard one, break-glass
+past none at all.
 
 What the call reserved when it was requested may be of a window that has ended, of a budget that was
 lowered, or missing in one that was made since.
@@ -11,23 +12,23 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import connection
-from django.utils import timezone
 
 from policies.decide import Subject
 from policies.limits.compiled import CallParties, CompiledLimit, CounterKey, LimitKey, load
 from policies.limits.costs import cost_of
-from policies.limits.usage import window_start
-from policies.models import Limit, LimitCounter, LimitUse
+from policies.models import Effect, Limit, LimitCounter, LimitUse, Rule
 
 FindCounter = Callable[[CompiledLimit, CounterKey], LimitCounter | None]
 
 _SETTLE = "SELECT calls_settle_limit(%s, 'cost', %s, %s, 0)"
+# By the clock that settles.
+_IS_OVER = "SELECT %s < date_trunc(%s, clock_timestamp(), 'UTC')"
 
 
 def find_exceeded(call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes) -> str:
     """Why a budget does not cover the call now, as a sentence; empty if all do."""
     found = (
-        _why_over(call_id, limit, arguments, _find_counter(limit, key))
+        _why_over(limit, arguments, _spent_now(call_id, limit, _find_counter(limit, key)))
         for limit, key in _budgets(subject, parties)
     )
     return next(filter(None, found), "")
@@ -36,12 +37,31 @@ def find_exceeded(call_id: UUID, subject: Subject, parties: CallParties, argumen
 def reserve(call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes) -> str:
     """`find_exceeded`, in the caller's transaction: where it is empty, each of them holds what the
     call costs."""
-    for limit, key in _budgets(subject, parties):
-        counter = _settle(limit, key)
-        if why := _why_over(call_id, limit, arguments, counter):
+    return _reserve(call_id, _budgets(subject, parties), arguments)
+
+
+def reserve_approved(
+    call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes
+) -> str:
+    """`reserve`, in hard budgets alone."""
+    hard = [one for one in _budgets(subject, parties) if one[0].effect == Effect.DENY]
+    return _reserve(call_id, hard, arguments)
+
+
+def has_hard() -> bool:
+    enforced = Limit.objects.in_use().exclude(mode=Rule.Mode.SHADOW)
+    return enforced.filter(kind=Limit.Kind.COST, effect=Effect.DENY).exists()
+
+
+def _reserve(call_id: UUID, budgets: list[LimitKey], arguments: bytes) -> str:
+    """In all of them or in none. Each counter is locked and in its present window by then."""
+    settled = [(limit, _settle(limit, key)) for limit, key in budgets]
+    for limit, counter in settled:
+        if why := _why_over(limit, arguments, _spent_by_others(call_id, counter)):
             return why
+    for limit, counter in settled:
         cost = cost_of(limit, arguments) or Decimal(0)
-        spent = _spent_by_others(call_id, limit, counter) + cost
+        spent = _spent_by_others(call_id, counter) + cost
         LimitCounter.objects.filter(pk=counter.pk).update(spent=spent)
         LimitUse.objects.update_or_create(
             counter=counter, call_id=call_id, defaults={"amount": cost}
@@ -75,19 +95,23 @@ def _settle(limit: CompiledLimit, key: CounterKey) -> LimitCounter:
     return found
 
 
-def _why_over(
-    call_id: UUID, limit: CompiledLimit, arguments: bytes, counter: LimitCounter | None
-) -> str:
+def _why_over(limit: CompiledLimit, arguments: bytes, spent_by_others: Decimal) -> str:
     cost = cost_of(limit, arguments)
     if cost is None:
         return limit.sentence(None, limit.lacks_cost)
-    spent = _spent_by_others(call_id, limit, counter) + cost
-    return limit.reached if spent > limit.amount else ""
+    return limit.reached if spent_by_others + cost > limit.amount else ""
 
 
-def _spent_by_others(call_id: UUID, limit: CompiledLimit, counter: LimitCounter | None) -> Decimal:
-    began = window_start(limit.period, timezone.now())
-    if counter is None or counter.since is None or counter.since < began:
+def _spent_now(call_id: UUID, limit: CompiledLimit, counter: LimitCounter | None) -> Decimal:
+    """The counter is not settled: it may be of a window that has ended."""
+    if counter is None or counter.since is None:
         return Decimal(0)
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_OVER, [counter.since, limit.period])
+        (is_over,) = cursor.fetchone()
+    return Decimal(0) if is_over else _spent_by_others(call_id, counter)
+
+
+def _spent_by_others(call_id: UUID, counter: LimitCounter) -> Decimal:
     own = LimitUse.objects.filter(counter=counter, call_id=call_id).first()
     return counter.spent - (own.amount if own else 0)

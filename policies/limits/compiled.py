@@ -69,6 +69,8 @@ class CompiledLimit:
     burst: int
     cost: Decimal | None
     cost_path: tuple[str, ...]
+    # In the result: what the call cost instead of what it reserved.
+    result_path: tuple[str, ...]
     unit: str
     hold_s: int
     per: tuple[str, ...]
@@ -212,6 +214,7 @@ def compiled(limit: Limit) -> CompiledLimit:
         burst=limit.most_at_once,
         cost=limit.cost,
         cost_path=tuple(limit.cost_argument.split(".")) if limit.cost_argument else (),
+        result_path=tuple(limit.cost_result.split(".")) if limit.cost_result else (),
         unit=limit.unit,
         hold_s=(limit.minutes or 0) * 60,
         per=tuple(limit.per),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from core import exact_json
 from core.exact_json import Number
+from core.strict_json import Ambiguous
 from policies.limits.compiled import CompiledLimit
 from policies.models import Limit
 
@@ -23,13 +25,34 @@ def cost_of(limit: CompiledLimit, arguments: bytes) -> Decimal | None:
         return limit.cost
     if not limit.cost_path:
         return Decimal(1)
-    found = exact_json.loads(arguments)
-    for name in limit.cost_path:
+    return _amount(exact_json.loads(arguments), limit.cost_path)
+
+
+class ResultCost(NamedTuple):
+    """The member of a result that says what the call cost, for a limit."""
+
+    limit_id: int
+    path: tuple[str, ...]
+
+
+def result_costs(limits: Iterable[CompiledLimit]) -> tuple[ResultCost, ...]:
+    return tuple(ResultCost(one.id, one.result_path) for one in limits if one.result_path)
+
+
+def costs_in(result: bytes, costs: Iterable[ResultCost]) -> dict[str, str]:
+    """By the limit's id, as decimals are written; without those that the result does not say."""
+    try:
+        found = exact_json.loads(result)
+    except (Ambiguous, ValueError, RecursionError):
+        return {}
+    amounts = ((one.limit_id, _amount(found, one.path)) for one in costs)
+    return {str(limit_id): str(amount) for limit_id, amount in amounts if amount is not None}
+
+
+def _amount(document: Any, path: Iterable[str]) -> Decimal | None:
+    found = document
+    for name in path:
         found = found.get(name) if isinstance(found, dict) else None
-    return _amount(found)
-
-
-def _amount(found: Any) -> Decimal | None:
     if not isinstance(found, Number):
         return None
     try:

@@ -14,6 +14,7 @@ from accounts.models import Agent
 from audit.services import Actor, record
 from policies.limits.compiled import emission_s
 from policies.models import Limit, LimitCounter, LimitUse, Rule
+from registry import managed
 
 
 @transaction.atomic
@@ -22,6 +23,7 @@ def save_limit(
 ) -> Limit:
     """Create or change a limit; raises ValidationError for one that could not be right. What was
     used of it counts on, unless something else is counted now."""
+    managed.check(managed.LIMITS, by=by)
     before = Limit.objects.filter(pk=limit.pk).first()
     limit.full_clean()
     limit.save()
@@ -38,6 +40,7 @@ def save_limit(
 @transaction.atomic
 def set_limit_enabled(limit: Limit, enabled: bool, *, by: Actor) -> bool:
     """Switch it on or off; False if it was so already."""
+    managed.check(managed.LIMITS, by=by)
     mode = Rule.Mode.ENFORCE if enabled else Rule.Mode.OFF
     others = Limit.objects.exclude(mode=mode)
     if enabled:
@@ -51,6 +54,7 @@ def set_limit_enabled(limit: Limit, enabled: bool, *, by: Actor) -> bool:
 
 @transaction.atomic
 def remove_limit(limit: Limit, *, by: Actor) -> None:
+    managed.check(managed.LIMITS, by=by)
     record("limit.removed", actor=by, **facts(limit))
     forget_use(limit)
     limit.delete()
@@ -84,6 +88,7 @@ def facts(limit: Limit) -> dict[str, Any]:
         "limit_burst": limit.burst,
         "limit_cost": None if limit.cost is None else str(limit.cost.normalize()),
         "limit_cost_argument": limit.cost_argument,
+        "limit_cost_result": limit.cost_result,
         "limit_unit": limit.unit,
         "limit_minutes": limit.minutes,
         "limit_per": limit.per,

@@ -1,6 +1,7 @@
 """Rules and limits: which calls run, need approval, or are denied; and how many."""
 
 from policies.models.limits import Limit, LimitCounter, LimitQuerySet, LimitUse
+from policies.models.plans import PlanConfirmation, PolicyPlan
 from policies.models.rules import Effect, Rule, RuleQuerySet
 from policies.models.unusual import UnusualUse
 
@@ -10,6 +11,8 @@ __all__ = [
     "LimitCounter",
     "LimitQuerySet",
     "LimitUse",
+    "PlanConfirmation",
+    "PolicyPlan",
     "Rule",
     "RuleQuerySet",
     "UnusualUse",

@@ -92,6 +92,10 @@ class Limit(models.Model):
     cost_argument = models.CharField(
         _("argument with the cost"), max_length=200, blank=True, default=""
     )
+    # Of costs: a member of the result that says what was spent, instead of what was reserved.
+    cost_result = models.CharField(
+        _("result field with the cost"), max_length=200, blank=True, default="", db_default=""
+    )
     unit = models.CharField(_("unit"), max_length=20, blank=True, default="")
     # Of loop breakers: for so long its next calls are too much.
     minutes = models.PositiveIntegerField(
@@ -175,12 +179,13 @@ class Limit(models.Model):
 
     def _clean_cost(self, wrong: dict[str, Any]) -> None:
         if self.kind != self.Kind.COST:
-            self.cost, self.cost_argument, self.unit = None, "", ""
+            self.cost, self.cost_argument, self.cost_result, self.unit = None, "", "", ""
             return
         if (self.cost is None) == (not self.cost_argument):
             wrong["cost"] = _("Give either the cost of a call, or the argument that says it.")
-        elif self.cost_argument and not all(self.cost_argument.split(".")):
-            wrong["cost_argument"] = _("Give names joined by dots, for example: order.total")
+        for name in ("cost_argument", "cost_result"):
+            if getattr(self, name) and not all(getattr(self, name).split(".")):
+                wrong[name] = _("Give names joined by dots, for example: order.total")
         if not self.unit:
             wrong["unit"] = _("Give a unit, for example: EUR")
 

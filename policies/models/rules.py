@@ -12,10 +12,14 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Agent
 from core.triggers import configuration
+from inspection.results import PASS_ALL, rules_of, stored_rules
+from inspection.words import result_sentences
 from policies import thresholds
 from policies.checking import check, schema_of
 from policies.conditions import BadCondition, compiled
 from policies.thresholds import BadThresholds
+from registry.result_rules import check_result_rules
+from registry.services import RegistrationRefused
 
 LONGEST = [MinValueValidator(1), MaxValueValidator(30 * 24 * 3600)]
 
@@ -91,6 +95,10 @@ class Rule(models.Model):
         _("messages show the arguments"), default=False, db_default=False
     )
 
+    # For results of the calls that it covers: those of inspection/results.py that are not as by
+    # default. The strictest of all rules, the tool and its server apply.
+    results = models.JSONField(_("results"), default=dict, db_default={}, blank=True)
+
     objects = RuleQuerySet.as_manager()
 
     class Meta:
@@ -112,14 +120,28 @@ class Rule(models.Model):
     def who_decides(self) -> str:
         return thresholds.describe(thresholds.parse(self.thresholds))
 
+    @property
+    def result_sentences(self) -> list[str]:
+        return result_sentences(rules_of(self.results))
+
     def clean(self) -> None:
         self._clean_condition()
+        self._clean_results()
         try:
             parsed = thresholds.parse(self.thresholds)
         except BadThresholds as error:
             raise ValidationError({"thresholds": str(error)}) from error
         if why := thresholds.unmeetable(parsed):
             raise ValidationError({"thresholds": why})
+
+    def _clean_results(self) -> None:
+        # Of a denied call there are none.
+        rules = PASS_ALL if self.effect == Effect.DENY else rules_of(self.results)
+        self.results = stored_rules(rules)
+        try:
+            check_result_rules(rules)
+        except RegistrationRefused as error:
+            raise ValidationError({"results": str(error)}) from error
 
     def _clean_condition(self) -> None:
         if not self.when:

@@ -17,6 +17,7 @@ from policies.limits import services, usage
 from policies.limits.words import shown_measure
 from policies.models import Limit, Rule
 from policies.views.saving import save_form
+from registry import managed
 from registry.models import Server, Tool
 
 # Of what the form offers while a name is typed.
@@ -26,7 +27,11 @@ OFFERED = 200
 @page("policies.view_limit")
 def limits(request: HttpRequest) -> HttpResponse:
     shown = Limit.objects.prefetch_related("agents", "owner_groups")
-    context = {"section": "limits", "limits": [(limit, shown_measure(limit)) for limit in shown]}
+    context = {
+        "section": "limits",
+        "managed_by": managed.source_of(managed.LIMITS),
+        "limits": [(limit, shown_measure(limit)) for limit in shown],
+    }
     return render(request, "policies/limits.html", context)
 
 
@@ -35,6 +40,7 @@ def limit(request: HttpRequest, pk: int) -> HttpResponse:
     shown = get_object_or_404(Limit.objects.prefetch_related("agents", "owner_groups"), pk=pk)
     context = {
         "section": "limits",
+        "managed_by": managed.source_of(managed.LIMITS),
         "limit": shown,
         "measure": shown_measure(shown),
         "usages": usage.of_limit(shown),
@@ -105,6 +111,7 @@ def _form(
         return redirect("policies:limit", edited.pk)
     context = {
         "section": "limits",
+        "managed_by": managed.source_of(managed.LIMITS),
         "form": form,
         "limit": edited if edited.pk else None,
         "servers": Server.objects.kept().order_by("slug").values_list("slug", flat=True)[:OFFERED],

@@ -21,6 +21,7 @@ from policies.models import Effect, Rule
 from policies.scope import CountCalls, agents_of
 from policies.thresholds import DEFAULT, deciders
 from policies.views.saving import save_form
+from registry import managed
 
 COVERING = ("server", "tool", "hint")
 BEGINNINGS = ("copy", "relax", "template", "of", *COVERING)
@@ -36,6 +37,7 @@ def rules(request: HttpRequest) -> HttpResponse:
     unmeetable = unmet(shown, able, tools)
     context = {
         "section": "rules",
+        "managed_by": managed.source_of(managed.RULES),
         "rules": [
             (rule, overlap, never.get(rule.pk, ""), unmeetable.get(rule.pk, ""))
             for rule, overlap in zip(shown, shadows(shown, tools), strict=True)
@@ -149,6 +151,7 @@ def _form(
     chosen = {name: list(form[name].value() or []) for name in CALLING}
     context = {
         "section": "rules",
+        "managed_by": managed.source_of(managed.RULES),
         "form": form,
         "rule": edited if edited.pk else None,
         "note": draft.note,

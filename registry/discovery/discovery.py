@@ -20,12 +20,22 @@ from audit.services import SYSTEM, record
 from core import abilities
 from core.english import gettext as _
 from core.english import ngettext
+from core.errors import CountersignError
 from core.text import revealed
 from registry import extensions, methods, names, services
 from registry.connections import Commands, ServerConnection, Unreachable, connection
+from registry.credentials import credential_store
+from registry.discovery.external_scanner import (
+    NOT_SCANNED,
+    TOOL,
+    ExternalScan,
+    ScannedDefinition,
+    scan_new,
+)
 from registry.icons import declared
 from registry.models import Discovery, Item, Server, Tool, usual_relays
 from registry.models.versioned import Sighting, Version
+from registry.openapi.importing import listing
 from registry.schemas import definitions
 from registry.upstream import Limits, NotSent, Target, UpstreamError, Upstreams
 from registry.upstream import ServerListing as Found
@@ -103,7 +113,7 @@ class ServerSession:
         """Keeps the session open until the server ends it. Raises Unreachable, with the reason."""
         server = await _in_thread(Server.objects.get, pk=self._server_id)
         try:
-            await self._upstreams.attend(_target(server), opened)
+            await self._upstreams.attend(await _in_thread(_target, server), opened)
         except UpstreamError as error:
             raise Unreachable(str(error)) from error
 
@@ -124,10 +134,16 @@ async def _discover(server_id: int, upstreams: Upstreams) -> Discovery:
     if not server.enabled:
         return await _in_thread(_noted, server, False, _("The server is disabled: not asked."))
     try:
-        found = await upstreams.discover(_target(server), LIMITS)
+        if server.transport == Server.Transport.API:
+            found = await _in_thread(listing, server)
+        else:
+            found = await upstreams.discover(await _in_thread(_target, server), LIMITS)
     except (UpstreamError, Unreachable) as error:
         return await _in_thread(fail, server, str(error))
-    return await _in_thread(apply, server, found)
+    external = NOT_SCANNED
+    if settings.SCANNER:
+        external = await _in_thread(scan_new, server, list(_scanned(found)))
+    return await _in_thread(apply, server, found, external)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +194,16 @@ async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs
 
 
 def _target(server: Server) -> Target:
-    return _target_of(connection(server, Commands()), server.relays)
+    """Raises Unreachable. Where each person has their own credential, its owner's is used."""
+    reached = connection(server, Commands())
+    if server.sign_in:
+        owner = server.owner_id if server.is_personal else None
+        try:
+            found = credential_store.current(server.pk, owner)
+        except CountersignError as error:
+            raise Unreachable(str(error)) from error
+        reached = reached.with_credential(found.row, found.headers)
+    return _target_of(reached, server.relays)
 
 
 def _target_of(known: ServerConnection, relays: Iterable[str]) -> Target:
@@ -208,16 +233,17 @@ def fail(asked: Server, reason: str) -> Discovery:
 
 
 @transaction.atomic
-def apply(asked: Server, found: Found) -> Discovery:
+def apply(asked: Server, found: Found, external: ExternalScan = NOT_SCANNED) -> Discovery:
     """Stores the answer, unless the server's address has changed meanwhile."""
     server = Server.objects.select_for_update().get(pk=asked.pk)
     if server.connection_version != asked.connection_version:
         return _noted(server, False, _("The server's connection was changed while it was asked."))
 
-    first = server.discovered_at is None
+    first, before = server.discovered_at is None, server.server_info.get("version", "")
     _take_down(server, found)
     _set_health(server, Server.Health.OK, "")
-    look = _Look(server)
+    stated = server.server_info.get("version", "")
+    look = _Look(server, external, stated if stated == before else None)
     look.at(found)
     if first and (server.publish_on_discovery or settings.PUBLISH_ON_DISCOVERY):
         look.publish()
@@ -225,16 +251,17 @@ def apply(asked: Server, found: Found) -> Discovery:
 
 
 class _Look:
-    """One discovery of a server's tools, while the server's row is locked."""
+    """One discovery of a server's tools, while the server's row is locked. `stated`: as in
+    `Sighting`."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: Server, external: ExternalScan, stated: str | None) -> None:
+        self._server, self._external, self._stated = server, external, stated
         self._identity = services.identity_of(server)
         self._known = {tool.name: tool for tool in server.tools.for_change()}
         self._taken = names.Names(tool.exposed_name for tool in self._known.values())
         self._seen: list[Sighting[Tool]] = []
         self._moves: Counter[str] = Counter()
-        self._said: list[str] = []
+        self._said: list[str] = [*external.said]
 
     def at(self, found: Found) -> None:
         offered = methods.unknown(_lists_by_kind(found))
@@ -259,10 +286,11 @@ class _Look:
         for kind, items in _lists_by_kind(found).items():
             if items is None:
                 continue
-            shelf = item_versions.ItemSync(self._server, kind, self._identity)
+            shelf = item_versions.ItemSync(self._server, kind, self._identity, self._stated)
             for item in items:
                 try:
-                    shelf.take(item)
+                    key = shelf.key_of(item)
+                    shelf.take(item, self._external.of(kind, key))
                 except definitions.Unreadable as error:
                     self._leave_out(shelf.key_of(item), str(error))
             self._moves.update(shelf.see(by=SYSTEM) + shelf.miss_others(by=SYSTEM))
@@ -275,7 +303,10 @@ class _Look:
         except (definitions.Unreadable, names.NameRefused) as error:
             self._leave_out(tool["name"], str(error))
             return False
-        self._seen.append(Sighting(row, digest, body))
+        # Definitions of methods are ours, and a release of ours may change them.
+        stated = None if methods.is_one(tool["name"]) else self._stated
+        external = self._external.of(TOOL, tool["name"])
+        self._seen.append(Sighting(row, digest, body, external, stated))
         return True
 
     def publish(self) -> None:
@@ -298,9 +329,12 @@ class _Look:
 
     def _needs_no_reason(self, name: str, version: Version | None) -> bool:
         """Whether it may be published without a person's reason."""
-        if version is None or not version.findings.is_red:
+        found = version.findings if version else None
+        if found is None or not (found.is_red or found.lacks_external):
             return True
         said = _("“%s” is not published by itself: somebody has to read what was found in it.")
+        if not found.is_red:
+            said = _("“%s” is not published by itself: the external scanner did not look at it.")
         self._said.append(said % name[:200])
         return False
 
@@ -330,6 +364,14 @@ def _lists_by_kind(found: Found) -> dict[Item.Kind, methods.Listed]:
         Item.Kind.PROMPT: found.prompts,
         Item.Kind.INSTRUCTIONS: _instructions(found.instructions),
     }
+
+
+def _scanned(found: Found) -> Iterator[ScannedDefinition]:
+    for tool in found.tools:
+        yield ScannedDefinition(TOOL, tool["name"], tool)
+    for kind, items in _lists_by_kind(found).items():
+        for item in items or ():
+            yield ScannedDefinition(kind, str(item[item_versions.KEY[kind]]), item)
 
 
 def _instructions(text: str) -> list[dict[str, Any]]:

@@ -53,7 +53,9 @@ class _RegistrationForm(forms.Form):
     publish = forms.BooleanField(
         label=gettext_lazy("Publish what the first discovery finds"),
         required=False,
-        help_text=gettext_lazy("Without it, each tool waits until somebody has read it."),
+        help_text=gettext_lazy(
+            "Without it, each tool stays unpublished until an operator has reviewed it."
+        ),
     )
 
     def named(self, reach: ReachInput) -> RegistrationInput:

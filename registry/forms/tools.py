@@ -35,7 +35,7 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = {
             "result_schema": _("Blocked: the agent reads why, and that the call was executed."),
             "result_secrets": _(
-                "Keys of known providers, tokens, private keys, passwords beside their names."
+                "Keys of known providers, tokens, private keys, passwords next to their names."
             ),
             "result_personal": _(
                 "Payment cards, IBANs, Chinese ID numbers, phone numbers and e-mail addresses."
@@ -43,7 +43,7 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
             "result_tracebacks": _(
                 "The error itself stays as one sentence; in errors, paths of the machine go too."
             ),
-            "result_max_bytes": _("Longer texts are cut, and say so. Empty: no limit of its own."),
+            "result_max_bytes": _("Longer texts are cut, and say so. Empty: no separate limit."),
             "result_links": _("https://evil.example becomes hxxps://evil[.]example."),
             "result_hosts": _("With a space between; *.example.org for all below example.org."),
             "result_marking": _(
@@ -121,6 +121,6 @@ class HandlingForm(forms.ModelForm):  # type: ignore[type-arg]
             ),
             "repeats": _(
                 "Where it is not safe. In doubt: it is not known whether the first call was "
-                "executed, or its agent never heard. Agents can say that a repetition is meant."
+                "executed, or its agent got no answer. Agents can say that a repetition is meant."
             ),
         }

@@ -15,7 +15,7 @@ class ToolsetForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["slug", "title"]
         labels = {"slug": _("Name"), "title": _("Title")}
         help_texts = {
-            "slug": _("Letters, digits, - and _. It is the end of the address."),
+            "slug": _("Letters, digits, - and _. Used as the last part of the address."),
             "title": _("For people; may stay empty."),
         }
 

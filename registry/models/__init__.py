@@ -1,7 +1,12 @@
 """Servers, what they offer, every version of it, and what agents are shown."""
 
+from registry.models.api_documents import ApiDocument
+from registry.models.credentials import ServerClient, ServerCredential
 from registry.models.icons import Icon
 from registry.models.items import Item, ItemVersion, Subscription
+from registry.models.managed import ManagedPart
+from registry.models.registry_versions import RegistryVersion
+from registry.models.server_origins import ServerOrigin
 from registry.models.servers import Discovery, Server, usual_relays
 from registry.models.tools import (
     NAME,
@@ -14,6 +19,7 @@ from registry.models.tools import (
 )
 from registry.models.toolsets import (
     OwnTool,
+    RegistryReaders,
     SearchTool,
     Separator,
     ShownTool,
@@ -23,17 +29,24 @@ from registry.models.toolsets import (
 
 __all__ = [
     "NAME",
+    "ApiDocument",
     "Definition",
     "Discovery",
     "Icon",
     "Item",
     "ItemVersion",
     "Listing",
+    "ManagedPart",
     "OwnTool",
     "Publication",
+    "RegistryReaders",
+    "RegistryVersion",
     "SearchTool",
     "Separator",
     "Server",
+    "ServerClient",
+    "ServerCredential",
+    "ServerOrigin",
     "ShownTool",
     "Subscription",
     "Tag",

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.triggers import Refuse, append_only, configuration
+from core.triggers import OnlyColumns, Refuse, append_only, configuration
 from registry.models.versioned import Version
 
 
@@ -91,7 +91,7 @@ class ItemVersion(Version):
             models.UniqueConstraint(name="registry_item_version_once", fields=["item", "version"]),
         ]
         indexes = [models.Index(name="registry_item_digest", fields=["item", "digest"])]
-        triggers = append_only()
+        triggers = append_only(OnlyColumns("scan"))
 
     def __str__(self) -> str:
         return f"{self.item} v{self.version}"

@@ -37,6 +37,13 @@ class Server(models.Model):
     class Transport(models.TextChoices):
         HTTP = "http", _("HTTP")
         STDIO = "stdio", _("Command (stdio)")
+        API = "api", _("HTTP API (OpenAPI)")
+
+    class SignIn(models.TextChoices):
+        NONE = "", _("Shared: the credential of the server’s page")
+        SHARED = "oauth", _("Shared: one account, by OAuth")
+        PERSON = "oauth-person", _("Personal: each user’s own account, by OAuth")
+        KEY = "key-person", _("Personal: each user’s own key in a header")
 
     class Revision(models.TextChoices):
         NEWEST = "", _("The newest that both sides know")
@@ -61,6 +68,10 @@ class Server(models.Model):
     # Both sealed with the row's identity as associated data, never shown again.
     sealed_headers = models.BinaryField(null=True, editable=False)
     sealed_credential = models.BinaryField(null=True, editable=False)
+    # Whose credential calls carry (registry/models/credentials.py).
+    sign_in = models.CharField(
+        _("sign-in"), max_length=12, choices=SignIn, default=SignIn.NONE, db_default="", blank=True
+    )
     # Grows with every change of address, headers or credential: pools are keyed by it.
     connection_version = models.PositiveIntegerField(default=1, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="servers")
@@ -141,6 +152,7 @@ class Server(models.Model):
             "sealed_headers",
             "sealed_credential",
             "connection_version",
+            "sign_in",
             "enabled",
             "relays",
             "result_rules",
@@ -160,8 +172,17 @@ class Server(models.Model):
         return str(events) if self.by_events else self.get_transport_display()
 
     @property
+    def is_personal(self) -> bool:
+        """Calls carry the credential of the person on whose behalf the agent acts."""
+        return self.sign_in in (self.SignIn.PERSON, self.SignIn.KEY)
+
+    @property
+    def is_at_url(self) -> bool:
+        return self.transport != self.Transport.STDIO
+
+    @property
     def address(self) -> str:
-        return self.url if self.transport == self.Transport.HTTP else " ".join(self.argv)
+        return self.url if self.is_at_url else " ".join(self.argv)
 
 
 class Discovery(models.Model):

@@ -15,8 +15,9 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
-from core.triggers import Refuse, append_only, configuration
+from core.triggers import OnlyColumns, Refuse, append_only, configuration
 from inspection.results import ResultRules
 from registry.labels import Label, LabelChoice
 from registry.models.servers import Server
@@ -97,7 +98,7 @@ class Tool(models.Model):
         ALLOW = "allow", _("Allow")
 
     class SchemaCheck(models.TextChoices):
-        OFF = "", _("Off")
+        OFF = "", pgettext_lazy("a setting", "Off")
         NOTE = "note", _("Note in the record")
         BLOCK = "block", _("Block")
 
@@ -107,7 +108,7 @@ class Tool(models.Model):
         SHOW = "show", _("Write out as ⟦U+XXXX⟧")
 
     class Marking(models.TextChoices):
-        OFF = "", _("Off")
+        OFF = "", pgettext_lazy("a setting", "Off")
         FOUND = "found", _("What reads like instructions")
         ALL = "all", _("All texts")
 
@@ -322,7 +323,7 @@ class Definition(Version):
             models.UniqueConstraint(name="registry_version_once", fields=["tool", "version"]),
         ]
         indexes = [models.Index(name="registry_definition_digest", fields=["tool", "digest"])]
-        triggers = append_only()
+        triggers = append_only(OnlyColumns("scan"))
 
     def __str__(self) -> str:
         return f"{self.tool} v{self.version}"

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.custom_role_models import tags
 from accounts.models import MAX_HOLD_S, Agent
@@ -44,6 +45,14 @@ class SearchTool(models.TextChoices):
     CALL = "call_tool", _("Call a tool")
 
 
+class RegistryReaders(models.TextChoices):
+    """Readers of a toolset's servers as an MCP registry (gateway/rest/registry_api.py)."""
+
+    NONE = "none", pgettext_lazy("a setting", "Off")
+    TOKENS = "tokens", _("Agents of this toolset and service accounts, with their tokens")
+    ANYONE = "anyone", _("Anyone who reaches this address, without signing in")
+
+
 def own_tools() -> list[str]:
     """The own tools of a new toolset: those about the agent's own calls."""
     return [name for name in OwnTool.values if name != OwnTool.EXPLAIN]
@@ -77,6 +86,16 @@ class Toolset(models.Model):
     )
     # Agents get tools for searching in place of the list, which may be too long for a model.
     search_mode = models.BooleanField(_("search mode"), default=False, db_default=False)
+    # Users sign in their agents here (accounts/agent_sign_in); off: by tokens alone.
+    agent_sign_in = models.BooleanField(_("agent sign-in"), default=False, db_default=False)
+    # Clients of MCP registries read it (registry/publishing/registry_versions.py).
+    registry_readers = models.CharField(
+        _("readers of the registry"),
+        max_length=6,
+        choices=RegistryReaders,
+        default=RegistryReaders.NONE,
+        db_default=RegistryReaders.NONE,
+    )
     tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

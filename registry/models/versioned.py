@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +13,7 @@ from django.db import models
 from django.db.models import Max
 from django.utils import timezone
 
-from inspection.definitions import Scan, scan
+from inspection.definitions import EarlierDefinition, Finding, Scan, scan
 from registry.schemas import definitions
 
 
@@ -25,7 +26,8 @@ class Version(models.Model):
     # As the server wrote it, as JSON text.
     body = models.TextField()
     first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
-    # What was found in it when it was first seen (inspection/definitions.py).
+    # What was found in it (inspection/definitions.py): the one column that is ever written again,
+    # when a release finds more (registry/versions/stored_findings.py).
     scan = models.JSONField(null=True, editable=False)
 
     class Meta:
@@ -43,7 +45,8 @@ class Version(models.Model):
     @property
     def findings(self) -> Scan:
         """The stored findings; those of older rules, or missing ones, are computed now."""
-        return Scan.of_kept(self.scan) or scan(self.content)
+        kept = Scan.of_kept(self.scan)
+        return kept or scan(self.content).with_others(Scan.lasting_of_kept(self.scan))
 
 
 Of = TypeVar("Of", bound=models.Model)
@@ -59,13 +62,30 @@ class Sighting(Generic[Of]):
     of: Of
     digest: str
     body: str
+    # What an external scanner found in it.
+    external: tuple[Finding, ...] = ()
+    # The version of itself that its server states, as it did at the discovery before. None: it
+    # states another one, which explains a change.
+    stated: str | None = None
+
+    @property
+    def earlier(self) -> EarlierDefinition | None:
+        """The definition before, where nothing explains that it changed."""
+        latest = self.of.latest  # type: ignore[attr-defined]
+        if self.stated is None or latest is None:
+            return None
+        return EarlierDefinition(latest.content, self.stated)
+
+
+def scan_alone(one: Sighting[Any]) -> Scan:
+    return scan(orjson.loads(one.body), earlier=one.earlier)
 
 
 def store_versions(
     model: type[Kept],
     owner: str,
     seen: Sequence[Sighting[Any]],
-    inspect: Callable[[Sighting[Any]], Scan] = lambda one: scan(orjson.loads(one.body)),
+    inspect: Callable[[Sighting[Any]], Scan] = scan_alone,
 ) -> list[Kept]:
     """Gets or creates the rows of these versions; `owner` names the column of the item. A
     version that returns reuses its row, so that flapping fills no table."""
@@ -74,6 +94,7 @@ def store_versions(
     )
     same = before.filter(digest__in={one.digest for one in seen})
     known = {(getattr(row, f"{owner}_id"), row.digest): row for row in same}
+    _read_latest(model, seen)
     newest = dict(before.order_by().values_list(owner).annotate(Max("version")))
     rows = [
         known.get((one.of.pk, one.digest))
@@ -82,7 +103,7 @@ def store_versions(
             version=newest.get(one.of.pk, 0) + 1,
             digest=one.digest,
             body=one.body,
-            scan=inspect(one).kept(),
+            scan=inspect(one).with_others(one.external).kept(),
         )
         for one in seen
     ]
@@ -90,11 +111,21 @@ def store_versions(
     return rows
 
 
+def _read_latest(model: type[Kept], seen: Sequence[Sighting[Any]]) -> None:
+    """Reads the definitions before, of which only digests were read, to compare with them."""
+    compared = [one.of for one in seen if one.stated is not None and one.of.latest_id]
+    latest = model._default_manager.in_bulk([of.latest_id for of in compared])
+    for of in compared:
+        of.latest = latest[of.latest_id]
+
+
 def difference(of: Any) -> str:
-    """Digest of what stands between what was published of an item and what its server says now. It
-    binds a press to the difference that was shown: neither end may have moved since."""
+    """Digest of what stands between what was published of an item and what its server says now,
+    with what was found in that. It binds a press to what was shown: neither end may have moved
+    since, nor may a newer release find more."""
     ends = [version.digest if version else "" for version in (of.published, of.latest)]
-    return sha256("\n".join(["countersign difference 1", *ends]).encode()).hexdigest()
+    found = json.dumps(of.latest.findings.kept()["findings"] if of.latest else [])
+    return sha256("\n".join(["countersign difference 2", *ends, found]).encode()).hexdigest()
 
 
 def state(of: Any, digest: str) -> str:

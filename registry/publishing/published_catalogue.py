@@ -274,7 +274,7 @@ def _mode(chosen: str, is_long: bool) -> str:
 _REACHED_BY = (
     *("slug", "transport", "url", "command", "argv", "sealed_headers", "sealed_credential"),
     *("connection_version", "relays", "revision", "wanted_revision", "by_events"),
-    "result_rules",
+    *("result_rules", "sign_in"),
 )
 
 
@@ -285,7 +285,7 @@ def _connections(server_ids: set[int], *, keep: bool) -> dict[int, ReachedServer
         row = tuple(getattr(server, name) for name in _REACHED_BY)
         kept = _Before.servers.get(server.pk)
         # What a command is stands in a file of the host besides.
-        if kept and kept[0] == row and server.transport == Server.Transport.HTTP:
+        if kept and kept[0] == row and server.is_at_url:
             found[server.pk] = kept
             continue
         try:
@@ -324,7 +324,7 @@ def _toolsets(
     single = _members(Toolset.tools.through, "tool_id")
     shown = _overrides()
     gathered = {}
-    for pk, slug, own_tools, separator, hold_s, search_mode in Toolset.objects.values_list(
+    for pk, slug, own_tools, separator, hold_s, search_mode, sign_in in Toolset.objects.values_list(
         *_TOOLSET
     ):
         mine: dict[int, PublishedTool] = {}
@@ -338,6 +338,7 @@ def _toolsets(
             separator=separator,
             hold_s=hold_s,
             search_mode=search_mode,
+            agent_sign_in=sign_in,
             tools=mine,
             items={pk: items.get(pk, NOTHING) for pk in {tool.server_id for tool in mine.values()}},
             shown=shown[pk],
@@ -346,7 +347,7 @@ def _toolsets(
     return {toolset.slug: toolset.published for toolset in gathered.values()}
 
 
-_TOOLSET = ("pk", "slug", "own_tools", "separator", "hold_s", "search_mode")
+_TOOLSET = ("pk", "slug", "own_tools", "separator", "hold_s", "search_mode", "agent_sign_in")
 
 
 def _members(through: type[Model], column: str) -> dict[int, list[int]]:
@@ -381,6 +382,7 @@ class _Gathered:
     separator: str
     hold_s: int | None
     search_mode: bool
+    agent_sign_in: bool
     tools: dict[int, PublishedTool]
     # By server.
     items: dict[int, PublishedItems]
@@ -407,6 +409,7 @@ class _Gathered:
             "separator",
             "hold_s",
             "search_mode",
+            "agent_sign_in",
             "items",
             "shown",
         )
@@ -448,6 +451,7 @@ class _Gathered:
             separator=self.separator,
             hold_s=self.hold_s,
             search_mode=self.search_mode,
+            agent_sign_in=self.agent_sign_in,
             offered={
                 slug: found
                 for slug, mine in by_server.items()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jsonschema_rs
 import orjson
 
 from core.header_params import ANNOTATION, InvalidAnnotation, Path, declared
-from inspection.results import ResultRules
+from inspection.results import ResultRules, SchemaCheck
+from inspection.strictness import combine_rules
+from inspection.words import result_sentences
 from registry import methods
 from registry.connections import ServerConnection
 from registry.models import Separator, Tool
@@ -171,6 +173,21 @@ class PublishedTool:
     def violations(self, arguments: Any) -> list[Violation]:
         return self.shape.violations(arguments)
 
+    def with_results(self, demanded: ResultRules | None) -> PublishedTool:
+        """The tool with its results treated at least as strictly as rules demand for a call."""
+        if demanded is None:
+            return self
+        rules = combine_rules((self.result_rules, demanded))
+        return self if rules == self.result_rules else replace(self, result_rules=rules)
+
+    @property
+    def result_sentences(self) -> list[str]:
+        """The treatment of its results, in English."""
+        rules = self.result_rules
+        if rules is not None and "outputSchema" not in self.content:
+            rules = rules._replace(schema=SchemaCheck.OFF)
+        return result_sentences(rules)
+
     @property
     def listed_as(self) -> tuple[str, ...]:
         """The fields that decide whether and where a toolset lists the tool."""
@@ -196,6 +213,8 @@ class PublishedToolset:
     hold_s: int | None = None
     # The list has tools for searching in place of these.
     search_mode: bool = False
+    # Users sign in their agents.
+    agent_sign_in: bool = False
     # What may be read and got there, by the servers' names and in their order.
     offered: Mapping[str, PublishedItems] = field(default_factory=dict)
     # By tool id, where an operator had something to say.

@@ -157,7 +157,7 @@ class Field:
         if not isinstance(found, dict):
             rest.errors.append(_("This has to be a JSON object."))
         elif twice := sorted(named & found.keys()):
-            rest.errors.append(_("“%s” has a field of its own: fill in that one.") % twice[0])
+            rest.errors.append(_("“%s” has its own field: fill in that one.") % twice[0])
         else:
             members |= found
 

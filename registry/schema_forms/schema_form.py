@@ -20,7 +20,7 @@ from registry.schema_forms.building import Builder, TooMany
 from registry.schema_forms.fields import Field
 from registry.schema_forms.shapes import GROUP
 from registry.schema_forms.sources import FormValue, PostedForm, Source
-from registry.schema_forms.violation_words import in_words, with_path
+from registry.schema_forms.violation_sentences import sentence
 from registry.schemas.violations import Violation
 
 Schema = dict[str, Any]
@@ -69,12 +69,8 @@ class SchemaForm:
         fields = {found.json_path: found for found in self.root.every()} if self.root else {}
         for violation in violations:
             near = _nearest(fields, violation.path)
-            if near is None or not near.path:
-                self.errors.append(with_path(violation))
-            elif near.json_path == violation.path:
-                near.errors.append(in_words(violation))
-            else:
-                near.errors.append(with_path(violation))
+            errors = near.errors if near and near.path else self.errors
+            errors.append(sentence(violation))
 
 
 def filled(schema: Schema, document: bytes = b"{}") -> SchemaForm:

@@ -1,10 +1,12 @@
-"""Violations of a schema in the language of the page; agents and the record get them in English."""
+"""Violations of a schema in the language of the page; agents and the record get them in English.
+
+Pages show what the record has in their language (core/messages/localizing.py)."""
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, pgettext
-from django.utils.translation import gettext_noop as _
+from django.utils.translation import gettext
 
+from core.kept_english import gettext as _
 from registry.schemas.violations import Violation
 
 _VALUE = "%(value)s"
@@ -13,6 +15,7 @@ _MESSAGES = (
     _("is required"),
     _("is not a known property"),
     _("must not be there"),
+    _("must not have the same item twice"),
     _("must not fit the schema under “not”"),
     _("fits more than one alternative, where it must fit exactly one"),
     _("does not fit the schema's “%(value)s”"),
@@ -47,10 +50,6 @@ _MESSAGES = (
 
 def in_words(violation: Violation) -> str:
     return _translated(violation.expected)
-
-
-def with_path(violation: Violation) -> str:
-    return f"{violation.path}{pgettext('punctuation', ': ')}{in_words(violation)}"
 
 
 def _translated(expected: str) -> str:

@@ -25,7 +25,7 @@ class Unreadable(Exception):
 
 def identity(*, transport: str, url: str, argv: list[str]) -> dict[str, Any]:
     """The server, as far as it decides what a tool does: the same words elsewhere may lie."""
-    if transport == "http":
+    if transport != "stdio":
         return {"transport": transport, "url": url}
     return {"transport": transport, "argv": argv}
 

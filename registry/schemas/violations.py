@@ -16,6 +16,7 @@ MAX_VIOLATIONS = 20
 # All violations are found at once or only the first: a million would hold up everybody else.
 MAX_WORK = 20_000
 MAX_NODES = 2_000
+UNKNOWN = "is not a known property"
 _plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 Path = Sequence[str | int]
@@ -88,16 +89,21 @@ def _children(value: Any) -> Sequence[Any]:
 
 
 def _violations(error: ValidationError) -> list[Violation]:
-    at = list(error.instance_path)
+    return [Violation(json_path(path), expected) for path, expected in explain(error)]
+
+
+def explain(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
+    """Where, and what would be right there: a sentence without its subject."""
+    at = tuple(error.instance_path)
     match error.kind:
         case ValidationErrorKind.Required(property=name):
-            return [Violation(json_path([*at, name]), "is required")]
+            return [((*at, name), "is required")]
         case ValidationErrorKind.AdditionalProperties(unexpected=names):
-            return [Violation(json_path([*at, name]), "is not a known property") for name in names]
+            return [((*at, name), UNKNOWN) for name in names]
         case ValidationErrorKind.UnevaluatedProperties(unexpected=names):
-            return [Violation(json_path([*at, name]), "is not a known property") for name in names]
+            return [((*at, name), UNKNOWN) for name in names]
         case _:
-            return [Violation(json_path(at), _expected(error))]
+            return [(at, _expected(error))]
 
 
 def _expected(error: ValidationError) -> str:
@@ -123,6 +129,8 @@ def _expected(error: ValidationError) -> str:
             return f"has a property whose name does not fit: it {_expected(inner)}"
         case ValidationErrorKind.FalseSchema():
             return "must not be there"
+        case ValidationErrorKind.UniqueItems():
+            return "must not have the same item twice"
         case ValidationErrorKind.Not():
             return "must not fit the schema under “not”"
         case kind:

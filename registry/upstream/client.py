@@ -10,6 +10,7 @@ from core.connection_pool import ConnectionPool
 from core.kept_english import gettext as _
 from core.outbound import Guard
 from registry.upstream.session import discovery, input_requests, tasks
+from registry.upstream.session.api import ApiServer
 from registry.upstream.session.calling import UpstreamCall
 from registry.upstream.session.http import HttpServer
 from registry.upstream.session.pending_pages import PendingPages
@@ -68,6 +69,8 @@ class Upstreams:
     ) -> CallReply:
         """Send `call`, at most once, or what comes after its `pause`. If the server makes a task of
         it, also unasked, that is followed to its end."""
+        if target.transport == "api":
+            return await ApiServer(target, self._pool).call(call)
         first: AnyServer = self._existing(target) or await self._server(target)
         server, asked = first, None
         first.users += 1

@@ -13,7 +13,7 @@ class Target:
     """One server with one version of its credential. `key` names its connections and processes."""
 
     key: str
-    transport: Literal["http", "stdio"]
+    transport: Literal["http", "stdio", "api"]
     url: str = ""
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -149,13 +149,23 @@ class NotSent(UpstreamError):
 class NotGreeted(NotSent):
     """The server turned away the request that opens a conversation, which acts on nothing."""
 
+    # As RefusedByServer has it.
+    challenge = ""
+
 
 class RefusedByServer(UpstreamError):
-    """The server refused by an HTTP status that says so. Whether it acted before, only it knows."""
+    """The server refused by an HTTP status that says so. Whether it acted before, only it knows.
 
-    def __init__(self, sentence: str, status: int) -> None:
+    `challenge`: its WWW-Authenticate, where it wants another credential and did not answer the
+    request itself: by MCP (basic/authorization) it then looked at nothing but the credential.
+    """
+
+    def __init__(self, sentence: str, status: int, challenge: str = "") -> None:
         super().__init__(sentence)
         self.status = status
+        self.challenge = challenge
+        # What the server had asked before, where it took the call and refused the answers.
+        self.pause: PausedCall | None = None
 
 
 _ANSWERED = _("The server answered with error %(code)s: %(message)s")

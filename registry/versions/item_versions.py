@@ -9,7 +9,7 @@ from audit.models import Entry
 from audit.services import Actor, entry, record_all
 from core.english import gettext as _
 from core.errors import CountersignError
-from inspection.definitions import Scan
+from inspection.definitions import Finding, Scan
 from registry.models import Item, ItemVersion, Server, versioned
 from registry.models.versioned import (
     AT_ONCE,
@@ -36,12 +36,20 @@ class ItemNotPublished(CountersignError):
 
 class ItemSync:
     """Synchronizes stored items of one kind with the server's list, while the server's row is
-    locked."""
+    locked. `stated`: as in `Sighting`."""
 
-    def __init__(self, server: Server, kind: Item.Kind, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        kind: Item.Kind,
+        identity: Mapping[str, Any],
+        stated: str | None = None,
+    ) -> None:
         self._server = server
         self._kind = kind
         self._identity = identity
+        # What a server says of its resources is data, and changes with them.
+        self._stated = None if kind == Item.Kind.RESOURCE else stated
         known = server.items.filter(kind=kind).for_change()
         self._known = {item.key: item for item in known}
         for item in known:
@@ -51,13 +59,14 @@ class ItemSync:
     def key_of(self, item: Mapping[str, Any]) -> str:
         return str(item[KEY[self._kind]])
 
-    def take(self, content: Mapping[str, Any]) -> None:
-        """It is listed now, and this is what is said of it. Raises Unreadable."""
+    def take(self, content: Mapping[str, Any], external: tuple[Finding, ...] = ()) -> None:
+        """It is listed now, and this is what is said of it; `external`: what an external scanner
+        found in it. Raises Unreadable."""
         body = definitions.body(content)
         digest = definitions.digest(self._identity, content)
         key = self.key_of(content)
         item = self._known.get(key) or Item(server=self._server, kind=self._kind, key=key)
-        self._seen[key] = Sighting(item, digest, body)
+        self._seen[key] = Sighting(item, digest, body, external, self._stated)
 
     def see(self, *, by: Actor) -> list[str]:
         """Keeps what was taken as each item's latest version and lets its state follow. Returns

@@ -126,6 +126,7 @@ class _Inspector:
             orjson.loads(one.body),
             others=self._exposed,
             like=self._exposed.get(like, "") if is_other else "",
+            earlier=one.earlier,
         )
 
 

@@ -11,11 +11,12 @@ from kombu.exceptions import OperationalError
 from accounts.http import ConsoleRequest
 from core.http import is_htmx, page
 from core.paging import paged
-from registry import methods
+from registry import managed, methods
 from registry.models import Item, Server, Tool, Toolset
 from registry.tasks import discover_server
 from registry.views import catalogue_search as found
 from registry.views import facet_counts, facets
+from registry.views.vouching import Vouching
 
 LOOKS = 8
 SERVERS_MAX = 500
@@ -98,10 +99,12 @@ def server(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "section": "servers",
         "server": shown,
+        "managed_by": managed.source_of(managed.SERVERS, shown.slug),
         "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
         "discoveries": looks,
         "toolsets": shown.toolsets.all(),
         "icon_problems": shown.icons.exclude(problem="").values_list("problem", flat=True),
+        "vouching": Vouching(shown),
         "waits": shown.tools.waiting().exists() or shown.items.waiting().exists(),
         "kinds": [(Item.Kind(kind).label, n) for kind, n in found.kinds(shown)],
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -17,10 +18,18 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
-from registry.publishing.review import REVIEWS_MAX, reviews, unreached
+from registry.publishing.review import REVIEWS_MAX, Review, reviews, unreached
+from registry.views.catalogue_search import toolsets_of
 
 # Names of tools in one form.
 LISTED = 200
+
+
+class Reach(NamedTuple):
+    """The toolsets that have a tool, and how many agents may use one of them."""
+
+    toolsets: list[str]
+    agents: int
 
 
 @page("registry.operate_server", "GET", "HEAD", "POST")
@@ -52,11 +61,13 @@ def _answer(
         return there
     waiting = tools.waiting().count() + items.waiting().count()  # type: ignore[attr-defined]
     start = _start(request.GET.get("from", ""), waiting)
+    shown = reviews(server, tools, items, start=start)
     context: dict[str, Any] = {
         "section": "catalogue" if tool else "servers",
         "server": server,
         "tool": tool,
-        "reviews": reviews(server, tools, items, start=start),
+        "reviews": shown,
+        "reach": _reach(shown),
         "waiting": waiting,
         "first": start + 1,
         "last": min(start + REVIEWS_MAX, waiting),
@@ -67,6 +78,26 @@ def _answer(
         **_steps(tools, request.GET.get("done", "")),
     }
     return render(request, "registry/review.html", context)
+
+
+def _reach(shown: list[Review]) -> dict[int, Reach]:
+    """By tool that agents had before it changed."""
+    changed = [one.of for one in shown if isinstance(one.of, Tool) and one.before]
+    if not changed:
+        return {}
+    toolsets = toolsets_of(changed)
+    wanted = {slug for slugs in toolsets.values() for slug in slugs}
+    enabled = Toolset.agents.through.objects.filter(
+        toolset__slug__in=wanted, agent__enabled=True
+    ).values_list("toolset__slug", "agent")
+    agents: dict[str, set[int]] = defaultdict(set)
+    for slug, agent in enabled:
+        agents[slug].add(agent)
+    return {
+        tool.pk: Reach(slugs, len(set().union(*(agents[slug] for slug in slugs))))
+        for tool in changed
+        for slugs in [toolsets.get(tool.pk, [])]
+    }
 
 
 def _start(asked: str, waiting: int) -> int:

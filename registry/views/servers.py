@@ -81,7 +81,7 @@ def edit(request: ConsoleRequest, slug: str) -> HttpResponse:
 
 def _reach_form(server: Server, posted: Any) -> UrlReachForm | CommandReachForm:
     now = {"url": server.url, "command": server.command}
-    part = UrlReachForm if server.transport == Server.Transport.HTTP else CommandReachForm
+    part = UrlReachForm if server.is_at_url else CommandReachForm
     return part(posted, initial=now)
 
 

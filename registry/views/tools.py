@@ -16,7 +16,7 @@ from accounts.http import ConsoleRequest
 from core.http import page
 from inspection.results import PASS_ALL, rules_of
 from inspection.words import result_sentences
-from registry import result_rules, services
+from registry import managed, result_rules, services
 from registry.forms.tools import HandlingForm, LabelsForm, ResultRulesForm
 from registry.models import Definition, Publication, Tag, Tool
 from registry.schemas import differences
@@ -37,6 +37,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "handling": HandlingForm(instance=shown),
         "result_rules": ResultRulesForm(instance=shown),
         "labels": LabelsForm(instance=shown),
+        "managed_by": managed.source_of(managed.TOOLS, shown.exposed_name),
         "changes_results": shown.result_rules != PASS_ALL,
         "of_server": result_sentences(rules_of(shown.server.result_rules)),
         "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),

@@ -20,9 +20,9 @@ from accounts.http import ConsoleRequest
 from accounts.models import MAX_HOLD_S, Agent
 from core.http import is_htmx, page
 from core.paging import paged
-from registry import services
+from registry import managed, services
 from registry.forms.toolsets import ToolsetForm
-from registry.models import OwnTool, Separator, Server, Tool, Toolset
+from registry.models import OwnTool, RegistryReaders, Separator, Server, Tool, Toolset
 from registry.publishing import agent_names, override_service, published_catalogue, tool_lists
 from registry.views import client_snippets
 from registry.views.overrides import previews
@@ -74,8 +74,11 @@ def toolset(request: ConsoleRequest, slug: str) -> HttpResponse:
         "more": offered[SHOWN : SHOWN + 1].exists(),
         "doubled": offered.filter(pk__in=names.doubled)[:SHOWN],
         "separators": Separator.choices,
+        "registry_readers": RegistryReaders.choices,
+        "registry_url": f"{settings.PUBLIC_URL}/api/registry/{shown.slug}",
         "formats": FORMATS,
         "max_hold_s": MAX_HOLD_S,
+        "managed_by": managed.source_of(managed.TOOLSETS, shown.slug),
         "usual_hold_s": settings.HOLD_S,
         "prefix": max(client_snippets.PREFIXES.values(), key=len),
         "servers": _marked(Server.objects.kept(), shown.servers.all()),
@@ -146,6 +149,24 @@ def set_search_mode(request: ConsoleRequest, slug: str) -> HttpResponse:
     changed = get_object_or_404(Toolset, slug=slug)
     services.set_search_mode(changed, request.POST.get("mode") == "search", by=request.user)
     messages.success(request, _("Agents of “%s” get its tools as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_agent_sign_in(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    services.set_agent_sign_in(changed, request.POST.get("sign_in") == "on", by=request.user)
+    messages.success(request, _("Sign-in of agents to “%s” is as chosen.") % changed)
+    return redirect("registry:toolset", slug)
+
+
+@page("registry.change_toolset", "POST")
+def set_registry_readers(request: ConsoleRequest, slug: str) -> HttpResponse:
+    changed = get_object_or_404(Toolset, slug=slug)
+    wanted = request.POST.get("readers", "")
+    if wanted in RegistryReaders.values:
+        services.set_registry_readers(changed, wanted, by=request.user)
+        messages.success(request, _("The registry of “%s” is read as chosen.") % changed)
     return redirect("registry:toolset", slug)
 
 

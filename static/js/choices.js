@@ -37,7 +37,7 @@
       const fits = rows.map(({ text }) => typed.every((word) => text.includes(word)));
       rows.forEach(({ box, row }, n) => { row.hidden = !fits[n] && !box.checked; });
       const shown = rows.filter(({ row }) => !row.hidden).length;
-      count.textContent = list.dataset.shown.replace("{n}", shown).replace("{all}", rows.length);
+      count.textContent = !typed.length ? "" : list.dataset.shown.replace("{n}", shown).replace("{all}", rows.length);
     }
 
     field.addEventListener("input", (event) => {

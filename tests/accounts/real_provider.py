@@ -46,7 +46,7 @@ def running(
         "backchannel_logout_session_required": True,
     }
     env = {"CLIENTS": json.dumps([client, *others]), "PEOPLE": json.dumps(people), "NO_COLOR": "1"}
-    env |= {"KEYS": json.dumps([_new_key()]), "PORT": str(port), "AHEAD_S": str(ahead_s)}
+    env |= {"KEYS": json.dumps([new_key()]), "PORT": str(port), "AHEAD_S": str(ahead_s)}
     process = subprocess.Popen(
         [node(), "provider.mjs"], cwd=HERE, env=env, stdout=subprocess.PIPE, text=True
     )
@@ -60,7 +60,7 @@ def running(
             process.stdout.close()
 
 
-def _new_key() -> dict[str, Any]:
+def new_key() -> dict[str, Any]:
     key = SigningKey()
     private: dict[str, Any] = json.loads(RSAAlgorithm.to_jwk(key.private))
     # Those are what it may be used for, which the provider finds out itself.

@@ -52,6 +52,8 @@ def test_no_role_may_change_entries_or_calls() -> None:
         "calls.view_payload",
         "calls.view_received",
         "calls.cancel_call",
+        # What a call asked and got, with an entry; never its entries.
+        "calls.erase_payload",
         "calls.begin_freeze",
         "calls.end_freeze",
         "approvals.view_approval",

@@ -30,6 +30,10 @@ __all__ = ["anna", "clock", "device", "totp"]
 
 SET_UP = "/sign-in/set-up/"
 SAVE = "/people/second-factor/"
+OF_CLIENTS = tuple(
+    f"oauth/{one}"
+    for one in ("keys", "token", "revoke", "introspect", "register", "device_authorization")
+)
 
 
 def group(role: str) -> Group:
@@ -159,6 +163,8 @@ BEFORE = {
     "password-reset/<str:text>/",
     "service-worker.js",
     "offline/",
+    # Read by authorization servers.
+    "connections/client/<int:server>.json",
     "theme/",
     "density/",
     "language/",
@@ -202,7 +208,7 @@ def test_no_other_page_answers_before_it(led: Client, anna: User) -> None:
     anna.groups.set(Group.objects.all())
     User.objects.filter(pk=anna.pk).update(is_staff=True, is_superuser=True)
     # Programs come there by tokens or signatures: no session opens anything.
-    by_token = ("api/", "scim/", "slack/")
+    by_token = ("api/", "scim/", "slack/", ".well-known/", *OF_CLIENTS)
     found = [one for one in routes(get_resolver().url_patterns) if not one.startswith(by_token)]
     assert len(found) > 100
     reached = []

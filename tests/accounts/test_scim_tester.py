@@ -22,6 +22,7 @@ def ada(db: None) -> User:
     return scenery.person("ada", Role.ADMINISTRATOR)
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_it_finds_nothing_wrong(live_server: Any, ada: User, company: FakeProvider) -> None:
     headers = {"Authorization": f"Bearer {scim_token(ada)}"}

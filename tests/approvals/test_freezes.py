@@ -255,7 +255,7 @@ def test_every_page_says_so_and_it_is_ended_there(
         reverse("approvals:end_freeze", args=[frozen.pk]), {"why": "Found."}, follow=True
     ).text
 
-    assert "It goes on." in page
+    assert "It is resumed." in page
     assert "olga: Odd mails go out." in page
     assert "ada: Found." in page
     assert "is suspended." not in client.get("/calls/").text

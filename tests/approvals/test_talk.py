@@ -86,7 +86,7 @@ def test_a_call_that_one_person_decides_shows_no_counting(
 
 def test_a_vote_is_taken_back_on_the_card(as_alice: Client, held: UUID, carol: User) -> None:
     said = press(as_alice, "approve", held)
-    assert "Others have to give theirs" in said
+    assert "It needs votes of others" in said
 
     page = press(as_alice, "take_back", held, htmx=True)
 

@@ -335,7 +335,12 @@ def test_the_week_has_the_figures_of_each_rule(
 
     rows = [(one.name, one.decided, one.denied_percent, one.expired) for one in found.rules]
     assert rows == [("money leaves", 10, 0, 1), ("a removed rule", 1, 0, 0), ("no rule", 1, 100, 0)]
-    assert "By rule" in as_(alice).get("/workload/").text
+    shown = as_(alice).get("/workload/").text
+    assert "By rule" in shown
+    assert re.findall(r'href="(/people/\d+/decisions/|/policies/\d+/usage/)"', shown) == [
+        f"/people/{alice.pk}/decisions/",
+        f"/policies/{transferred.pk}/usage/",
+    ]
     reader = scenery.person("reader")
     reader.user_permissions.add(Permission.objects.get(codename="view_user"))
     assert "By rule" not in as_(reader).get("/workload/").text

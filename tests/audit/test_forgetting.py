@@ -323,3 +323,44 @@ def test_exports_for_people_say_forgotten(ada: User, client: Client) -> None:
 
     assert (said["actor"], said["reason"]) == ("ada", "(forgotten)")
     assert said["details"] == {"forgotten": True}
+
+
+def legal_hold(*arguments: str) -> str:
+    owner = os.environ["DATABASE_OWNER_URL"]
+    env = {"DATABASE_URL": owner, "DATABASE_OWNER_URL": owner, APP_URL: os.environ["DATABASE_URL"]}
+    return manage(["legal_hold", *arguments], env=env)
+
+
+@pytest.mark.parametrize("what", ["--everything", "--person", "--agent", "--call"])
+def test_what_is_under_legal_hold_is_not_forgotten_until_it_is_lifted(
+    ada: User, held: Any, what: str
+) -> None:
+    """Holds on what the person did for a call cover the person as well."""
+    given = {"--everything": [], "--person": ["ada"], "--agent": ["scout"], "--call": [str(held)]}
+    placed = legal_hold(what, *given[what], "--reason", "A dispute.")
+    number = re.findall(r"[0-9]+", placed)[0]
+
+    with pytest.raises(SystemExit, match=f"is under legal hold {number}: {what[2:]}"):
+        forget("--person", "ada", "--yes")
+    assert Name.objects.filter(kind="person", text="ada").exists()
+    assert "A dispute." in legal_hold()
+    assert legal_hold("--lift", number, "--reason", "It ended.") == f"Hold {number} is lifted.\n"
+    assert legal_hold() == ""
+
+    forget("--person", "ada", "--yes")
+    seal_all()
+    assert not Name.objects.filter(kind="person", text="ada").exists()
+    assert check_live().wrong == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--everything"], "Give a --reason"),
+        (["--person", "nobody", "--reason", "x"], "names no person nobody"),
+        (["--lift", "7", "--reason", "x"], "No hold 7 is in force"),
+    ],
+)
+def test_a_hold_that_cannot_be_is_said(held: Any, arguments: list[str], said: str) -> None:
+    with pytest.raises(SystemExit, match=said):
+        legal_hold(*arguments)

@@ -3,9 +3,12 @@
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import time, timedelta
+from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import orjson
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -13,6 +16,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from accounts import access_review, custom_roles, one_time_codes, password_reset, service_accounts
+from accounts.agent_sign_in import clients as agent_clients
+from accounts.agent_sign_in import grants
 from accounts.custom_roles import RoleTerms
 from accounts.models import AgentToken, ScimUser, User
 from accounts.roles import Role
@@ -20,12 +25,14 @@ from accounts.service_accounts import SCOPES
 from accounts.services import sign_in_link
 from approvals import comments, delegations, freezes, services, standing_approvals
 from approvals.models import Approval, Delegation
+from approvals.policy_plans import planning
+from approvals.retention.changing import set_period
 from approvals.standing_approvals import Terms
 from audit.exporting import begin
 from audit.filters import Filters
 from audit.models import Entry, Export
 from audit.services import save_filter
-from calls.models import Call
+from calls.models import Call, RetainedContent, RetentionPeriod, RetentionScope
 from calls.record.states import State
 from gateway.models import SavedCase
 from notifications import (
@@ -51,18 +58,28 @@ from notifications.services import add_webhook, set_mail
 from policies.limits.services import save_limit
 from policies.models import Limit, Rule
 from policies.thresholds import Distinct, StepUp, Threshold
+from registry.credentials import clients, credential_store, links
+from registry.credentials.token_endpoint import ServerTokens
 from registry.icons import fetching
+from registry.labels import Label
 from registry.models import Icon, Item, Server, Toolset
-from registry.services import set_tags
+from registry.openapi import document, importing
+from registry.server_json import document as server_json
+from registry.server_json.foreign_registry import OFFICIAL
+from registry.server_json.importing import ImportedDocument, register_remote
+from registry.services import register, set_tags
 from tests.accounts import service_tokens
 from tests.browser import moments
 from tests.browser.kept_cases import keep_cases
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
+from tests.gateway import api_calls
 from tests.notifications.push_service import PushService
 
 # Django's own pages, and what programs ask.
-NOT_OURS = ("admin/", "api/", "scim/")
+# The consent page is shown in tests/browser/test_agent_sign_in.py, as a client leads there.
+API = "http://127.0.0.1:9/v1"
+NOT_OURS = ("admin/", "api/", "scim/", "oauth/", ".well-known/")
 
 
 def everybody(name: str) -> User:
@@ -94,6 +111,8 @@ def furnish(office: Office, person: User) -> None:
     comments.answer(argued, agent=office.scout.actor, text="She asked for it.")
     see_again(office)
     shelve(office.sly.server)
+    register_api(person)
+    import_server(person)
     one_time_codes.begin(person)
     set_tags(office.search, ["code", "daily"], by=person)
     save_filter("What scout did", {"agent": "scout"}, shared=True, by=person)
@@ -104,6 +123,26 @@ def furnish(office: Office, person: User) -> None:
     delegate(person)
     keep_cases(person)
     moments.happen(office, person)
+
+
+def sign_in_at_tickets(person: User) -> Server:
+    """Each person has their own account there: this one is connected, and asked for more."""
+    url = "https://tickets.example.com/mcp"
+    server = register("tickets", transport="http", url=url, owner=person, by=person)
+    clients.set_sign_in(server, Server.SignIn.PERSON, by=person, client_id="countersign")
+    client = server.client
+    client.issuer, client.resource = ISSUER, server.url
+    client.save()
+    tokens = ServerTokens("an-access-token", "a-refresh-token", None, ["read"])
+    row = credential_store.connect_tokens(client, person, tokens, ["read"], by=person)
+    credential_store.want_scopes(row, "write")
+    return server
+
+
+def retention_period(person: User) -> int:
+    set_period(RetainedContent.RESULT, (RetentionScope.LABEL, Label.SENSITIVE), 30, by=person)
+    set_period(RetainedContent.PAYLOAD, (RetentionScope.ALL, ""), 90, by=person)
+    return RetentionPeriod.objects.earliest("pk").pk
 
 
 def escalation_policy(person: User) -> UUID:
@@ -185,6 +224,22 @@ def drawn_icon(server: Server) -> int:
     return Icon.objects.get(server=server).pk
 
 
+def register_api(owner: User) -> None:
+    """Some of its operations are offered, and some cannot be."""
+    description = document.read(orjson.dumps(api_calls.document()))
+    api = importing.register_api("stable", description, owner=owner, by=owner, url=API)
+    importing.choose(api, {"GET /pets": "", "POST /form": "destroys"}, by=owner)
+
+
+def import_server(owner: User) -> None:
+    """By a document that another registry gave."""
+    remote = {"type": "streamable-http", "url": "https://mcp.example.com/"}
+    about = {"name": "io.github.ana/tides", "description": "Tides", "version": "2.1.0"}
+    read = server_json.read({**about, "remotes": [remote]})
+    given = ImportedDocument(read, OFFICIAL, "active", "2026-03-01T08:00:00Z")
+    register_remote("tides", given, read.remotes[0], {}, owner=owner, by=owner)
+
+
 def shelve(server: Server) -> None:
     """Of each kind one, in each state."""
     notes = {"uri": "notes://today", "name": "today", "title": "Today's notes"}
@@ -197,16 +252,48 @@ def shelve(server: Server) -> None:
     scenery.shelve(server, Item.Kind.TEMPLATE, by_day, publish=False)
 
 
-def approved(office: Office, person: User) -> UUID:
+def approved(office: Office, person: User, **changes: Any) -> UUID:
     """By a toolset that fixes none of its arguments."""
     plain, _made = Toolset.objects.get_or_create(slug="plain")
     plain.agents.add(office.scout)
     plain.tools.add(office.send)
     mail = {**scenery.MAIL, "subject": "Done"}
-    held = scenery.call(office.scout, office.send, mail, State.HELD, toolset="plain")
+    held = scenery.call(office.scout, office.send, mail, State.HELD, toolset="plain", **changes)
     approval = Approval.objects.get(pk=held)
     services.vote(approval, by=person, approve=True, seen_digest=approval.call.call_digest)
     return held
+
+
+def policy_plan(person: User) -> str:
+    """One that changes every rule."""
+    text = "version: 1\nrules:\n  - {name: Nothing runs, effect: deny}\n"
+    return planning.make_plan(text, by=person).digest
+
+
+def signed_in(person: User) -> str:
+    """The public id of a client's sign-in."""
+    client = agent_clients.register(
+        {"client_name": "Cursor", "redirect_uris": ["cursor://callback"]}
+    )
+    agent = grants.find_or_make_agent(person, client)
+    resource = f"{settings.AGENT_URL}/mcp/office"
+    code = grants.allow(
+        client=client,
+        person=person,
+        agent=agent,
+        resource=resource,
+        redirect_uri="cursor://callback",
+        challenge=grants.challenge_of("v" * 43),
+    )
+    grants.redeem(
+        code,
+        client_id=client.client_id,
+        redirect_uri="cursor://callback",
+        verifier="v" * 43,
+        resource=resource,
+        is_open=lambda _resource, _agent: True,
+    )
+    return AgentToken.objects.get(resource=resource).public_id
 
 
 def every_page(office: Office, person: User) -> list[str]:
@@ -232,6 +319,10 @@ def further(office: Office) -> list[str]:
         f"/tools/{office.sly.exposed_name}/",
         f"/tools/{office.send.exposed_name}/try/",
         "/new/server/?by=paste",
+        "/servers/stable/operations/",
+        "/servers/stable/operations/?state=left-out",
+        "/servers/stable/edit/",
+        "/servers/tides/",
         "/cases/?state=troubled",
         "/servers/weather/",
         "/servers/weather/cases/",
@@ -325,14 +416,21 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     )
     auditor = scenery.person("ines", Role.AUDITOR)
     access_review.sign_off(access_review.report().digest, reason="Quarterly review.", by=auditor)
+    linked = urlsplit(links.page_of(sign_in_at_tickets(person), person.pk)).path.strip("/")
     return {
+        "connections/<slug:slug>/<int:person>/<slug:mark>": linked,
+        "connections/<slug:slug>": "connections/tickets",
+        "connections/callback/<int:server>": "connections/callback/1",
+        "connections/client/<int:server>.json": "connections/client/1.json",
         "tools/<tool:name>/cases/<int:pk>": f"tools/weather.forecast/cases/{case.pk}",
+        "policies/plans/<slug:digest>": f"policies/plans/{policy_plan(person)}",
         "queue/views/<int:pk>": "queue/views/1",
         "queue/<uuid:call_id>/grant/": f"queue/{approved(office, person)}/grant/",
         "queue/<uuid:call_id>": f"queue/{office.held}",
         "break-glass/<int:pk>": "break-glass/1",
         "calls/<uuid:call_id>/content/<int:number>": f"calls/{office.pictured}/content/1",
         "calls/<uuid:call_id>": f"calls/{office.pictured}",
+        "profile/agents/<str:public_id>": f"profile/agents/{signed_in(person)}",
         "tokens/<str:public_id>": f"tokens/{token.public_id}",
         "people/roles/<int:pk>": "people/roles/1",
         "roles/<int:pk>": f"roles/{role.pk}",
@@ -340,6 +438,8 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "agents/<slug:name>": "agents/scout",
         "limits/<int:pk>": f"limits/{limit.pk}",
         "toolsets/<slug:slug>": "toolsets/office",
+        "servers/<slug:slug>/operations": "servers/stable/operations",
+        "servers/<slug:slug>/document": "servers/stable/document",
         "servers/<slug:slug>": "servers/words",
         "icons/<int:pk>": f"icons/{drawn_icon(office.search.server)}",
         "tools/<tool:name>": f"tools/{searched}",
@@ -358,6 +458,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "profile/identities/<slug:slug>": "profile/identities/company",
         "sessions/<int:pk>": "sessions/1",
         "grants/<int:pk>": "grants/1",
+        "retention/<int:pk>": f"retention/{retention_period(person)}",
         "emergency-stops/<int:pk>": "emergency-stops/1",
         "filters/<int:pk>": "filters/1",
         "exports/<int:pk>": f"exports/{export.pk}",
@@ -374,6 +475,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "escalation/<uuid:pk>": f"escalation/{escalation_policy(person)}",
         "notifications/devices/<uuid:pk>": f"notifications/devices/{person.push_devices.get().pk}",
         "open/<uuid:pk>": f"open/{Delivery.objects.earliest('id').pk}",
+        "message/<uuid:pk>/<path:there>": f"message/{Delivery.objects.earliest('id').pk}/queue/",
         "mail/<uuid:pk>": f"mail/{Delivery.objects.earliest('id').pk}",
         "deliveries/<uuid:pk>": f"deliveries/{Delivery.objects.earliest('id').pk}",
         "password-reset/<str:text>": f"password-reset/{password_reset.link_text(dave)}",

@@ -38,6 +38,47 @@ def test_a_cell_a_bar_and_the_way_back(opened: Opened, office: Office) -> None:
     expect(page).to_have_url(re.compile(r"\?server=\w+$"))
 
 
+def test_the_order_is_turned_on_a_desk_and_on_a_telephone(opened: Opened, office: Office) -> None:
+    page = opened(office.alice)
+    page.goto("/audit/?agent=scout")
+    page.get_by_role("columnheader", name="Time").get_by_role("link").press("Enter")
+    expect(page).to_have_url(re.compile(r"\?agent=scout&order=oldest$"))
+    expect(page.get_by_role("table", name="Entries, oldest first")).to_be_visible()
+    page.get_by_role("button", name="Filter", exact=True).press("Enter")
+    expect(page).to_have_url(re.compile(r"order=oldest"))
+
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.get_by_role("link", name="Newest first").press("Enter")
+    expect(page).to_have_url(re.compile(r"\?agent=scout$"))
+    page.get_by_role("link", name="Oldest first").press("Enter")
+    expect(page).to_have_url(re.compile(r"order=oldest"))
+
+
+@pytest.mark.parametrize(
+    ("address", "content"),
+    [
+        ("/audit/", "#entries tr"),
+        ("/audit/?agent=scout", "#entries tr"),
+        ("/audit/who-ran-what/", "#short"),
+        ("/calls/", "tbody tr"),
+    ],
+)
+def test_on_a_phone_filters_leave_the_first_screen_to_what_they_filter(
+    opened: Opened, office: Office, address: str, content: str
+) -> None:
+    page = opened(office.alice, viewport={"width": 360, "height": 780}, java_script_enabled=False)
+    page.goto(address)
+
+    box = page.locator(content).first.bounding_box()
+    assert box
+    assert box["y"] <= 500, box
+
+    page.locator(".folded > summary").first.click()
+    page.locator("#tool").fill("mailer.send_mail")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    expect(page).to_have_url(re.compile("tool=mailer.send_mail"))
+
+
 def test_entries_are_folded_by_call(opened: Opened, office: Office) -> None:
     page = opened(office.alice)
     page.goto("/audit/?agent=scout")

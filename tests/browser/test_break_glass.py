@@ -96,7 +96,7 @@ def test_one_person_lets_a_call_run_and_another_reviews_it(
     page.get_by_label("Who is notified at once").select_option(label="alice")
     type_into(page, "Reason", "The office is on fire.")
     press(page, "button", "Break the glass with your passkey")
-    expect(page.get_by_text("The call is sent. Somebody else reviews this.")).to_be_visible()
+    expect(page.get_by_text("The call is sent. Another approver reviews this.")).to_be_visible()
     expect(page.get_by_text("The glass was broken.")).to_be_visible()
     look(page, "used")
     assert Call.objects.get(pk=held).state != State.HELD

@@ -176,7 +176,7 @@ def test_policy_and_usage_are_a_tab_away(alice: Page, office: Office) -> None:
     alice.get_by_role("link", name="Usage").click()
     expect(alice.get_by_role("img", name=re.compile("Calls a day"))).to_be_visible()
     alice.get_by_text("As a table").click()
-    expect(alice.get_by_role("cell", name="100 %")).to_be_visible()
+    expect(alice.get_by_role("cell", name="100%")).to_be_visible()
 
 
 @pytest.mark.smoke

@@ -307,9 +307,9 @@ def test_a_lost_phone_is_replaced_with_the_hosts_help(
 
     page.context.clear_cookies(name="sessionid")
     sign_in(page, here, "/calls/", "bob")
-    type_in(page, said("Code of your app", "应用验证码"), "000000")
+    type_in(page, said("Code of your app", "验证器应用的验证码"), "000000")
     expect(page.get_by_role("alert")).to_be_visible(timeout=SLOW)
-    type_in(page, said("Code of your app", "应用验证码"), code_of(bob))
+    type_in(page, said("Code of your app", "验证器应用的验证码"), code_of(bob))
     page.wait_for_url("**/calls/", timeout=SLOW)
 
     recovery_codes.remove(bob)
@@ -319,7 +319,7 @@ def test_a_lost_phone_is_replaced_with_the_hosts_help(
     expect(page.get_by_text(said("Use a recovery code", "使用恢复码"))).to_have_count(0)
     picture(page, "lost-phone")
     call_command("reset_factors", "bob")
-    follow(page, said("Sign in as somebody else", "以其他身份登录"), f"{here}/sign-in/")
+    follow(page, said("Sign in as another user", "以其他身份登录"), f"{here}/sign-in/")
     sign_in(page, here, "/calls/", "bob")
     set_up_app(page, bob, said)
 

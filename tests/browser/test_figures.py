@@ -5,8 +5,12 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounts.roles import Role
+from policies.models import Rule
+from tests.browser.conftest import Opened
 from tests.browser.every_page import approved
 from tests.browser.scene import Office
+from tests.console import scenery
 
 pytestmark = pytest.mark.long
 
@@ -31,6 +35,30 @@ def test_charts_are_reached_and_narrowed_by_keyboard(alice: Page, office: Office
             alice.get_by_role("link", name="Skip the chart").press("Enter")
             alice.get_by_text("As a table").press("Enter")
             expect(alice.locator("#step-figures table")).to_be_visible()
+
+
+def test_the_workload_leads_to_charts_of_an_approver_and_a_rule(
+    alice: Page, office: Office
+) -> None:
+    rule = Rule.objects.get(name="Mails are read first")
+    approved(office, office.alice, rule_id=rule.pk, rule=rule.name)
+    for within, name, there in (
+        ("#people", "alice", "/decisions/"),
+        ("#rules", rule.name, f"/policies/{rule.pk}/usage/"),
+    ):
+        alice.goto("/workload/")
+        section = alice.get_by_role("main").locator("section", has=alice.locator(within))
+        section.get_by_role("link", name=name).press("Enter")
+        alice.wait_for_url(f"**{there}")
+
+
+def test_a_rules_form_leads_to_its_charts(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ada", Role.ADMINISTRATOR))
+    rule = Rule.objects.get(name="Mails are read first")
+    page.goto(f"/policies/{rule.pk}/")
+    page.get_by_role("main").get_by_role("link", name="Usage").press("Enter")
+
+    page.wait_for_url(f"**/policies/{rule.pk}/usage/")
 
 
 def test_an_agents_figures_lead_to_its_calls(alice: Page, office: Office) -> None:

@@ -55,9 +55,15 @@ def test_a_rule_with_everything_that_a_rule_can_say(
     assert [agent.name for agent in made.agents.all()] == ["scout"]
     assert (made.effect, made.tool, made.reason) == ("ask", "send_*", "Two people read it.")
     assert made.instead == "Write a draft."
-    assert made.thresholds == [
-        {"approve": 2, "deny": 1, "from": "group:Approver", "distinct": "team", "step_up": "totp"}
-    ]
+    first, later = made.thresholds
+    assert first == {
+        "approve": 2,
+        "deny": 1,
+        "from": "group:Approver",
+        "distinct": "team",
+        "step_up": "totp",
+    }
+    assert (later["approve"], later["from"], later["after_min"]) == (1, "", 15)
 
 
 def test_a_rule_begins_with_a_call_a_template_and_another_rule(
@@ -121,6 +127,8 @@ def fill_rule(form: Locator) -> None:
     choose(form.locator("[name=thresholds-0-from]"), "group:Approver")
     choose(form.locator("[name=thresholds-0-distinct]"), "team")
     choose(form.locator("[name=thresholds-0-step_up]"), "totp")
+    form.locator("[name=thresholds-1-approve]").fill("1")
+    form.locator("[name=thresholds-1-after_min]").fill("15")
 
 
 def approved(office: Office) -> UUID:
@@ -265,6 +273,7 @@ def test_every_clients_configuration_is_copied(opened: Opened, office: Office) -
     page = opened(office.alice, permissions=CLIPBOARD)
     page.goto("/toolsets/office/connect/")
 
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     names = page.get_by_role("button", name=re.compile("^Copy ")).all_inner_texts()
     assert len(names) >= 8
     for n, _name in enumerate(names):
@@ -321,3 +330,20 @@ def test_calls_are_filtered_by_each_choice(alice: Page) -> None:
     alice.get_by_role("button", name="Filter", exact=True).press("Enter")
 
     expect(alice.locator("tbody tr")).to_have_count(3)
+
+
+def test_a_payload_is_erased(opened: Opened, office: Office) -> None:
+    ended = Call.objects.filter(state=State.SUCCEEDED).exclude(arguments=b"{}").latest("pk")
+    page = opened(scenery.person("rita", Role.AUDITOR))
+    page.goto(f"/calls/{ended.pk}/")
+    page.get_by_role("link", name="Erase payload").press("Enter")
+    page.get_by_role("main").get_by_role("link", name="Back to the call").click()
+    page.get_by_role("link", name="Erase payload").click()
+    page.get_by_label("Reason").fill("Asked for by the customer.")
+    page.get_by_label("I know that this cannot be undone").check()
+
+    page.get_by_role("main").get_by_role("button", name="Erase payload").press("Enter")
+
+    expect(page.get_by_text("The payload was erased.", exact=True)).to_be_visible()
+    ended.refresh_from_db()
+    assert bytes(ended.arguments) == b"{}"

@@ -143,7 +143,7 @@ def test_the_current_place_is_marked_and_in_view_on_a_short_screen(
 def test_all_places_fit_on_a_usual_screen(opened: Opened, office: Office) -> None:
     page = opened(scenery.person("ada", *Role), viewport={"width": 1280, "height": 860})
     page.goto("/notifications/")
-    expect(page.locator(".tabs a")).to_have_count(19)
+    expect(page.locator(".tabs a")).to_have_count(20)
     assert page.locator("nav.tabs").evaluate("it => it.scrollHeight <= it.clientHeight")
 
 
@@ -159,6 +159,14 @@ def test_on_a_phone_the_bar_marks_where_a_page_belongs(opened: Opened, office: O
         page.goto(address)
         within = page.locator(".tabs > :is([aria-current], [data-within]):visible")
         expect(within).to_have_text(re.compile(f"^\\s*{place}"))
+
+
+def test_on_a_phone_the_overview_is_one_tap_away(opened: Opened, office: Office) -> None:
+    page = opened(scenery.person("ada", *Role), viewport={"width": 360, "height": 780})
+    for address, _place in [*BAR, ("/calls/unknown/", ""), ("/people/", ""), ("/queue/", "")]:
+        page.goto(address)
+        page.locator(".tabs").get_by_role("link", name="Overview").click()
+        expect(page).to_have_url(re.compile("/overview/$"))
 
 
 def test_the_palette_is_a_page_without_javascript(opened: Opened, office: Office) -> None:

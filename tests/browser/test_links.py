@@ -9,7 +9,7 @@ import pytest
 from django.urls import resolve
 from playwright.sync_api import Error, Locator, Page, Response, Route, expect
 
-from tests.browser.conftest import Opened
+from tests.browser.conftest import PATIENCE_MS, Opened
 from tests.browser.every_page import every_page, everybody, furnish, further
 from tests.browser.scene import Office
 
@@ -64,7 +64,7 @@ def test_every_link_leads_where_it_says(opened: Opened, office: Office) -> None:
     ada = everybody("ada")
     furnish(office, ada)
     page = opened(ada, accept_downloads=True)
-    page.set_default_timeout(5_000)
+    page.set_default_timeout(PATIENCE_MS)
     # Leaving a page while it still connects is what browsers complain of.
     page.route_web_socket("**/live/**", lambda socket: None)
     pressed: set[Kind] = set()

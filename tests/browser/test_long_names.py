@@ -60,6 +60,42 @@ def long_names(office: Office) -> Iterator[dict[str, object]]:
     settings.OIDC_FILE.unlink()
 
 
+# Selects that are narrower than the longest of their choices.
+NARROW = """Array.from(document.querySelectorAll("main select")).filter((one) => {
+  const shown = one.offsetWidth;
+  one.style.width = "max-content";
+  const whole = one.offsetWidth;
+  one.style.width = "";
+  return shown && whole > shown;
+}).map((one) => one.name)"""
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("address", ["/queue/?sort=newest", "/calls/", "/audit/"])
+def test_choices_of_filters_are_read_whole(
+    opened: Opened, office: Office, address: str, locale: str
+) -> None:
+    page = opened(office.alice, viewport={"width": 360, "height": 740}, locale=locale)
+
+    page.goto(address)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+    assert page.evaluate(NARROW) == []
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_choices_of_a_rules_deciders_are_read_whole(
+    opened: Opened, office: Office, locale: str
+) -> None:
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
+    page = opened(ada, viewport={"width": 360, "height": 740}, locale=locale)
+
+    page.goto("/new/rule/")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+    assert page.evaluate(NARROW) == []
+
+
 @pytest.mark.parametrize("address", PAGES)
 def test_a_long_name_makes_no_page_wider_than_the_window(
     opened: Opened, long_names: dict[str, object], address: str

@@ -41,7 +41,7 @@ def test_a_server_is_asked_again_moved_and_switched_off_and_on(alice: Page, offi
     alice.get_by_role("link", name="Cancel").click()
     alice.goto("/servers/calculator/disable/")
     alice.get_by_role("button", name="Disable the server").press("Enter")
-    expect(alice.get_by_role("main")).to_contain_text("Off")
+    expect(alice.get_by_role("main")).to_contain_text("Disabled")
     assert not Server.objects.get(slug="calculator").enabled
     alice.goto("/servers/calculator/edit/")
     alice.get_by_role("button", name="Enable").click()
@@ -61,7 +61,7 @@ def test_what_waits_at_a_server_is_reviewed_and_published_together(
     chosen = alice.get_by_label("Publish words.translate")
     expect(chosen).not_to_be_checked()
     chosen.press("Space")
-    alice.get_by_label("Why it is published all the same").fill("We know it.")
+    alice.get_by_label("Why it is published anyway").fill("We know it.")
     alice.get_by_role("button", name="Publish selected").press("Enter")
 
     expect(alice.get_by_text("Published: 1.")).to_be_visible()
@@ -86,7 +86,7 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
     expect(template.locator("pre")).to_contain_text("One day's notes.")
     alice.get_by_label("Publish notes://day/{day}").press("Space")
     alice.get_by_label("Publish words.translate").check()
-    alice.get_by_label("Why it is published all the same").fill("We know it.")
+    alice.get_by_label("Why it is published anyway").fill("We know it.")
     alice.get_by_role("button", name="Publish selected").click()
 
     expect(alice.get_by_text("Published: 2.")).to_be_visible()

@@ -96,6 +96,7 @@ def test_the_checklist_leads_to_what_is_left(opened: Opened, office: Office) -> 
 
 def test_calls_are_narrowed_to_a_stretch_of_time(alice: Page) -> None:
     alice.goto("/calls/")
+    alice.get_by_text("Sort, exact times").click()
     type_time(alice.get_by_label("From"), "2026-01-01T00:00")
     type_time(alice.get_by_label("Until"), "2026-01-02T00:00")
 

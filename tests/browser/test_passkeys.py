@@ -268,7 +268,7 @@ def test_a_passkey_is_the_second_step_of_signing_in(window: Window, language: st
         "button", name={"en": "Use a passkey", "zh-hans": "使用通行密钥"}[language]
     )
     expect(use).to_be_visible(timeout=SLOW)
-    other = {"en": "Sign in as somebody else", "zh-hans": "以其他身份登录"}[language]
+    other = {"en": "Sign in as another user", "zh-hans": "以其他身份登录"}[language]
     page.get_by_role("link", name=other).click()
     page.go_back()
     expect(use).to_be_visible(timeout=SLOW)

@@ -69,7 +69,9 @@ class Person:
         self.press((within or self.page).get_by_role("link", name=self.words(english)).first)
 
     def button(self, english: str) -> None:
-        self.press(self.page.get_by_role("button", name=self.words(english), exact=True))
+        # A number of selected rows may follow.
+        name = re.compile(rf"^{re.escape(self.words(english))}(\s?[(（]\d+[)）])?$")
+        self.press(self.page.get_by_role("button", name=name))
 
     def go(self, english: str) -> None:
         """By the navigation."""

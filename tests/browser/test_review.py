@@ -55,7 +55,7 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
     reviewer.get_by_role("button", name="Publish selected").click()
     expect(reviewer.get_by_text("needs a reason to be published")).to_be_visible()
     reviewer.get_by_label("Publish code.search").click()
-    reviewer.get_by_label("Why it is published all the same").fill("We know it.")
+    reviewer.get_by_label("Why it is published anyway").fill("We know it.")
     reviewer.get_by_role("button", name="Publish selected").click()
 
     expect(reviewer.get_by_text("Published: 1. No agent gets it")).to_be_visible()
@@ -69,6 +69,32 @@ def test_the_difference_is_read_published_and_given_to_agents(reviewer: Page, to
     assert Toolset.objects.get(slug="office").tools.filter(pk=tool.pk).exists()
 
 
+def test_several_are_chosen_at_once_and_counted(reviewer: Page, tool: Tool) -> None:
+    for name in ("find", "list"):
+        scenery.see(tool.server, {**SEARCH, "name": name})
+    reviewer.goto("/servers/code/review/")
+
+    publish = reviewer.get_by_role("button", name="Publish selected")
+    expect(publish).to_have_text("Publish selected (2)")
+    reviewer.get_by_role("button", name="Select none").press("Enter")
+    expect(publish).to_have_text("Publish selected (0)")
+    reviewer.get_by_role("button", name="Select all without warnings").press("Enter")
+    expect(reviewer.get_by_label("Publish code.search")).not_to_be_checked()
+    reviewer.get_by_label("Publish code.list").press("Space")
+    expect(publish).to_have_text("Publish selected (1)")
+    publish.press("Enter")
+
+    expect(reviewer.get_by_text("Published: 1.")).to_be_visible()
+    assert Tool.objects.get(exposed_name="code.find").state == Tool.State.PUBLISHED
+
+
+def test_a_changed_tools_use_is_a_link_away(reviewer: Page, tool: Tool) -> None:
+    reviewer.goto("/servers/code/review/")
+    reviewer.get_by_role("link", name="Usage code.search").press("Enter")
+
+    reviewer.wait_for_url("**/tools/code.search/usage/")
+
+
 # All of a server, and one tool alone.
 @pytest.mark.parametrize("address", ["/servers/code/review/", "/tools/code.search/publish/"])
 def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool, address: str) -> None:
@@ -78,7 +104,7 @@ def test_the_same_with_the_keyboard_alone(reviewer: Page, tool: Tool, address: s
     reviewer.get_by_text("As its server wrote it").press("Enter")
     reviewer.get_by_text("to its author").press("Enter")
     reviewer.get_by_label("Publish code.search").press("Space")
-    reviewer.get_by_label("Why it is published all the same").fill("We know it.")
+    reviewer.get_by_label("Why it is published anyway").fill("We know it.")
     reviewer.get_by_role("button", name="Publish selected").press("Enter")
 
     chosen = reviewer.get_by_label("code.search")

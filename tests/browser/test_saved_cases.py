@@ -67,7 +67,7 @@ def test_a_case_is_changed_and_deleted(alice: Page, case: SavedCase) -> None:
     alice.wait_for_url(f"**{address}")
     press(alice, "Delete …", "link")
     press(alice, "Delete the case")
-    expect(alice.locator("main")).to_contain_text("None yet. Fill in the form")
+    expect(alice.locator("main")).to_contain_text("None yet. Try the tool and save")
     assert not SavedCase.objects.exists()
 
 

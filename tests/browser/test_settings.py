@@ -149,13 +149,13 @@ def test_separator_and_seconds_are_set_with_the_keyboard(alice: Page, office: Of
 
 def test_an_agents_seconds_are_set_with_the_keyboard(alice: Page, office: Office) -> None:
     alice.goto("/agents/scout/")
-    alice.get_by_label("Seconds until it is told").fill("4")
-    alice.get_by_role("button", name="Save the seconds").press("Enter")
-    expect(alice.get_by_label("Seconds until it is told")).to_have_value("4")
+    alice.get_by_label("Wait before answering").fill("4")
+    alice.get_by_role("button", name="Save the wait").press("Enter")
+    expect(alice.get_by_label("Wait before answering")).to_have_value("4")
 
-    alice.get_by_label("Seconds until it is told").fill("")
-    alice.get_by_role("button", name="Save the seconds").click()
-    expect(alice.get_by_label("Seconds until it is told")).to_have_value("")
+    alice.get_by_label("Wait before answering").fill("")
+    alice.get_by_role("button", name="Save the wait").click()
+    expect(alice.get_by_label("Wait before answering")).to_have_value("")
     assert Agent.objects.get(name="scout").hold_s is None
 
 
@@ -178,6 +178,7 @@ def test_a_typed_token_fills_the_snippets_and_is_never_sent(alice: Page, office:
 
     expect(alice.locator("#claude-desktop")).to_contain_text("Bearer csa_abc")
     expect(alice.locator("#codex")).to_contain_text("bearer_token_env_var")
+    alice.locator("summary", has_text="Cursor").click()
     link = alice.get_by_role("link", name="Add to Cursor").get_attribute("href")
     assert link
     assert link.startswith("cursor://anysphere.cursor-deeplink/mcp/install?")

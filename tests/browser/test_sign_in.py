@@ -59,7 +59,7 @@ def test_a_link_over_somebody_elses_session_signs_out_first(
     address = "/" + services.sign_in_link(office.bob).split("/", 3)[3]
     page.goto(address)
     picture(page, "link-over-a-session")
-    press(page, "link", said("Stay signed in as alice", "继续以 alice 的身份登录"))
+    press(page, "link", said("Stay signed in as alice", "保持登录为 alice"))
     page.wait_for_url("**/queue/")
     page.goto(address)
     press(page, "button", said("Sign out and go on", "退出登录并继续"))

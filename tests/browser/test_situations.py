@@ -134,7 +134,7 @@ def test_a_version_is_published_once_from_two_windows(
     for page in (alice, other):
         page.goto(f"/tools/{office.sly.exposed_name}/publish/")
         page.get_by_label(f"Publish {office.sly.exposed_name}").check()
-        page.get_by_label("Why it is published all the same").fill("We know it.")
+        page.get_by_label("Why it is published anyway").fill("We know it.")
     publish = "Publish selected"
 
     alice.get_by_role("button", name=publish).click()
@@ -162,7 +162,7 @@ def test_the_catalogues_rows_need_no_line_and_follow_another_window(
     other.goto(f"/tools/{office.sly.exposed_name}/")
     other.get_by_role("link", name="Review and publish").click()
     other.get_by_label(f"Publish {office.sly.exposed_name}").check()
-    other.get_by_label("Why it is published all the same").fill("We know it.")
+    other.get_by_label("Why it is published anyway").fill("We know it.")
     other.get_by_role("button", name="Publish selected").click()
     expect(other.get_by_text("Published: 1.")).to_be_visible()
 

@@ -72,7 +72,7 @@ def test_the_page_goes_on_through_absurd_numbers_and_without_a_broker(
         expect(progress).to_contain_text("Step 1")
         server.said.append(BROKEN)
         expect(progress).to_contain_text("Beyond all counting")
-        expect(progress).to_contain_text("52 %")
+        expect(progress).to_contain_text("52%")
         expect(sign).to_have_text("Live")
 
         broker.send_signal(signal.SIGSTOP)

@@ -1,5 +1,6 @@
 """Signing in, approving and denying with JavaScript off, on a phone, in both languages."""
 
+import pytest
 from playwright.sync_api import expect
 
 from approvals.models import Approval
@@ -10,6 +11,21 @@ from tests.browser.scene import Office
 from tests.browser.test_factors import LANGUAGES, phone, picture, sign_in
 from tests.browser.test_passkeys import SLOW
 from tests.processes import Stack
+
+
+@LANGUAGES
+@pytest.mark.parametrize("address", ["/queue/", "/audit/?live=1"])
+def test_a_page_says_that_nothing_changes_by_itself(
+    opened: Opened, office: Office, stack: Stack, chinese: bool, address: str
+) -> None:
+    page = opened(java_script_enabled=False)
+    said = phone(page, stack.web_url, chinese)
+    sign_in(page, stack.web_url, address)
+    again = page.get_by_role("link", name=said("Reload the page", "刷新页面"))
+    expect(again).to_be_visible()
+    expect(page.locator(".of-scripts:visible")).to_have_count(0)
+    again.press("Enter")
+    expect(page).to_have_url(f"{stack.web_url}{address}")
 
 
 @LANGUAGES

@@ -23,7 +23,7 @@ SAID = "Refused by the server (HTTP 400): it says “a\u200bb AKIAZ7RQWLKJX2MPND
 def cleaned_sentence(rules: ResultRules | None) -> str:
     tool: Any = SimpleNamespace(result_rules=rules, exposed_name="rec.say")
     outcome = of_error(RefusedByServer(SAID, 400), safe_to_repeat=False)
-    done = clean_outcome(outcome, tool, uuid4())
+    done = clean_outcome(outcome, SimpleNamespace(tool=tool, call_id=uuid4(), costs=()))
     assert (done.state, done.executed) == (State.FAILED, Executed.REPORTED)
     return done.sentence
 
@@ -61,7 +61,8 @@ async def test_a_large_result_is_sealed_beside_the_loop(
     tool: Any = SimpleNamespace(result_rules=ResultRules(hidden="remove"), exposed_name="rec.say")
     body = json.dumps({"content": "\u200b" + "x" * size}).encode()
 
-    done = await cleaned(Outcome(State.SUCCEEDED, "", Executed.YES, body), tool, uuid4())
+    call = SimpleNamespace(tool=tool, call_id=uuid4(), costs=())
+    done = await cleaned(Outcome(State.SUCCEEDED, "", Executed.YES, body), call)
 
     assert done.sealed == "sealed"
     assert [one != threading.get_ident() for one in threads] == [is_beside]

@@ -4,6 +4,7 @@ its own has it. tests/faults/test_restore.py has them beside a running `up`."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from config import archive, pgtools
 from config.pgtools import NoProgram
 from tests.config.conftest import Manage
 from tests.config.up import ROOT
+from tests.database import Databases
 
 
 def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) -> None:
@@ -77,6 +79,55 @@ def test_one_that_fails_is_an_entry_and_a_check_that_fails_is_none(
         told = link.execute("SELECT action, reason FROM audit_entry").fetchall()
     ((action, reason),) = told
     assert (action, reason in failed.stderr) == ("backup.failed", True)
+
+
+@pytest.mark.long
+def test_the_newest_backup_is_restored_aside_and_verified(
+    manage: Manage, urls: dict[str, str], tmp_path: Path
+) -> None:
+    folder, scratch = tmp_path / "backups", tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        # PostgreSQL does not run as root.
+        directory.chmod(0o711)
+    manage("pause")
+    manage("audit_seal", DATABASE_URL=urls["DATABASE_OWNER_URL"])
+    assert manage("backup", str(folder / "monday.tar")).returncode == 0
+    argv = ("check_restore", str(folder), "--scratch", str(scratch))
+
+    done = manage(*argv)
+
+    assert done.returncode == 0, done.stderr
+    assert f"{folder / 'monday.tar'}: restored and verified, 1 sealed entries of" in done.stdout
+    assert list(scratch.iterdir()) == []
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        # The installation itself was not restored.
+        assert link.execute("SELECT max(number) FROM audit_origin").fetchone() == (1,)
+        ((details,),) = link.execute(
+            "SELECT details FROM audit_entry WHERE action = 'backup.checked'"
+        ).fetchall()
+    assert (details["backup"], details["entries"]) == ("monday.tar", 1)
+    assert min(details["backup_bytes"], details["database_bytes"], details["restore_s"]) > 0
+
+    # One that is damaged, and one of a record that somebody changed.
+    torn = folder / "tuesday.tar"
+    torn.write_bytes((folder / "monday.tar").read_bytes()[:-20_000])
+    failed = manage(*argv)
+    assert (failed.returncode, "tuesday.tar" in failed.stderr) == (1, True)
+    torn.unlink()
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        owner.execute("ALTER TABLE audit_entryrow DISABLE TRIGGER USER")
+        owner.execute("UPDATE audit_entryrow SET seq = 7")
+    assert manage("backup", str(folder / "wednesday.tar")).returncode == 0
+    failed = manage(*argv)
+
+    assert failed.returncode == 1
+    assert "was changed" in failed.stderr
+    assert list(scratch.iterdir()) == []
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        failures = "SELECT count(*) FROM audit_entry WHERE action = 'backup.check_failed'"
+        assert link.execute(failures).fetchone() == (2,)
 
 
 BROKEN_OFF = """
@@ -203,3 +254,91 @@ def test_a_password_stays_off_the_list_of_processes() -> None:
     assert (found["PGPASSWORD"], found["PGUSER"], found["PGDATABASE"]) == ("s3cret", "me", "it")
     assert found["PGHOST"] == "/run/pg"
     assert "DATABASE_URL" not in found or found["DATABASE_URL"] == os.environ.get("DATABASE_URL")
+
+
+# A name as the application writes one, and its erasure by the host's owner.
+NAMED = """
+from audit.services import Actor, record
+record("note.made", actor=Actor("person", 7, "ada"), reason="Talk to Ada.", said="ada")
+"""
+WORDS = """
+    SELECT concat_ws(' ', (SELECT string_agg(text, ' ') FROM audit_name),
+        (SELECT string_agg(details::text, ' ') FROM audit_entryrow))
+"""
+
+
+def words(urls: dict[str, str]) -> str:
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as link:
+        (found,) = link.execute(WORDS).fetchone() or ("",)
+    return str(found).lower()
+
+
+@pytest.fixture
+def older(manage: Manage, urls: dict[str, str], tmp_path: Path) -> Path:
+    """A backup that has the name of a person who was erased afterwards."""
+    backup = tmp_path / "backup.tar"
+    done = manage("shell", "-v", "0", "-c", NAMED)
+    assert done.returncode == 0, done.stderr
+    manage("audit_seal", DATABASE_URL=urls["DATABASE_OWNER_URL"])
+    manage("pause")
+    assert manage("backup", str(backup)).returncode == 0
+    export = manage("audit_export", str(tmp_path / "before.jsonl"))
+    assert export.returncode == 0, export.stderr
+    done = manage("audit_forget", "--person", "ada", "--reason", "Requested.", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\bada\b", words(urls)) is None
+    return backup
+
+
+@pytest.mark.long
+def test_a_person_who_was_erased_stays_so_when_an_older_backup_is_restored(
+    manage: Manage, urls: dict[str, str], older: Path, tmp_path: Path
+) -> None:
+    done = manage("restore", str(older))
+
+    assert done.returncode == 0, done.stderr
+    assert "3 names or details that were erased since the backup were erased again." in done.stdout
+    assert re.search(r"\bada\b", words(urls)) is None
+    assert manage("audit_verify").returncode == 3
+    # An export made before says the name, and its proof holds.
+    (tmp_path / "key").write_text(manage("audit_key").stdout)
+    export = tmp_path / "before.jsonl"
+    argv = [sys.executable, "audit/verify.py", str(export), "--key", str(tmp_path / "key")]
+    outside = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (outside.returncode, outside.stderr) == (0, "")
+    assert "Talk to Ada." in export.read_text()
+
+
+@pytest.mark.long
+def test_on_a_new_host_nothing_is_restored_without_the_ledger(
+    manage: Manage, urls: dict[str, str], older: Path, databases: Databases, tmp_path: Path
+) -> None:
+    other = databases.empty()
+    new = {**other, "COUNTERSIGN_DATA": str(tmp_path / "new")}
+    ledger = tmp_path / "data" / "erasures"
+    foreign, torn = tmp_path / "foreign", tmp_path / "torn"
+    foreign.write_text('{"record": "countersign.invalid/0"}\n')
+    torn.write_text("no ledger")
+
+    lacking = manage("restore", str(older), "--without-anchor", **new)
+    assert "The ledger of erasures" in lacking.stderr
+    for given, said in ((foreign, "belongs to another record"), (torn, "cannot be read")):
+        blocked = manage("restore", str(older), "--without-anchor", "--ledger", str(given), **new)
+        assert (blocked.returncode, said in blocked.stderr) == (1, True), blocked.stderr
+    done = manage("restore", str(older), "--without-anchor", "--ledger", str(ledger), **new)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\bada\b", words(other)) is None
+    databases.drop(other)
+
+
+@pytest.mark.long
+def test_the_ledger_discloses_nothing_and_is_in_no_backup(
+    manage: Manage, older: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "data" / "erasures"
+
+    # As a word: digests may hold its letters.
+    assert not re.search(r"\bada\b", ledger.read_text())
+    assert ledger.stat().st_mode & 0o777 == 0o600
+    assert not any("erasures" in name for name in archive.read(older)["members"])

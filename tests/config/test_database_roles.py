@@ -60,6 +60,13 @@ OPENED = (
     " 'id', '01900000-0000-7000-8000-000000000001', 'state', 'queued', 'effect', 'allow'))).*"
     " FROM calls_call c WHERE state = 'held'",
 )
+ERASED = (
+    "INSERT INTO audit_entry (action, actor_kind, actor, call_id)"
+    " SELECT 'payload.erased', 'system', 'x', id FROM calls_call WHERE state = 'withdrawn'"
+)
+ERASE = (
+    "SELECT approvals_erase_payload(id, '{}', '{}', true) FROM calls_call WHERE state = 'withdrawn'"
+)
 TILE = "INSERT INTO audit_tile VALUES (7, 7, '', '')"
 BATCH = "INSERT INTO audit_batch VALUES (7000, 1, '{[7,7]}', '')"
 CHECKPOINT = "INSERT INTO audit_checkpoint (size, root, at, note) VALUES (7, '', now(), '')"
@@ -102,6 +109,7 @@ CAN: dict[tuple[str, str], tuple[str, ...]] = {
         "INSERT INTO audit_rollback (origin, reason, noticed_at) VALUES (1, 'x', now())",
     ),
     (APP, "keep the sealer"): (LOCK,),
+    (APP, "erase the payload of a call that has ended"): (MOVED, MOVE, ERASED, ERASE),
     (APP, "remove rows without a trigger"): (
         "DELETE FROM accounts_agenttoken",
         "DELETE FROM django_session",

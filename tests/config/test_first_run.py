@@ -4,13 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from accounts.models import User
 from config import first_run
+from core import seal
 from examples.servers import example_servers
+from notifications import push_keys
+from notifications.models import PushKey
 from registry import services
 from registry.models import Tool
+from tests.database import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,6 +25,23 @@ def only_reports(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path)
     settings.STDIO_CATALOGUE = tmp_path / "commands.json"
     reports = [one for one in example_servers(tmp_path / "outbox") if one.slug == "reports"]
     monkeypatch.setattr(first_run, "example_servers", lambda outbox: reports)
+
+
+def test_the_first_start_makes_the_key_for_push_services_once(
+    fresh_database: dict[str, str],
+) -> None:
+    """Each start prepares the database."""
+    found = []
+    for _start in range(2):
+        manage(["prepare", "--only-migrate"], env=fresh_database)
+        with psycopg.connect(fresh_database["DATABASE_URL"]) as link:
+            found += link.execute("SELECT sealed_private FROM notifications_pushkey").fetchall()
+
+    first, second = (bytes(sealed) for (sealed,) in found)
+    assert first == second
+    key = PushKey(sealed_private=first)
+    private = seal.unseal(push_keys.PURPOSE, first, place=f"notifications_pushkey|{key.pk}")
+    assert len(private) == 32
 
 
 def test_what_the_examples_call_read_only_is_confirmed_once(

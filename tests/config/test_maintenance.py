@@ -84,6 +84,30 @@ def test_the_scheduled_command_removes_what_is_past_its_time(
     ]
 
 
+def test_what_a_legal_hold_covers_stays(databases: Databases, urls: Mapping[str, str]) -> None:
+    with databases.superuser(urls) as past:
+        held = result(past, kept="-1 day")
+        result(past, kept="-1 day")
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        owner.execute(
+            "INSERT INTO audit_entry (action, actor_kind, actor, reason, details) VALUES"
+            " ('record.hold_placed', 'system', 'x', 'A case.', jsonb_build_object("
+            "'kind', 'call', 'subjects', '[]'::jsonb, 'call', %s::text))",
+            [held],
+        )
+
+    said = manage(["maintain"], env={"DATABASE_URL": urls["DATABASE_MAINTENANCE_URL"]})
+
+    assert "Removed 1 large results" in said
+    assert "Removed 1 results as received" in said
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
+        left = [
+            *owner.execute("SELECT call_id::text FROM calls_resultpart"),
+            *owner.execute("SELECT call_id::text FROM calls_receivedresult"),
+        ]
+    assert left == [(held,), (held,)]
+
+
 # Days back, time, size, and whether it stays.
 SIGNED = [
     (70, "01:00", 10, False),
@@ -173,6 +197,7 @@ def test_a_maintenance_role_that_is_not_there_is_named(fresh_database: dict[str,
         manage(["grant_app_role"], env={**fresh_database, "DATABASE_MAINTENANCE_URL": url})
 
 
+@pytest.mark.long
 def test_the_application_is_told_that_it_may_not(urls: Mapping[str, str]) -> None:
     with pytest.raises(SystemExit, match="give the maintenance role's URL"):
         manage(["maintain"], env={"DATABASE_URL": urls["DATABASE_URL"]})

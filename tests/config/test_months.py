@@ -186,6 +186,7 @@ def unmake(owner: psycopg.Connection[Any]) -> list[str]:
     return months
 
 
+@pytest.mark.long
 def test_the_scheduled_command_makes_the_next_months(
     urls: Mapping[str, str], verify: Verify
 ) -> None:

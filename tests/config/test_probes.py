@@ -14,6 +14,8 @@ import psutil
 import pytest
 import yaml
 
+from audit.models import Checkpoint
+from audit.services import SYSTEM, record
 from config import children
 from config.embedded.service import wait_until
 from config.embedded.valkey import free_port
@@ -214,3 +216,64 @@ def test_containers_are_probed_where_they_answer() -> None:
         ) or ("", 0)
         assert f":{first + place}/readyz" in json.dumps(services[role]["healthcheck"])
     assert set(PLACES) <= set(OURS)
+
+
+CUT = "DELETE FROM audit_batch; DELETE FROM audit_tile; DELETE FROM audit_checkpoint"
+
+
+def figure(port: int, name: str) -> float:
+    _status, text = answer(port, "/metrics", Authorization=f"Bearer {TOKEN}")
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def is_sealed() -> bool:
+    return Checkpoint.objects.exists()
+
+
+def alarms(process: Running, name: str) -> list[dict[str, Any]]:
+    """Lines of its log at level ERROR that have these words."""
+    lines = [json.loads(one) for one in process.text().splitlines() if one.startswith("{")]
+    return [one for one in lines if one["level"] == "ERROR" and name in one["message"]]
+
+
+def test_a_record_that_differs_from_what_was_signed_is_an_alarm_without_the_database(
+    house: House, sealer: Running, databases: Databases
+) -> None:
+    """In the sealer's log and its counter: whoever changed the record may write entries too."""
+    port = house.first_port + PLACES["seal"]
+    failures = 'countersign_sealing_failures_total{kind="inconsistent"}'
+    record("note.made", actor=SYSTEM)
+    assert wait_until(is_sealed, seconds=15)
+    assert figure(port, failures) == 0
+
+    with databases.superuser(os.environ) as forger:
+        forger.execute("SET session_replication_role = replica")
+        forger.execute(f"UPDATE audit_entryrow SET seq = 1; {CUT}")
+    record("note.made", actor=SYSTEM)
+
+    assert wait_until(lambda: figure(port, failures) > 0, seconds=15)
+
+    assert alarms(sealer, "nothing more is sealed")
+
+
+def test_a_database_that_is_gone_is_an_alarm_without_it(
+    house: House, databases: Databases, tmp_path: Path
+) -> None:
+    """In the log and figures of the sealer."""
+    with DatabaseWire(databases.seal_url(os.environ)) as wire:
+        env = {**house.env, **SEALER, "DATABASE_URL": wire.url}
+        port = house.first_port + PLACES["seal"]
+        process = Running(
+            children.seal(),
+            env=env | {"COUNTERSIGN_SEAL_KEY_FILE": str(tmp_path / "key")},
+            log=tmp_path / "seal.log",
+            ready=lambda _: answer(port, "/livez")[0] == 200,
+        )
+        try:
+            wire.cut()
+            failures = 'countersign_sealing_failures_total{kind="failed"}'
+            assert wait_until(lambda: figure(port, failures) > 0, seconds=30)
+            assert alarms(process, "Sealing failed")
+            assert answer(port, "/readyz") == (503, '{"status":"no database"}')
+        finally:
+            process.kill()

@@ -216,6 +216,7 @@ def test_a_port_in_use_is_named(tmp_path):
     assert not (tmp_path / "data" / "postgres").exists()
 
 
+@pytest.mark.long
 def test_it_uses_a_database_and_a_broker_that_are_given(tmp_path, fresh_database):
     given = {**fresh_database, "REDIS_URL": os.environ["REDIS_URL"], "NO_COLOR": "1"}
 

@@ -37,7 +37,7 @@ def check(leg: str, scenario: str, revision: str, folder: Path, **options: str) 
         timeout=60,
         check=False,
     )
-    found = list(folder.glob("*/checks.json"))
+    found = list(folder.glob("**/checks.json"))
     assert found, done.stdout + done.stderr
     assert "CLIENT EXITED WITH ERROR" not in done.stdout, done.stdout
     checks: list[dict[str, Any]] = json.loads(found[0].read_text())

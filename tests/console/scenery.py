@@ -1,5 +1,6 @@
 """People, servers, tools and calls as pages find them, made by the product's own verbs."""
 
+from datetime import timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -8,9 +9,11 @@ import orjson
 from django.contrib.auth.hashers import get_hasher, make_password
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals.models import Approval
 from approvals.services import ASK, approval_line
 from audit.services import SYSTEM
 from calls.models import Call
@@ -21,7 +24,7 @@ from calls.record.transitions import MOVE, OPEN, Move, Outcome, ending, move_now
 from core.ids import uuid7
 from core.journal import Statement
 from policies.decide import Decision
-from policies.models import Effect
+from policies.models import Effect, Rule
 from policies.thresholds import DEFAULT, Threshold
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
@@ -137,9 +140,16 @@ def offered(agent: Agent, tool: Tool) -> Tool:
     return tool
 
 
+def _rule_called(name: str) -> int | None:
+    """Else the rule's own page knows nothing of a call that names it."""
+    found = Rule.objects.filter(name=name).first() if name else None
+    return found.pk if found else None
+
+
 def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any) -> UUID:
     """A call's first row, as the gateway writes it; a held one with its approval."""
     thresholds: tuple[Threshold, ...] = changes.pop("thresholds", DEFAULT)
+    pending_min: int = changes.pop("pending_min", 0)
     values: dict[str, Any] = {
         "id": uuid7(),
         "agent_id": agent.pk,
@@ -158,7 +168,7 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         "origin": "mcp",
         "mode": "background",
         "effect": "ask" if state == State.HELD else "allow",
-        "rule_id": None,
+        "rule_id": _rule_called(str(changes.get("rule", ""))),
         "rule": "",
         "reason": "No rule covers this call, so a person decides.",
         "state": state,
@@ -170,9 +180,38 @@ def call(agent: Agent, tool: Tool, arguments: Any, state: State, **changes: Any)
         if "toolset" not in changes:
             # Else no vote could let it be sent.
             offered(agent, tool)
-        asked = Decision(Effect.ASK, None, "", opening.reason, thresholds=thresholds)
-        write(ASK, approval_line(opening.id, asked))
+        asked = Decision(
+            Effect.ASK,
+            None,
+            "",
+            opening.reason,
+            thresholds=thresholds,
+            shows_arguments=_rules_show_arguments(),
+        )
+        line = approval_line(opening.id, asked)
+        if pending_min:
+            _ask_earlier(line, pending_min)
+        else:
+            write(ASK, line)
     return opening.id
+
+
+def _rules_show_arguments() -> bool:
+    asking = Rule.objects.filter(effect=Effect.ASK, mode=Rule.Mode.ENFORCE)
+    return asking.exists() and not asking.filter(shows_arguments=False).exists()
+
+
+def _ask_earlier(line: dict[str, Any], minutes: int) -> None:
+    """The approval of a call that has been pending for so long."""
+    asked_at = timezone.now() - timedelta(minutes=minutes)
+    after = line.pop("widens_in_min")
+    Approval.objects.create(
+        call_id=line.pop("id"),
+        asked_at=asked_at,
+        decide_by=timezone.now() + timedelta(hours=1),
+        widens_at=asked_at + timedelta(minutes=after) if after else None,
+        **line,
+    )
 
 
 def _statement(agent: Agent, tool: Tool, arguments: bytes) -> str:

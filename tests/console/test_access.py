@@ -52,6 +52,7 @@ PAGES = [
     ("toolset", "till", "registry.change_toolset+", "POST", "registry:add_tools"),
     ("agent", "scout", "see", "GET", "accounts:agent"),
     ("agent", "scout", "tokens", "POST", "accounts:issue_token"),
+    ("agent", "scout", "accounts.change_agent", "POST", "accounts:set_agent_dpop"),
     ("agent", "scout", "accounts.change_agent", "POST", "accounts:set_agent_hold"),
     ("agent", "scout", "accounts.change_agent", "GET", "approvals:disable_agent"),
     ("rule", "Mail", "policies.change_rule", "GET", "policies:rule"),
@@ -159,6 +160,7 @@ def test_it_says_what_each_page_does(house: dict[str, Any], everybody: None, per
         assert verdict.reasons
 
 
+@pytest.mark.long
 def test_the_list_has_everybody_who_may_and_nobody_else(
     house: dict[str, Any], everybody: None
 ) -> None:
@@ -184,7 +186,7 @@ def test_the_reasons_name_role_tag_and_owner(house: dict[str, Any], everybody: N
         return " ".join(explained(person, kind, name, key).reasons)
 
     change = "registry.change_server"
-    assert reasons("olga", "server", "people", change) == "Role or group “Operator”."
+    assert reasons("olga", "server", "people", change) == "Role or group: Operator."
     assert "Role “Payments”, for" in reasons("cleo", "server", "payments", change)
     assert "server:payments" in reasons("cleo", "server", "payments", change)
     assert "for other tags alone" in reasons("cleo", "server", "people", change)

@@ -357,7 +357,7 @@ def test_its_owner_does_not(client: Client, scout: Agent) -> None:
     there = reverse("accounts:set_agent_hold", args=[scout.name])
     assert client.post(there, {"seconds": "4"}).status_code == 403
     page = client.get(reverse("accounts:agent", args=[scout.name])).content.decode()
-    assert "Seconds until it is told" not in page
+    assert "Wait before answering" not in page
 
 
 def test_the_command_sets_it_too(scout: Agent, capsys: pytest.CaptureFixture[str]) -> None:

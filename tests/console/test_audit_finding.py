@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import orjson
 import pytest
 from django.db import connection
 from django.test import AsyncClient, Client
@@ -24,7 +25,8 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import services
+from approvals import editing, services
+from approvals.editing import Edit
 from approvals.models import Approval
 from audit.filters import Filters
 from audit.finding import bounds, ids
@@ -112,6 +114,19 @@ def test_text_is_found_in_arguments_and_the_search_is_an_entry(
     assert searches.latest("pk").details["filters"] == {"text": "zoë", "state": "held"}
 
 
+def test_text_is_found_in_arguments_that_people_edited(
+    as_ines: Client, scout: Agent, send_mail: Tool, alice: User
+) -> None:
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD)
+    approval = Approval.objects.for_queue().get(pk=held)
+    written = orjson.dumps({**scenery.MAIL, "subject": "会议纪要"})
+    editing.edit(approval, Edit(approval.call.call_digest, written), by=alice)
+
+    assert "call.amended" in actions(as_ines, text="会议")
+    assert {entry.call_id for entry in found(as_ines, text="会议")} == {held}
+    assert found(as_ines, text="会议 纪要") == []
+
+
 def test_text_is_not_for_those_who_may_not_read_payloads(client: Client, story: UUID) -> None:
     ada = scenery.person("ada", Role.ADMINISTRATOR)
     client.force_login(ada)
@@ -131,7 +146,7 @@ def test_a_search_goes_on_where_it_stopped(
     response = as_ines.get(reverse("audit:list"), {"text": "zoë"})
     tries = 0
     while not response.context["page"].rows and tries < 9:
-        assert "Look further back" in response.text
+        assert "Search further back" in response.text
         further = response.context["further"]
         response = as_ines.get(reverse("audit:list") + further)
         tries += 1
@@ -158,6 +173,34 @@ def test_pages_follow_each_other_over_sealed_and_unsealed(
     assert beyond == ""
     back = as_ines.get(address, {"agent": "scout", "back": before}).context["page"]
     assert [entry.details["number"] for entry in back.rows] == list(range(79, 29, -1))
+
+
+def test_the_oldest_stand_first_where_that_is_asked(as_ines: Client, scout: Agent) -> None:
+    for n in range(120):
+        record("note.made", actor=scout.actor, agent=(scout.pk, "scout"), number=n)
+    address, given = reverse("audit:list"), {"agent": "scout", "order": "oldest"}
+    first = as_ines.get(address, given)
+    page = first.context["page"]
+
+    assert [entry.details["number"] for entry in page.rows] == list(range(50))
+    assert page.previous == ""
+    assert 'aria-sort="ascending"><a href="?agent=scout"' in first.text
+    assert 'hx-get="/audit/news/' not in first.text
+    assert '<input type="hidden" name="order" value="oldest">' in first.text
+    later = as_ines.get(address, {**given, "beyond": page.next}).context["page"]
+    assert [entry.details["number"] for entry in later.rows] == list(range(50, 100))
+    back = as_ines.get(address, {**given, "back": later.previous}).context["page"]
+    assert back == page
+
+
+@pytest.mark.parametrize("other", [{"group": "call"}, {"text": "ana"}, {"live": "1"}])
+def test_only_single_entries_are_turned(
+    as_ines: Client, story: UUID, other: dict[str, str]
+) -> None:
+    address = reverse("audit:list")
+    turned = as_ines.get(address, {**other, "order": "oldest"}).context["page"]
+
+    assert turned.rows == as_ines.get(address, other).context["page"].rows
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Agent, User
+from audit.models import Entry
 from audit.services import SYSTEM
 from calls.content.markdown import PARSER, markdown
 from calls.models import Call
@@ -51,6 +52,21 @@ def test_the_page_tells_the_story_in_order(as_alice: Client, scout: Agent, send_
     places = [text.index(step) for step in story]
     assert places == sorted(places)
     assert "Sent." in text
+
+
+def test_each_step_shows_its_exact_time_in_the_readers_zone(
+    as_alice: Client, alice: User, held: UUID
+) -> None:
+    User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
+    at = [entry.at + timedelta(hours=9) for entry in Entry.objects.of_call(held).order_by("pk")]
+
+    timeline = page(as_alice, held).split('id="call-timeline"')[1].split("</ol>")[0]
+
+    shown = re.findall(
+        r'<time class="at"[^>]*>\d+ \w+, ([\d:]+)</time> <time class="when"', timeline
+    )
+    assert set(shown) == {f"{one:%H:%M:%S}" for one in at}
+    assert len(shown) == timeline.count("<li")
 
 
 def test_arguments_are_the_bytes_that_were_asked(as_alice: Client, held: UUID) -> None:
@@ -274,6 +290,23 @@ def test_what_was_read_is_shown_by_what_each_piece_is(
     assert (kept.content, kept["Content-Type"]) == (b"<b>hi</b>", "application/octet-stream")
 
 
+def test_texts_that_were_read_are_drawn_by_their_types(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    contents = [
+        {"uri": "notes://plan", "mimeType": "text/markdown; charset=utf-8", "text": MARKDOWN},
+        {"uri": "notes://days", "mimeType": "application/json", "text": '[{"day": "Mon"}]'},
+        {"uri": "notes://run.py", "mimeType": "text/x-python", "text": "# no heading\n"},
+    ]
+    text = page(as_alice, ended(scout, send_mail, {"contents": contents}))
+
+    assert text.count('class="markdown"') == 1
+    assert "<strong>Report</strong>" in text
+    assert '<th scope="col">day</th>' in text
+    assert "# no heading" in text
+    assert all(one["uri"] in text and one["mimeType"].split(";")[0] in text for one in contents)
+
+
 def test_a_prompts_messages_are_shown_with_who_says_them(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -445,11 +478,11 @@ def progressing(client: Client, scout: Agent, tool: Tool, **said: Any) -> str:
 @pytest.mark.parametrize(
     ("done", "total", "percent"),
     [
-        (9e307, 1.7e308, "52 %"),
-        (1.7e308, 5e-324, "100 %"),
-        (5e-324, 1.7e308, "0 %"),
-        (9e15, 1e16, "90 %"),
-        (12, 10, "100 %"),
+        (9e307, 1.7e308, "52%"),
+        (1.7e308, 5e-324, "100%"),
+        (5e-324, 1.7e308, "0%"),
+        (9e15, 1e16, "90%"),
+        (12, 10, "100%"),
         (-1.7e308, 1.7e308, ""),
         (-5, 10, ""),
         (5, -10, ""),

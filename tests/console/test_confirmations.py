@@ -116,8 +116,10 @@ def test_disabling_a_server_says_who_loses_what(olga: User, held: UUID, mailer: 
     there = reverse("approvals:disable_server", args=["mailer"])
     assert there in client.get(reverse("registry:edit_server", args=["mailer"])).text
 
-    shown = figures(client.get(there).text)
+    page = client.get(there).text
+    shown = figures(page)
 
+    assert f'href="{reverse("registry:servers")}" aria-current="page"' in page
     assert shown["Published tools"] == shown["Toolsets"] == "1"
     assert shown["Agents that may call it"] == shown["Pending approvals"] == "1"
     given = {"enabled": "0", "reason": "It moves."}

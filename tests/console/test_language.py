@@ -153,6 +153,15 @@ def test_sentences_of_the_record_are_found_by_what_was_filled_in() -> None:
         "2 approvals of payments, confirmed by passkey; 1 denial decides": (
             "payments 中 2 人批准，使用通行密钥确认；1 人拒绝即否决"
         ),
+        # The English of one has no number, and the Chinese has.
+        "It takes one more person who opens the plan in the console and confirms it.": (
+            "还需要 1 人在控制台中打开此计划并确认。"
+        ),
+        "Its last call was blocked or denied.": "它最近 1 次调用被拦截或拒绝。",
+        # Of the schema's validator.
+        "$.to: is required; $.n: must be of type string": "$.to: 必填；$.n: 类型须为 string",
+        "Line 1, version: is required": "第 1 行，version：必填",
+        "$: must have at least 1 property": "$: 至少须有 1 个属性",
         # Words of others stay as they are.
         "Not now. Ana is away.": "暂不执行。Ana is away.",
         "Denied by zoe. Not decided yet. Ask on Thursday.": (

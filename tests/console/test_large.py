@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from audit.services import SYSTEM, record
 from benchmarks import crowd, pages
 from calls.views.usage_figures import OF_A_TOOL, P95_OF_TOOLS
+from registry import services
+from registry.models import Tool
 from tests.database import Cleaner
 
 pytestmark = pytest.mark.long
 
 TIMES = 50
+FEW = 1000
 GROWING = "relnamespace = 'public'::regnamespace AND relname ~ '^(calls|approvals|audit)_'"
 DENSER = f"""
     UPDATE pg_class SET reltuples = reltuples * %s
@@ -76,11 +81,26 @@ def test_of_a_busy_tool_only_the_newest_calls_are_read(large: None, db: None) ->
         cursor.execute(count)
         busy = dict(cursor.fetchall())
         assert max(busy.values()) > 2 * OF_A_TOOL
-        plan = "EXPLAIN (ANALYZE, FORMAT JSON) " + P95_OF_TOOLS
-        cursor.execute(plan, {"tools": list(busy), "of_a_tool": OF_A_TOOL})
-        (found,) = cursor.fetchone()
+        read = _rows_read(P95_OF_TOOLS, {"tools": list(busy), "of_a_tool": OF_A_TOOL})
 
+    assert read <= sum(min(n, OF_A_TOOL) for n in busy.values()) + len(busy)
+
+
+def test_what_is_seldom_done_is_found_without_reading_other_entries(large: None, db: None) -> None:
+    tool = Tool.objects.get(exposed_name=pages.some()["tool"])
+    record("tool.retired", actor=SYSTEM, server=tool.server.slug, tool=tool.exposed_name)
+    with CaptureQueriesContext(connection) as captured:
+        assert not services.rollable(tool)
+
+    (asked,) = [query["sql"] for query in captured if "audit_entry" in query["sql"]]
+    assert _rows_read(asked) < FEW
+
+
+def _rows_read(asked: str, given: dict[str, Any] | None = None) -> int:
+    """How many rows the plan takes from its tables and their indexes."""
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + asked, given)
+        (found,) = cursor.fetchone()
     top = json.loads(found)[0]["Plan"] if isinstance(found, str) else found[0]["Plan"]
-    read = [node for node in pages.nodes(top) if "Index" in node["Node Type"]]
-    rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in read)
-    assert rows <= sum(min(n, OF_A_TOOL) for n in busy.values()) + len(busy)
+    read = [node for node in pages.nodes(top) if "Relation Name" in node]
+    return int(sum(node["Actual Rows"] * node["Actual Loops"] for node in read))

@@ -14,6 +14,7 @@ from calls.record.states import State
 from calls.views import narrowed_figures
 from policies.models import Rule
 from registry.models import Tool
+from tests.browser import scene
 from tests.console import scenery
 from tests.console.test_overview import make_call
 
@@ -100,3 +101,12 @@ def test_roles_decide_who_sees_them(client: Client, mallory: User, vera: User, r
     assert client.get(there).status_code == 403
     assert client.get("/agents/none/usage/").status_code == 404
     assert client.post(there).status_code == 405
+
+
+def test_the_pictures_rule_that_decided_calls_has_them_on_its_page(db: None) -> None:
+    shown = scene.office()
+    rule = Rule.objects.get(name=scene.ALLOWED["rule"])
+    client = Client()
+    client.force_login(shown.alice)
+
+    assert "No calls in this time" not in client.get(f"/policies/{rule.pk}/usage/").text

@@ -177,7 +177,7 @@ def test_the_figures_add_up(as_alice: Client, scout: Agent, send_mail: Tool) -> 
     assert all(sum(s.counts.by_outcome.values()) == s.counts.calls for s in shown.steps)
     assert shown.total.error_percent == pytest.approx(100 / 3)
     assert shown.durations.p95 is not None
-    assert "33.3 %" in flat(as_alice)
+    assert "33.3%" in flat(as_alice)
 
 
 @pytest.mark.parametrize("kind", ["tool", "agent", "server"])
@@ -195,7 +195,7 @@ def test_who_calls_most_stands_first(
     names = {"tool": ["mailer.send_mail", "reckoner.add"], "agent": ["scout", "raven"]}
     assert [one.name for one in tops] == names.get(kind, ["mailer", "reckoner"])
     assert [(one.calls, one.ended, one.error_percent) for one in tops] == [(2, 2, 0), (1, 1, 100)]
-    assert '100 % <span class="muted small">of 1</span>' in as_alice.get("/overview/").text
+    assert '100% <span class="muted small">of 1</span>' in as_alice.get("/overview/").text
 
 
 def test_of_a_step_with_few_calls_all_are_looked_at(
@@ -231,7 +231,7 @@ def test_they_are_compared_with_the_time_before(
         make_call(scout, send_mail, State.SUCCEEDED, timedelta(hours=hours))
 
     assert figures(as_alice).change_percent == -50
-    assert "▼ 50 % fewer than before" in flat(as_alice)
+    assert "▼ 50% fewer than before" in flat(as_alice)
     week = figures(as_alice, range="7d")
     assert (week.total.calls, week.change_percent) == (3, None)
 

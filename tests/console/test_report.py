@@ -113,6 +113,7 @@ def test_what_happened_to_a_call_finds_it(
         ("", "invalid", "Invalid request: nobody was asked."),
         ("", "unknown_tool", "Invalid request: nobody was asked."),
         ("", "frozen", "Stopped by an emergency stop: nobody was asked."),
+        ("", "sign_in", "Nobody had signed in at the server: nothing was sent."),
         ("", "", "Blocked before policy was evaluated."),
         ("ask", "policy", "It needed approval, and was not to wait for it: nobody was asked."),
         ("deny", "policy", "Blocked by policy."),
@@ -293,7 +294,9 @@ COURSES = st.sampled_from(sorted(COURSE))
 HELD = st.tuples(
     st.sampled_from(sorted(END)), st.lists(STEPS, max_size=5), st.integers(1, 3), COURSES
 )
-UNASKED = st.sampled_from(["invalid", "unknown_tool", "key", "frozen", "", "ask", "deny"])
+UNASKED = st.sampled_from(
+    ["invalid", "unknown_tool", "key", "frozen", "sign_in", "", "ask", "deny"]
+)
 RUN = st.tuples(st.sampled_from(["allow", "grant"]), COURSES)
 STORY = st.tuples(
     st.sampled_from(["scout", "clerk"]),
@@ -359,7 +362,16 @@ def test_it_adds_up_for_every_end_that_there_is(
             ("scout", ("held", ("held", [no], 1, "queued"))),
             *(
                 ("scout", ("unasked", why))
-                for why in ("invalid", "unknown_tool", "key", "frozen", "", "ask", "deny")
+                for why in (
+                    "invalid",
+                    "unknown_tool",
+                    "key",
+                    "frozen",
+                    "sign_in",
+                    "",
+                    "ask",
+                    "deny",
+                )
             ),
         ],
         agents,
@@ -472,7 +484,7 @@ def born(first: Entry) -> str:
             return "standing" if "grant" in first.details else "allowed"
     if effect:
         return {"deny": "blocked", "ask": "not_waited"}[effect]
-    known = {"": "refused", "frozen": "frozen"}
+    known = {"": "refused", "frozen": "frozen", "sign_in": "sign_in"}
     return known.get(refusal, "invalid")
 
 

@@ -5,16 +5,19 @@ from datetime import timedelta
 from html import unescape
 from io import StringIO
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
+from inspection import definitions as inspected
 from registry import services
 from registry.models import Item, Server, Tool, Toolset
 from registry.models.versioned import difference
@@ -48,6 +51,19 @@ def changed(olga: User) -> Server:
 
 def page(client: Client, server: Server) -> str:
     return client.get(reverse("registry:review", args=[server.slug])).text
+
+
+@pytest.mark.parametrize("name", ["calls:list", "registry:servers", "registry:review"])
+def test_the_queues_badge_is_the_same_on_every_page(
+    client: Client, changed: Server, held: UUID, name: str
+) -> None:
+    client.force_login(scenery.person("ada", *Role))
+
+    address = reverse(name, args=[changed.slug] if name == "registry:review" else [])
+
+    badge = re.search(r'id="queue-count"[^>]*>(\d*)', client.get(address).text)
+    assert badge
+    assert badge[1] == "1"
 
 
 def flat(html: str) -> str:
@@ -89,6 +105,25 @@ def test_what_is_riskier_is_not_chosen_unless_somebody_does(
     assert "checked" not in riskier
     assert "checked" in calm
     assert "checked" in new
+
+
+def test_a_changed_tool_says_which_agents_have_it(
+    as_olga: Client, changed: Server, olga: User, scout: Agent
+) -> None:
+    add, send = Tool.objects.get(name="add"), Tool.objects.get(name="send_mail")
+    for slug, tool in (("desk", add), ("night", add), ("nobodys", send)):
+        services.add_tool(services.create_toolset(slug, by=olga), tool, by=olga)
+    for slug in ("desk", "night"):
+        services.assign(Toolset.objects.get(slug=slug), scout, by=olga)
+
+    riskier, calm, new = map(flat, cards(page(as_olga, changed)))
+
+    assert "0 agents have it in a toolset (nobodys)" in riskier
+    assert "1 agent has it in a toolset (desk, night)" in calm
+    assert "in a toolset" not in new
+
+    accounts.set_agent_enabled(scout, False, by=olga)
+    assert "0 agents have it in a toolset (desk, night)" in flat(page(as_olga, changed))
 
 
 def test_a_name_like_another_servers_is_marked(as_olga: Client, olga: User) -> None:
@@ -278,6 +313,28 @@ def test_the_first_press_counts_for_that_definition_and_a_week(
 
 
 @pytest.mark.usefixtures("needs_two")
+@pytest.mark.parametrize("first", ["inviter", "invited"])
+def test_an_account_that_the_first_one_invited_is_no_second_person(
+    as_olga: Client, changed: Server, olga: User, first: str
+) -> None:
+    tool, otto = Tool.objects.get(name="send_mail"), scenery.person("otto", Role.OPERATOR)
+    later = timezone.now() + timedelta(days=1)
+    User.objects.filter(pk=otto.pk).update(invited_by=olga, unconfirmed_until=later)
+    as_otto = Client()
+    as_otto.force_login(otto)
+    hands = [as_olga, as_otto] if first == "inviter" else [as_otto, as_olga]
+
+    said = [post(one, changed, tool) for one in hands]
+
+    assert all("needs a second person" in flat(one) for one in said)
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.CHANGED
+
+    User.objects.filter(pk=otto.pk).update(unconfirmed_until=None)
+    assert "Published: 1." in flat(post(hands[1], changed, tool))
+
+
+@pytest.mark.usefixtures("needs_two")
 def test_one_person_is_not_two_by_another_name_nor_a_disabled_one_the_first(
     as_olga: Client, client: Client, changed: Server, olga: User
 ) -> None:
@@ -332,6 +389,28 @@ def test_what_was_found_is_on_the_page_of_who_publishes(as_olga: Client, changed
     shown = as_olga.get(reverse("registry:tool", args=["office.send_mail"])).text
     assert "Names a file that holds secrets" in flat(shown)
     assert "Risk score 75" in flat(as_olga.get(reverse("registry:catalogue")).text)
+
+
+def test_what_a_newer_release_finds_is_read_before_it_is_published(
+    as_olga: Client, changed: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool.objects.get(name="send_mail")
+    address = reverse("registry:review", args=["office"])
+    field, reason = f"digest-{tool.pk}", {f"reason-digest-{tool.pk}": WHY}
+    shown = difference(tool)
+
+    # Between the page and the press.
+    monkeypatch.setattr(inspected, "VERSION", inspected.VERSION + 1)
+    monkeypatch.setattr(inspected, "LONGEST", 10)
+    said = flat(as_olga.post(address, {field: shown, **reason}, follow=True).text)
+    tool.refresh_from_db()
+    assert "“office.send_mail” has changed since it was reviewed: look at it again." in said
+    assert tool.state != Tool.State.PUBLISHED
+
+    assert "So long a text that nobody reads it" in flat(page(as_olga, changed))
+    as_olga.post(address, {field: difference(tool), **reason})
+    tool.refresh_from_db()
+    assert tool.state == Tool.State.PUBLISHED
 
 
 # -- What comes next ------------------------------------------------------------

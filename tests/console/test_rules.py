@@ -98,7 +98,7 @@ def test_where_nobody_may_decide_the_page_says_so(as_ada: Client) -> None:
     User.objects.exclude(username="ada").delete()
     assert not deciders()
 
-    assert "nobody may decide. Give somebody the role of an approver." in as_ada.get(LIST).text
+    assert "nobody may decide. Give a user the role of an approver." in as_ada.get(LIST).text
 
     scenery.person("carol", Role.APPROVER)
     assert "nobody may decide" not in as_ada.get(LIST).text

@@ -17,6 +17,8 @@ FORBIDDEN = {
     "unescaped text": r"\|\s*safe|autoescape off|mark_safe|safeseq",
     "something from elsewhere": r"(?:src|href)=[\"']https?:",
 }
+# Mails have no address to take a style sheet from, and no Content-Security-Policy.
+STYLED = "notifications/mail/message.html"
 ICONS = set(re.findall(r'symbol id="(\w+)"', (ROOT / "static/img/icons.svg").read_text()))
 
 
@@ -31,7 +33,8 @@ def test_each_compiles_and_holds_nothing_forbidden() -> None:
 
         get_template(names(path))
         for what, pattern in FORBIDDEN.items():
-            assert not re.search(pattern, text), f"{names(path)} has {what}"
+            is_mail = names(path) == STYLED and what == "an inline style"
+            assert is_mail or not re.search(pattern, text), f"{names(path)} has {what}"
 
 
 def test_no_code_calls_text_safe() -> None:

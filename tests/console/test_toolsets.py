@@ -137,6 +137,18 @@ def test_agents_search_where_that_is_chosen(as_olga: Client, office: Toolset) ->
     assert actions() == ["toolset.search_mode_set"]
 
 
+def test_readers_of_the_registry_are_chosen(as_olga: Client, office: Toolset) -> None:
+    for wanted in ("anyone", "anyone", "everyone", ""):
+        as_olga.post(at("set_toolset_registry", office), {"readers": wanted})
+
+    office.refresh_from_db()
+    assert office.registry_readers == "anyone"
+    page = as_olga.get(at("toolset", office)).text
+    assert 'value="anyone" checked' in page
+    assert f"/api/registry/{office.slug}</code>" in page
+    assert actions() == ["toolset.registry_readers_set"]
+
+
 def shown(toolset: Toolset, tool: str = "mailer.send_mail") -> str:
     return reverse("registry:shown_tool", args=[toolset.slug, tool])
 
@@ -200,6 +212,8 @@ VERBS = [
     "set_toolset_separator",
     "set_toolset_hold",
     "set_toolset_search_mode",
+    "set_toolset_sign_in",
+    "set_toolset_registry",
     "add_tools",
     "remove_tools",
 ]

@@ -219,6 +219,10 @@ PERMISSIONS = {
     },
     "calls.view_call": {"en": "view calls", "zh-hans": "查看调用"},
     "calls.view_payload": {"en": "view arguments and results", "zh-hans": "查看参数和结果"},
+    "calls.erase_payload": {
+        "en": "erase arguments and results of calls that have ended",
+        "zh-hans": "删除已结束调用的参数和结果",
+    },
     "calls.view_received": {
         "en": "view results as received, before cleaning",
         "zh-hans": "查看清理前收到的结果",
@@ -280,7 +284,7 @@ PERMISSIONS = {
     },
     "notifications.change_escalationpolicy": {
         "en": "change escalation policies",
-        "zh-hans": "更改升级策略",
+        "zh-hans": "更改逐级通知策略",
     },
     "notifications.change_webhook": {"en": "change webhooks", "zh-hans": "更改 Webhook"},
     "audit.view_entry": {"en": "read the audit log", "zh-hans": "阅读审计日志"},
@@ -302,6 +306,7 @@ IMPLIED = {
 }
 
 COMMANDS = {
+    "archive_month": "将过去某个月的调用及其证明写入文件，进行验证，并可将其从数据库删除",
     "audit_export": "将整个已封存的审计日志写成 JSONL，供 verify.py 使用",
     "audit_forget": "遗忘一个名称，或一条记录、一个调用的文字；不带 `--yes` 时只显示",
     "audit_key": "输出为检查点签名的公钥，交给验证者",
@@ -328,6 +333,10 @@ COMMANDS = {
     "register_server": "按 URL 或主机命令目录中的名称注册 MCP 服务器",
     "reset_factors": "移除丢失设备的用户的通行密钥和验证器；写入审计日志",
     "restart": "逐个重启运行中的 `up` 的进程；调用继续进行",
+    "check_restore": "将备份恢复到临时目录，在其中验证审计日志，然后删除",
+    "erase_payload": "删除调用的参数、结果及其所有副本；不带 `--yes` 时只检查",
+    "import_month": "验证归档文件后，将该月的调用放回数据库",
+    "legal_hold": "设置或解除法律保留，或列出生效的保留：被保留的内容不会遗忘",
     "restore": "将备份恢复到已停止或已暂停的系统；不会重复发送",
     "resume": "结束暂停：重新接收和发送调用",
     "revoke_token": "按令牌本身或 csa_ 之后的八个字符吊销智能体令牌",

@@ -1,6 +1,8 @@
 """Every command, option, path and link that a document names is there."""
 
 import re
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,8 +37,16 @@ OWN = {"test", "faults", "help"}
 @cache
 def options_of(command: str) -> set[str]:
     made = load_command_class(get_commands()[command], command)
-    parser = made.create_parser("manage.py", command)
-    return {option for action in parser._actions for option in action.option_strings}
+    return set(_options(made.create_parser("manage.py", command)))
+
+
+def _options(parser: ArgumentParser) -> Iterator[str]:
+    """The parser's own, and those of its subcommands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, _SubParsersAction):
+            for one in action.choices.values():
+                yield from _options(one)
 
 
 @cache

@@ -5,6 +5,7 @@ import builtins
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from approvals.models import Approval
 from calls.record.states import State
 from core.messages import files
+from core.messages.catalogue import Catalogue
 from tests.docs.words import WORDS, Word
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +61,19 @@ def sources() -> list[Path]:
     return sorted(path for path in found if "migrations" not in path.parts)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def catalogue() -> Catalogue:
+    """What `manage.py messages` would write, which takes seconds to gather."""
+    return files.updated()
+
+
 def classes(path: Path) -> list[str]:
-    body = ast.parse(path.read_text()).body
+    body = parsed(path).body
     names = [node.name for node in body if isinstance(node, ast.ClassDef)]
     return [name for name in names if not FRAMEWORK.match(name)]
 
@@ -89,7 +102,7 @@ def test_no_function_of_a_module_is_named_by_a_bare_word() -> None:
         (path.relative_to(ROOT).as_posix(), node.name)
         for path in sources()
         if "inspection" not in path.parts
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and BARE.match(node.name.strip("_"))
     ]
@@ -102,7 +115,7 @@ def test_docstrings_say_what_a_thing_is() -> None:
     """Subject, verb, object: "Of those that …" and "What becomes of …" are riddles."""
     riddles = []
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
                 said = ast.get_docstring(node) or ""
                 if RIDDLE.match(said):
@@ -129,7 +142,7 @@ def messages() -> Iterator[tuple[str, str]]:
         for found in TRANSLATED.finditer(path.read_text()):
             yield path.relative_to(ROOT).as_posix(), next(filter(None, found.groups()), "")
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in GETTEXT:
                 texts = (one.value for one in node.args if isinstance(one, ast.Constant))
                 yield from ((path.relative_to(ROOT).as_posix(), str(text)) for text in texts)
@@ -146,7 +159,7 @@ def test_exceptions_that_docstrings_name_exist() -> None:
     known = set(dir(builtins))
     named: list[tuple[str, str]] = []
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 known.add(node.name)
             elif isinstance(node, ast.ImportFrom):
@@ -163,14 +176,12 @@ def test_exceptions_that_docstrings_name_exist() -> None:
 @pytest.mark.parametrize("one", WORDS, ids=lambda one: one.word)
 def test_no_message_uses_another_word_for_it(one: Word) -> None:
     unused = re.compile(one.unused, re.IGNORECASE)
-    messages = (key.msgid for key in files.updated())
+    messages = (key.msgid for key in catalogue())
     found = [said for said in messages if unused.search(said)]
 
     assert [said for said in found if not any(but in said for but in one.but)] == []
 
 
 def test_every_message_is_translated_and_none_is_doubtful() -> None:
-    catalogue = files.updated()
-
-    assert len(catalogue) > 2_000
-    assert [message.key.msgid for message in files.missing(catalogue)] == []
+    assert len(catalogue()) > 2_000
+    assert [message.key.msgid for message in files.missing(catalogue())] == []

@@ -54,4 +54,6 @@ WORDS = (
     Word("Unverified context", r"claims of others"),
     Word("Comments (0)", r"no comments yet|in your own words"),
     Word("Access denied, Page not found", r"not for your role|that was our fault"),
+    Word("Your vote", r"\byour word on\b"),
+    Word("again; anyway, still", r"\banew\b|\ball the same\b"),
 )

@@ -317,10 +317,12 @@ async def test_a_stopped_installation_a_new_host_and_a_start_that_is_paused(fold
         shutil.copy(up.data / "last-checkpoint", anchor)
         stop(up)
 
-        up.data = folder / "new"
+        old_data, up.data = up.data, folder / "new"
         lacking = await here.manage("restore", str(backup), code=1)
         assert "give the last anchor" in lacking
-        said = await here.manage("restore", str(backup), "--anchor", str(anchor))
+        anchored = ("restore", str(backup), "--anchor", str(anchor))
+        assert "The ledger of erasures" in await here.manage(*anchored, code=1)
+        said = await here.manage(*anchored, "--ledger", str(old_data / "erasures"))
         assert "3 pending and 0 other" in said
         begin(up)
         await prove_that_it_works(here, "on a new host")

@@ -1,8 +1,8 @@
 """Attacks on agents and harmless tasks, as the calls of a model that does whatever it reads.
 
 After the classes of published sets (AgentDojo: workspace, banking, travel and chat with injection
-tasks; InjecAgent: direct harm and theft of data; tool poisoning). Ours, and small: the published
-sets run models of their own.
+tasks; InjecAgent: direct harm and theft of data; tool poisoning). Ours, and small: a published one
+is in tests/gateway/agentdojo.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from asgiref.sync import sync_to_async
 from django.test import Client
 
 from accounts.models import User
-from approvals.models import BreakGlass
+from approvals import services
+from approvals.models import Approval, BreakGlass, Vote
 from calls.models import Call
 from calls.record.states import State
 from gateway.process.runtime import Runtime
@@ -153,3 +154,33 @@ async def test_what_an_exhausted_budget_holds_runs_by_no_glass(
 
     assert "No rule alone requires its approval" in said
     assert await state(held.call_id) == State.HELD
+
+
+async def test_calls_approved_in_a_later_month_exceed_no_hard_budget(
+    runtime: Runtime, scout_token: str, alice: User
+) -> None:
+    await limit("cost", 1, period="month")
+    held = []
+    for n in range(5):
+        held.append(await hold(runtime, scout_token, arguments={"text": str(n)}))
+        await LimitCounter.objects.aupdate(since=LONG_AGO)
+
+    def approve(call_id: UUID) -> str:
+        approval = Approval.objects.select_related("call").get(pk=call_id)
+        digest = approval.call.call_digest
+        try:
+            services.vote(approval, by=alice, approve=True, seen_digest=digest)
+        except services.DecisionRefused as error:
+            return str(error)
+        return ""
+
+    said = [await sync_to_async(approve)(one) for one in held]
+
+    why = (
+        "Limit “cost 0” is reached: 1 EUR per month. The call stays pending; your vote is not kept."
+    )
+    assert said == ["", why, why, why, why]
+    assert await state(held[0]) in RUNS
+    assert [await state(one) for one in held[1:]] == [State.HELD] * 4
+    assert await spent() == 1
+    assert await Vote.objects.acount() == 1

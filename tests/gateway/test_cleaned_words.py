@@ -65,6 +65,23 @@ async def test_progress_and_logs_are_cleaned_for_the_agent_that_waits(
     assert KEY.encode() not in reply.body
 
 
+async def test_and_beside_the_loop_where_that_may_take_long(
+    play: Play, upstream: Talkative, choose: Choose
+) -> None:
+    await choose(ALL._replace(patterns="number: [0-9]{9}", marking="found"))
+
+    reply, said = await heard(play(), upstream)
+
+    assert said["notifications/progress"]["message"] == CLEAN
+    assert said["notifications/message"]["data"]["said"] == CLEAN
+    # None comes after the result.
+    assert [one.get("method") for one in reply.messages] == [
+        "notifications/progress",
+        "notifications/message",
+        None,
+    ]
+
+
 async def test_and_for_pages_and_tasks(
     play: Play, rule: AddRule, stack: Stack, upstream: Talkative, choose: Choose
 ) -> None:

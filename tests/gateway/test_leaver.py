@@ -2,8 +2,8 @@
 
 Two gateways and two consoles are processes of their own. With --log-cli-level=INFO it tells how
 long each kind of access was still taken after the PATCH was answered. The seven kinds: session,
-vote, standing approval, agent's token, service account's token, pending and running call. Upstream
-credentials are a server's here, and nobody's.
+vote, standing approval, agent's token, service account's token, pending and running call. Their
+credentials at servers: test_server_sign_in.py.
 """
 
 import asyncio

@@ -2,10 +2,11 @@
 in this process that know nothing of each other but by PostgreSQL."""
 
 import asyncio
+import math
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,7 @@ from calls.models import Call
 from calls.record.states import Executed, State
 from core.errors import RecordUnavailable
 from gateway.process import limit_shares, limit_windows
-from gateway.process.limit_shares import share_of
+from gateway.process.limit_shares import LeaseOrder, share_of
 from gateway.process.runtime import Runtime
 from gateway.submit.wait import cancel_now
 from policies.limits.compiled import compiled
@@ -555,20 +556,61 @@ async def test_what_cannot_be_counted_now_uses_up_no_other_rate(
 ) -> None:
     await limit(amount=1, period="hour")
     await limit("bytes", 999, period="hour")
-    whole = two[0].limits.take
-
-    async def take(*given: Any) -> Any:
-        if given[0].kind == "bytes":
-            raise RecordUnavailable("Not now.")
-        return await whole(*given)
-
-    monkeypatch.setattr(two[0].limits, "take", take)
+    _lose(monkeypatch, two[0], "bytes")
     with pytest.raises(RecordUnavailable):
         await ask(two[0], scout_token)
     monkeypatch.undo()
     await returned(two[0])
 
     assert states([await ask(two[1], scout_token)]) == {"succeeded": 1}
+
+
+async def test_what_was_here_is_here_again_when_the_rest_cannot_be_counted(
+    two: Two, scout_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await limit(amount=20, period="second")
+    await ask(two[0], scout_token)
+    (share,) = two[0].limits._shares.values()
+    share.left = 1.0
+    # As long as it takes.
+    share.ends_at = share.busy_until = math.inf
+    await limit("bytes", 999, period="hour")
+    _lose(monkeypatch, two[0], "bytes")
+
+    with pytest.raises(RecordUnavailable):
+        await ask(two[0], scout_token)
+
+    assert share.left == 1.0
+
+
+def _lose(monkeypatch: pytest.MonkeyPatch, runtime: Runtime, kind: str) -> None:
+    """Limits of this kind cannot be counted."""
+    whole = runtime.limits._ask
+
+    async def ask_for(orders: Sequence[LeaseOrder]) -> Any:
+        if any(one.limit.kind == kind for one in orders):
+            raise RecordUnavailable("Not now.")
+        return await whole(orders)
+
+    monkeypatch.setattr(runtime.limits, "_ask", ask_for)
+
+
+async def test_ten_rates_are_asked_for_in_one_statement(
+    two: Two, scout_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        await limit(("calls", "bytes")[number % 2], 900 + number, period="minute")
+    asked = []
+    whole = two[0].limits._ask
+
+    async def ask_for(orders: Sequence[LeaseOrder]) -> Any:
+        asked.append(len(orders))
+        return await whole(orders)
+
+    monkeypatch.setattr(two[0].limits, "_ask", ask_for)
+    assert states([await ask(two[0], scout_token)]) == {"succeeded": 1}
+
+    assert asked == [10]
 
 
 async def test_the_same_that_waits_already_is_counted_once(two: Two, scout_token: str) -> None:

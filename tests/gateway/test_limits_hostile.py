@@ -29,7 +29,7 @@ from calls.record.transitions import Outcome, ended, move_now
 from calls.running.runtime import CallRuntime
 from core.errors import RecordUnavailable
 from core.ids import uuid7
-from gateway.process.limit_shares import LimitShares, share_of
+from gateway.process.limit_shares import LimitShares, WantedUses, share_of
 from gateway.process.runtime import Runtime
 from policies.limits.compiled import CounterKey, TakenUses, compiled
 from policies.limits.services import forget_use, remove_limit
@@ -199,6 +199,11 @@ def test_a_rate_is_never_exceeded_by_more_than_its_bound(transactional_db: None)
     hostile()
 
 
+async def one_of(shares: LimitShares, limit: Any, key: CounterKey, uses: int) -> float | TakenUses:
+    (taken,) = await shares.take([WantedUses(limit, key, uses)])
+    return taken
+
+
 async def taken(limit: Any, asked: list[tuple[int, int]], at_once: int) -> tuple[int, float]:
     """By three gateways; what was granted, and in how many seconds."""
     pools = [CallRuntime().pool for _ in range(3)]
@@ -209,12 +214,41 @@ async def taken(limit: Any, asked: list[tuple[int, int]], at_once: int) -> tuple
     began, granted = time.monotonic(), 0
     for start in range(0, len(asked), at_once):
         some = asked[start : start + at_once]
-        taken = await asyncio.gather(*(gateways[g].take(limit, key, uses) for g, uses in some))
+        taken = await asyncio.gather(*(one_of(gateways[g], limit, key, uses) for g, uses in some))
         granted += sum(one.uses for one in taken if isinstance(one, TakenUses))
     took_s = time.monotonic() - began
     for pool in pools:
         await pool.close()
     return granted, took_s
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_share_is_filled_up_while_it_is_spent_and_never_beyond_one(db: None) -> None:
+    made = await sync_to_async(add_limit)(amount=60_000, period="minute", burst=1_000, per=[])
+    limit = await sync_to_async(compiled)(made)
+    rates = ((limit, CounterKey("", "all", None, None)),)
+    pool = CallRuntime().pool
+    await pool.open()
+    shares = LimitShares(pool, asyncio.create_task)
+    first = await one_of(shares, *rates[0], 1)
+    assert isinstance(first, TakenUses)
+
+    began, spent, waited = time.monotonic(), 1, 0
+    while time.monotonic() < began + 1.5:
+        await asyncio.sleep(0.01)
+        if shares.spend(rates, 0) is None:
+            # A machine so busy that the share ended before it could be filled up.
+            waited += 1
+            await one_of(shares, *rates[0], 1)
+        spent += 1
+        (share,) = shares._shares.values()
+        assert share.left <= share_of(limit)
+    await pool.close()
+
+    assert waited <= 1
+    counter = await LimitCounter.objects.aget()
+    assert counter.tat is not None
+    assert spent > 50
 
 
 # The whole proof is 60.

@@ -22,6 +22,7 @@ from gateway.models import AnsweredRequest
 from gateway.rest.v1.views import RATE
 from gateway.tasks import remove_answered_requests
 from policies.models import Limit, Rule
+from registry import managed
 from registry.models import Server, Tool, Toolset
 from tests.accounts import service_tokens
 from tests.console import scenery
@@ -79,6 +80,32 @@ def test_a_change_needs_the_version_that_was_read(robot: Program) -> None:
     newer = robot.ask("GET", "toolsets/desk")["ETag"]
     assert done["ETag"] == newer != tag
     assert robot.ask("GET", "toolsets/desk", If_None_Match=newer).status_code == 304
+
+
+def test_sign_in_of_agents_is_switched_as_on_its_page(robot: Program) -> None:
+    assert robot.post("toolsets", {"name": "desk"})["agent_sign_in"] is False
+
+    assert robot.change("toolsets/desk", {"agent_sign_in": True})["agent_sign_in"] is True
+    assert robot.get("toolsets/desk")["agent_sign_in"] is True
+    entry = Entry.objects.get(action="toolset.sign_in_set")
+    assert (entry.actor, entry.details["agent_sign_in"]) == ("service account robot", True)
+    managed.manage([managed.ManagedName(managed.TOOLSETS, "desk")], "git: policies.toml")
+    tag = robot.ask("GET", "toolsets/desk")["ETag"]
+    answer = robot.ask("PATCH", "toolsets/desk", {"agent_sign_in": False}, If_Match=tag)
+    assert "policies.toml" in problem(answer, 409)["detail"]
+    assert Toolset.objects.get().agent_sign_in
+
+
+def test_readers_of_a_registry_are_set_as_on_its_page(robot: Program) -> None:
+    assert robot.post("toolsets", {"name": "desk"})["registry_readers"] == "none"
+
+    changed = robot.change("toolsets/desk", {"registry_readers": "tokens"})
+
+    assert changed["registry_readers"] == "tokens"
+    tag = robot.ask("GET", "toolsets/desk")["ETag"]
+    answer = robot.ask("PATCH", "toolsets/desk", {"registry_readers": "all"}, If_Match=tag)
+    assert problem(answer, 400)
+    assert Toolset.objects.get().registry_readers == "tokens"
 
 
 def test_a_rule_that_changed_since_is_not_deleted(robot: Program) -> None:
@@ -203,7 +230,7 @@ def test_each_mistake_has_its_place(robot: Program) -> None:
     assert pointers(robot.ask("POST", "rules", unknown)) == {"#/agents"}
 
 
-@pytest.mark.parametrize("name", ["enabled", "search_mode"])
+@pytest.mark.parametrize("name", ["enabled", "search_mode", "agent_sign_in"])
 @pytest.mark.parametrize("value", ["true", 1, "on", None])
 def test_only_truth_is_truth(robot: Program, scout: Agent, name: str, value: Any) -> None:
     path = "agents/scout" if name == "enabled" else "toolsets/desk"
@@ -373,6 +400,17 @@ def test_a_token_that_only_adds_rules_adds_none_that_loosens(ada: User) -> None:
     problem(adding.ask("PATCH", f"rules/{pk}", {"mode": "off"}, If_Match=tag), 403)
     problem(adding.ask("DELETE", f"rules/{pk}", If_Match=tag), 403)
     assert Rule.objects.count() == 2
+
+
+def test_a_threshold_may_count_late(robot: Program, eve: User) -> None:
+    late = {"name": "late", "effect": "ask", "thresholds": [{"approve": 1}, {"approve": 1}]}
+    late["thresholds"][1]["after_min"] = 15  # type: ignore[index]
+    pk = robot.post("rules", late)["id"]
+    assert robot.ask("GET", f"rules/{pk}").json()["thresholds"][1]["after_min"] == 15
+
+    only = {**late, "name": "only", "thresholds": [{"approve": 1, "after_min": 15}]}
+    answer = robot.ask("POST", "rules", only)
+    assert "must count from the beginning" in str(problem(answer, 400))
 
 
 def test_a_threshold_is_never_dropped_by_a_change(robot: Program, eve: User) -> None:

@@ -22,6 +22,14 @@ from tests.gateway.service_api import Program, program
 pytestmark = pytest.mark.django_db
 
 NOBODY = ("nobody",)
+EXPORT = (
+    "policies.view_rule",
+    "policies.view_limit",
+    "registry.view_server",
+    "registry.view_tool",
+    "registry.view_toolset",
+    "accounts.view_agent",
+)
 ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("me", "GET"): (),
     ("servers", "GET"): ("registry.view_server",),
@@ -31,6 +39,11 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("server_connection", "PUT"): ("registry.change_server",),
     ("discoveries", "GET"): ("registry.view_discovery",),
     ("discoveries", "POST"): ("registry.operate_server",),
+    ("api_servers", "POST"): ("registry.add_server",),
+    ("imported_servers", "POST"): ("registry.add_server",),
+    ("api_document", "GET"): ("registry.view_server",),
+    ("api_document", "PUT"): ("registry.change_server",),
+    ("offered_operations", "PUT"): ("registry.change_server",),
     ("reviews", "GET"): ("registry.operate_server",),
     ("publications", "POST"): ("registry.operate_server",),
     ("tool_list", "GET"): ("registry.view_tool",),
@@ -59,6 +72,13 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("limit_detail", "GET"): ("policies.view_limit",),
     ("limit_detail", "PATCH"): ("policies.change_limit",),
     ("limit_detail", "DELETE"): ("policies.delete_limit",),
+    ("policy_export", "GET"): EXPORT,
+    ("policy_schema", "GET"): (),
+    ("policy_difference", "POST"): ("policies.add_policyplan",),
+    ("policy_plans", "GET"): ("policies.view_policyplan",),
+    ("policy_plans", "POST"): ("policies.add_policyplan",),
+    ("policy_plan_detail", "GET"): ("policies.view_policyplan",),
+    ("apply_policy_plan", "POST"): ("policies.apply_policyplan",),
     ("stops", "GET"): ("calls.view_call",),
     ("stops", "POST"): ("calls.begin_freeze",),
     ("stop_detail", "GET"): ("calls.view_call",),
@@ -79,7 +99,15 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("export_file", "GET"): ("audit.export_entry",),
 }
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-NAMED = {"slug": "x", "name": "x", "tool": "x.y", "pk": 1, "public_id": "x", "call_id": UUID(int=7)}
+NAMED = {
+    "slug": "x",
+    "name": "x",
+    "tool": "x.y",
+    "pk": 1,
+    "digest": "x",
+    "public_id": "x",
+    "call_id": UUID(int=7),
+}
 
 
 @pytest.fixture

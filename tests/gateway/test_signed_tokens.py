@@ -195,7 +195,15 @@ REFUSED = {
     "a stranger": (lambda p: token_of(p, HERE, sub="zoe-there"), "no account that the agent's"),
     "client in capitals": (lambda p: token_of(p, HERE, sub="Desk-app"), "no account that"),
     "a name with NUL": (lambda p: token_of(p, HERE, sub="a\0b"), "no text may have"),
-    "bound to a key": (lambda p: token_of(p, HERE, cnf={"jkt": "x"}), "bound to a key"),
+    "bound to no key": (lambda p: token_of(p, HERE, cnf={"jkt": "x"}), "not checked here"),
+    "bound to a certificate": (
+        lambda p: token_of(p, HERE, cnf={"x5t#S256": "x" * 43}),
+        "not checked here",
+    ),
+    "bound to both": (
+        lambda p: token_of(p, HERE, cnf={"jkt": "x" * 43, "x5t#S256": "x" * 43}),
+        "not checked here",
+    ),
     "unsigned": (lambda p: with_algorithm(p, "none"), "not taken here"),
     "public key as secret": (lambda p: with_algorithm(p, "HS256"), "not taken here"),
     "changed": (lambda p: tampered(token_of(p, HERE), sub="else"), "signature is not valid"),

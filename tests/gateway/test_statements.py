@@ -2,7 +2,11 @@
 
 import asyncio
 import hashlib
+import hmac
 import json
+import os
+import sys
+from collections.abc import Callable
 from io import StringIO
 from typing import Any
 from uuid import UUID
@@ -11,6 +15,7 @@ import aiohttp
 import jwt
 import pytest
 from asgiref.sync import sync_to_async
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from django.test import Client
@@ -111,6 +116,53 @@ async def test_an_approved_statement_ends_in_a_signed_decision(rest: Rest, alice
     assert (claims["edited"], claims["decision"]) == (False, "approved")
     assert claims["exp"] == claims["iat"] + 3600
     assert [(vote["name"], vote["approve"]) for vote in claims["votes"]] == [("alice", True)]
+
+
+async def run_example(rest: Rest, *more: str) -> asyncio.subprocess.Process:
+    """The example as its page runs it."""
+    pipe = asyncio.subprocess.PIPE
+    what, who, why = (str(STATEMENT[name]) for name in ("what", "who", "why"))
+    given = [what, "--who", who, "--why", why, *more]
+    env = {**os.environ, "COUNTERSIGN_TOKEN": rest.token, "COUNTERSIGN_URL": f"{rest.url}/"}
+    argv = [sys.executable, example.__file__, *given]
+    return await asyncio.create_subprocess_exec(*argv, env=env, stdout=pipe, stderr=pipe)
+
+
+@pytest.mark.usefixtures("people_are_asked")
+async def test_the_example_waits_for_people_and_goes_by_their_decision(
+    rest: Rest, alice: User
+) -> None:
+    program = await run_example(rest, "--details", json.dumps(STATEMENT["details"]))
+    await decide(alice, reason="Checked.")
+    said, waited = (one.decode() for one in await program.communicate())
+
+    asked = await Approval.objects.aget()
+    assert program.returncode == 0, waited
+    assert said == f"approved by alice: {asked.pk}\n"
+    assert waited.startswith("Waiting for people: http")
+    assert waited.rstrip().endswith(f"/calls/{asked.pk}/")
+    call = await Call.objects.aget(pk=asked.pk)
+    assert json.loads(bytes(call.arguments)) == STATEMENT
+
+    refused = await run_example(rest)
+    await decide(alice, approve=False)
+    said, why = (one.decode() for one in await refused.communicate())
+    assert (refused.returncode, said) == (1, "")
+    assert why.splitlines()[-1] == "The statement was not approved: denied."
+
+
+async def test_the_example_acts_at_once_on_what_a_rule_allows_and_not_without_a_token(
+    rest: Rest,
+) -> None:
+    allowed = await run_example(rest)
+    said, _waited = (one.decode() for one in await allowed.communicate())
+    assert allowed.returncode == 0
+    assert said.startswith("allowed by a rule: ")
+
+    unknown = await run_example(Rest(rest.http, rest.url, "csa_unknown"))
+    said, why = (one.decode() for one in await unknown.communicate())
+    assert (unknown.returncode, said) == (1, "")
+    assert "Traceback" not in why
 
 
 @pytest.mark.usefixtures("people_are_asked")
@@ -371,6 +423,58 @@ async def test_the_example_acts_on_nothing_but_its_own_statement(rest: Rest) -> 
     assert example.verified(signed, keys, STATEMENT)["decision"] == "allowed"
     with pytest.raises(example.Refused, match="changed the statement"):
         example.verified(signed, keys, {**STATEMENT, "what": "Pay invoice 4712."})
+
+
+@pytest.mark.parametrize("other", [True, 1.0, "1"])
+async def test_the_example_tells_values_apart_that_python_takes_for_equal(
+    rest: Rest, other: object
+) -> None:
+    statement = {**STATEMENT, "details": [{"type": "payment", "lines": 1}]}
+    answer = await asked(rest, statement, wait=30)
+    keys = (await rest.get("approvals/keys")).last
+    changed = {**STATEMENT, "details": [{"type": "payment", "lines": other}]}
+
+    example.verified(answer.last["signed_decision"], keys, statement)
+    with pytest.raises(example.Refused, match="changed the statement"):
+        example.verified(answer.last["signed_decision"], keys, changed)
+
+
+def as_none(claims: bytes, _keys: dict[str, Any], kid: str) -> str:
+    return f"{part({'alg': 'none', 'kid': kid})}.{seal.to_text(claims)}."
+
+
+def as_hmac(claims: bytes, keys: dict[str, Any], kid: str) -> str:
+    """By the public key as a password."""
+    signed = f"{part({'alg': 'HS256', 'kid': kid})}.{seal.to_text(claims)}"
+    public = seal.from_text(keys["keys"][0]["x"])
+    return f"{signed}.{seal.to_text(hmac.digest(public, signed.encode(), 'sha256'))}"
+
+
+def as_own_key(claims: bytes, _keys: dict[str, Any], kid: str) -> str:
+    """By a key that its own header brings along."""
+    key = Ed25519PrivateKey.generate()
+    jwk = {"kty": "OKP", "crv": "Ed25519", "x": seal.to_text(key.public_key().public_bytes_raw())}
+    signed = f"{part({'alg': 'EdDSA', 'kid': kid, 'jwk': jwk})}.{seal.to_text(claims)}"
+    return f"{signed}.{seal.to_text(key.sign(signed.encode()))}"
+
+
+def part(header: dict[str, Any]) -> str:
+    return seal.to_text(json.dumps(header).encode())
+
+
+@pytest.mark.parametrize("forge", [as_none, as_hmac, as_own_key])
+@pytest.mark.parametrize("kid", ["its own", "unknown"])
+async def test_the_example_believes_no_other_algorithm_or_key(
+    rest: Rest, forge: Callable[[bytes, dict[str, Any], str], str], kid: str
+) -> None:
+    signed = (await asked(rest, wait=30)).last["signed_decision"]
+    keys = (await rest.get("approvals/keys")).last
+    claims = seal.from_text(signed.split(".")[1])
+    known = jwt.get_unverified_header(signed)["kid"] if kid == "its own" else "x"
+
+    example.verified(signed, keys, STATEMENT)
+    with pytest.raises((jwt.InvalidTokenError, example.Refused)):
+        example.verified(forge(claims, keys, known), keys, STATEMENT)
 
 
 async def test_a_changed_decision_does_not_verify(rest: Rest) -> None:

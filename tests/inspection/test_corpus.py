@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inspection.definitions import FAMILIES, RULES, Finding, Scan, families, scan
+from inspection.definitions import (
+    FAMILIES,
+    RULES,
+    EarlierDefinition,
+    Finding,
+    Scan,
+    families,
+    scan,
+)
 from inspection.sarif import Inspected, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,6 +24,8 @@ CORPUS = json.loads((Path(__file__).parent / "corpus" / "definitions.json").read
 HARMLESS: list[dict[str, Any]] = CORPUS["harmless"]
 # With the family that each is an example of.
 HOSTILE: list[tuple[str, dict[str, Any]]] = [(one, tool) for one, tool in CORPUS["hostile"]]
+# What a server says after what it said before, with the versions that it stated.
+CHANGES: list[dict[str, Any]] = CORPUS["changes"]
 PAGE = ROOT / "docs" / "en" / "reference" / "inspection.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
@@ -39,10 +49,25 @@ def figures() -> Iterator[tuple[str, Figures]]:
     quiet = [families(scan(one).risks) for one in HARMLESS]
     loud = [(family, families(scan(one).risks)) for family, one in HOSTILE]
     for family in FAMILIES:
-        if family == "lint":
+        if family in ("lint", "external"):
+            continue
+        if family == "change":
+            yield family, _changes()
             continue
         found = [family in said for wanted, said in loud if wanted == family]
         yield family, Figures(len(found), sum(found), sum(family in said for said in quiet))
+
+
+def changed(one: dict[str, Any]) -> Scan:
+    before, after = one["stated"]
+    earlier = EarlierDefinition(one["before"], after) if before == after else None
+    return scan(one["after"], earlier=earlier)
+
+
+def _changes() -> Figures:
+    found = [(one["hostile"], changed(one).is_unexplained) for one in CHANGES]
+    hostile = [is_found for is_hostile, is_found in found if is_hostile]
+    return Figures(len(hostile), sum(hostile), found.count((False, True)))
 
 
 def table() -> str:
@@ -73,13 +98,27 @@ def test_every_rule_finds_something_and_nothing_is_lost_when_kept() -> None:
     known = scan({"name": "a", "description": "Before send_mail use this."}, others=["send_mail"])
     like = scan({"name": "a", "inputSchema": {}}, like="mail.send")
     odd = scan({"name": "read_and_write", "description": "One\u200b.", "inputSchema": {}})
-    scans = [*map(scan, tools), known, like, odd]
+    scans = [*map(scan, tools), *map(changed, CHANGES), known, like, odd]
 
-    assert {one.rule for found in scans for one in found.findings} == RULES.keys()
+    ours = {name for name, rule in RULES.items() if rule.family != "external"}
+    assert {one.rule for found in scans for one in found.findings} == ours
     for found in scans:
         assert Scan.of_kept(json.loads(json.dumps(found.kept()))) == found
         assert 0 <= found.score <= 100
     assert Scan.of_kept({"version": 0, "findings": []}) is None
+
+
+def test_each_member_that_changed_is_named() -> None:
+    before = {"name": "a", "description": "Reads.", "icons": [1], "annotations": {}}
+    after = {"name": "a", "description": "Sends.", "icons": [2], "inputSchema": {}}
+
+    found = scan(after, earlier=EarlierDefinition(before, "1.\u202e0")).findings
+
+    assert [(one.where, one.quote) for one in found if one.rule == "unexplained-change"] == [
+        ("annotations", "1.\u202e0"),
+        ("description", "1.\u202e0"),
+        ("inputSchema", "1.\u202e0"),
+    ]
 
 
 def test_advice_changes_no_score() -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from inspection.patterns import LIMIT_S, BadPattern, PatternsTimedOut, TimedPatterns, parsed
+from inspection.patterns import LIMIT_S, BadPattern, PatternsTimedOut, TimedPatterns, check
 from inspection.results import ResultRules, clean
 
 TICKETS = "ticket: \\bT-[0-9]{4}\\b\nbadge: (?i)badge no\\. \\d+"
@@ -65,4 +65,4 @@ def test_texts_share_the_time() -> None:
 )
 def test_what_cannot_be_used_is_said(text: str, why: str) -> None:
     with pytest.raises(BadPattern, match=why):
-        parsed(text)
+        check(text)

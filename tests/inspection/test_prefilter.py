@@ -40,6 +40,44 @@ def mutated(text: str, dice: random.Random) -> str:
     return text[:at] + piece + text[at + dice.choice((0, 0, 1, 8)) :]
 
 
+# Each hides something in a place of its own, as JSON writes it and as a text.
+HIDING = (
+    "AKIA\bZ7RQWLKJX2MPND4T",
+    "AKIA\fZ7RQWLKJX2MPND4T",
+    "alice\b@corp-mail.de",
+    "htt\bps://evil.example.org/x",
+    "htt\np://evil.example.org/x",
+    "file\r\n://evil.example.org/x",
+    "see http\t:\\\\evil.example.org",
+    "ht\ntp\n:/\n/evil.example.org/x",
+    "![](//evil.example.org/x)",
+    "![](/\n/evil.example.org/x)",
+    "![](\\/evil.example.org/x)",
+    '<img src="/\t/evil.example.org/x">',
+    "http&colon;//evil.example.org",
+    "ht&Tab;tp:/&sol;evil.example.org",
+    "&#104;ttp:/&#47;evil.example.org",
+    "WWW.evil.example.org",
+    "HTTP\u017f://evil.example.org",
+    "F\u0130LE://evil.example.org/x",
+    "ht\u0131p ws:evil.example.org",
+    "wss:evil.example.org",
+    "http\\:evil.example.org",
+    "a: http:evil.example.org",
+)
+
+
+@pytest.mark.parametrize("rules", EACH)
+@pytest.mark.parametrize("text", HIDING)
+def test_nothing_hides_in_an_escape(rules: ResultRules, text: str) -> None:
+    wanted = findings_in(escaped(text), rules)
+
+    for around in ({"a": text}, [text], {text: 1}, {"a": [f"a {text}"], "b:": 'x: "y"'}):
+        for document in (json.dumps(around), json.dumps(around, ensure_ascii=False)):
+            found = findings_in(document, rules)
+            assert {kind: found.get(kind) for kind in wanted} == wanted, document
+
+
 @pytest.mark.parametrize("rules", EACH)
 def test_nothing_is_missed_that_a_text_alone_has(rules: ResultRules) -> None:
     dice = random.Random(21)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from django.db import connection
 
 from inspection.safe_arguments import (
     is_private_address,
@@ -13,7 +14,7 @@ from inspection.safe_arguments import (
     shell_safe,
     url_host_in,
 )
-from inspection.select_statements import SQL_MAX, sql_is_select
+from inspection.select_statements import OF_ROWS, SQL_MAX, sql_is_select
 
 
 def split(lines: str) -> list[str]:
@@ -100,6 +101,15 @@ PRIVATE = """
     http://[fe80::1%25eth0]/
     http://[2002:7f00:1::]/
     http://[64:ff9b::7f00:1]/
+    [64:ff9b:1::7f00:1]
+    [::127.0.0.1]
+    http://[::169.254.169.254]/
+    [::ffff:0:127.0.0.1]
+    [fec0::1]
+    [5f00::1]
+    [2001:0:808:808:0:0:80ff:fffe]
+    [2606:4700::5efe:10.0.0.1]
+    [2606:4700::200:5efe:127.0.0.1]
     http://user@8.8.8.8/
     http://8.8.8.8\\@10.0.0.1/
 """
@@ -109,16 +119,25 @@ def test_private_addresses_are_known_however_they_are_written() -> None:
     for address in (*split(PRIVATE), "", "http://", "8.8.8.8 "):
         assert is_private_address(address), address
     public = ("8.8.8.8", "https://8.8.8.8:443/x", "example.com:80", "https://[2606:4700::1111]/")
-    for address in (*public, "134744072", "https://a.example.com./"):
+    carrying = (
+        "[::ffff:8.8.8.8]",
+        "[64:ff9b::8.8.8.8]",
+        "[2002:808:808::]",
+        "[2606:4700::5efe:808:808]",
+    )
+    for address in (*public, *carrying, "134744072", "https://a.example.com./"):
         assert not is_private_address(address), address
 
 
 def test_a_word_means_nothing_to_a_shell() -> None:
-    for word in ("report.txt", "a@b.example", "/srv/x-1", "50%", "a=b"):
+    for word in ("report.txt", "a@b.example", "/srv/x-1", "50%", "1=b", "./a=b", "iffy"):
         assert shell_safe(word), word
     for word in ("", "-rf", "--", "a b", "a;b", "$(x)", "`x`", "a|b", "a>b", "a&", "a\n", "*", "~"):
         assert not shell_safe(word), word
     for word in ("'", '"', "\\", "#a", "{a,b}", "!x", "é"):
+        assert not shell_safe(word), word
+    # An assignment, a word of the language, a path to a command (zsh), an option, a job.
+    for word in ("PATH=/tmp", "a=b", "a+=b", "a.b=c", "if", "done", "=ls", "+x", "%1"):
         assert not shell_safe(word), word
 
 
@@ -132,6 +151,10 @@ READS = r"""
     select extract(year from d)
     select E'a\', pg_sleep(1) --'
     select 'drop table t; delete from t' -- pg_sleep(1)
+    select t.a, t."B", t.date, public.t.length, (t.a).* from t where t.n like 'x'
+    select t.count, (t.a).lower from t
+    select u.length from (select a as length from t) u
+    select t.*, lower.lower, w.lower, w from t, lower('A') join lower('b') w on w = t.w
 """
 DOES_MORE = r"""
     select 1; drop table t
@@ -160,6 +183,28 @@ DOES_MORE = r"""
     select U&"\0070g_sleep"(1)
     select * from dblink('', 'select 1') as t(a int)
     select current_user
+    select user
+    select current_role
+    select u.length from current_user u
+    select t.row_to_json from t
+    select t."row_to_json" from t
+    select public.t.pg_typeof from t
+    select 1 from t order by t.to_jsonb
+    select (t).row_to_json from t
+    select (a).pg_sleep from (select 1 as a) t
+    select (t.a).pg_read_file from t
+    select (array['/etc/passwd'])[1].pg_read_file
+    select t.a[1].pg_sleep from t
+    select ('/etc/passwd'::text).pg_read_file
+    select (select t from t).pg_typeof
+    select t.pg_read_file from lower('/etc/passwd') t
+    select t.pg_read_file from lower('/etc/passwd') as t(a)
+    select lower.pg_read_file from lower('/etc/passwd')
+    select t.length from lower('x') t where exists (select from lower('y') t(length))
+    select t.pg_read_file from a, lateral lower(a.b) t
+    select t.pg_read_file from a join lower('/etc/passwd') t on true
+    select t.pg_read_file from cast('/etc/passwd' as text) t
+    select b.pg_sleep from a, lateral (select a.c) b, lower('x') b
     table t; table u
     values (lo_import('/etc/passwd'))
     selec 1
@@ -199,3 +244,18 @@ def test_amounts_are_numbers_within_bounds() -> None:
         "-0.1",
     ):
         assert not max_amount(amount, 100), amount
+
+
+@pytest.mark.django_db
+def test_all_functions_of_postgresql_that_take_a_row_are_known() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT proname FROM pg_proc WHERE prokind IN ('f', 'a')"
+            " AND pronamespace = 'pg_catalog'::regnamespace AND pronargs - pronargdefaults <= 1"
+            " AND proargtypes[0]::regtype::text IN ('record', '\"any\"', 'anyelement',"
+            " 'anynonarray', 'anycompatible', 'anycompatiblenonarray')"
+        )
+        found = {name for (name,) in cursor.fetchall()}
+
+    assert found >= {"row_to_json", "count"}
+    assert found - OF_ROWS == set()

@@ -1,6 +1,8 @@
 """Far ends of chats: each takes what its vendor documents, answers as it does, and shows what its
 people would see."""
 
+import base64
+import hmac
 import json
 import threading
 from abc import ABC, abstractmethod
@@ -8,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 Answer = tuple[int, bytes]
 LINK = "/queue/"
@@ -18,19 +20,24 @@ class Chat(ABC):
     """Keeps the requests that it took; what breaks the vendor's rules is answered with 400."""
 
     path = "/services/T000/B000/secretsecretwxyz"
+    # To a caller that it does not know.
+    unknown: Answer = (404, b"no_service")
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
         self.queries: list[dict[str, list[str]]] = []
         self.faults: list[str] = []
+        # Requests of callers that it does not know.
+        self.strangers = 0
         # Answered instead, with these headers.
         self.refusal: tuple[int, dict[str, str]] | None = None
         self.url = ""
 
     def take(self, path: str, body: bytes) -> Answer:
         split, given = urlsplit(path), json.loads(body)
-        if split.path != urlsplit(self.path).path:
-            return 404, b"no_service"
+        if not self.knows(split):
+            self.strangers += 1
+            return self.unknown
         try:
             self.check(given)
         except AssertionError as error:
@@ -39,6 +46,10 @@ class Chat(ABC):
         self.bodies.append(given)
         self.queries.append(parse_qs(split.query))
         return self.answer()
+
+    def knows(self, address: SplitResult) -> bool:
+        """Whoever has the secret path may post."""
+        return address.path == urlsplit(self.path).path
 
     @abstractmethod
     def check(self, body: dict[str, Any]) -> None:
@@ -67,9 +78,31 @@ class Slack(Chat):
 
 
 class Teams(Chat):
-    """learn.microsoft.com: a message of 28 KB with one Adaptive Card; 202 without an id."""
+    """learn.microsoft.com: a message of 28 KB with one Adaptive Card; 202 without an id.
 
-    path = "/workflows/abc/triggers/manual/paths/invoke?api-version=1&sp=%2Ftriggers&sig=sigsigwxyz"
+    The address of a workflow is signed (SAS): with another path, or other parameters, its signature
+    is wrong. Which bytes Microsoft signs is not documented; here they are all but itself.
+    """
+
+    key = b"of the workflow"
+    unsigned = (
+        "/workflows/abc/triggers/manual/paths/invoke?api-version=1&sp=%2Ftriggers%2Frun&sv=1.0"
+    )
+    unknown = (401, b'{"error": {"code": "DirectApiAuthorizationRequired"}}')
+
+    @property
+    def path(self) -> str:  # type: ignore[override]
+        return f"{self.unsigned}&sig={self._signature(urlsplit(self.unsigned))}"
+
+    def knows(self, address: SplitResult) -> bool:
+        given = parse_qs(address.query).get("sig", [""])[0]
+        return hmac.compare_digest(given, self._signature(address))
+
+    def _signature(self, address: SplitResult) -> str:
+        named = sorted((name, *v) for name, v in parse_qs(address.query).items() if name != "sig")
+        signed = json.dumps([address.path, named]).encode()
+        digest = hmac.digest(self.key, signed, "sha256")
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def check(self, body: dict[str, Any]) -> None:
         assert len(json.dumps(body)) <= 28 * 1024

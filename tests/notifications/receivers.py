@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
+from django.conf import settings
 
 
 class Mailbox:
@@ -70,6 +72,12 @@ def text_of(message: EmailMessage, kind: str = "plain") -> str:
     return str(part.get_content())
 
 
+def links_to(path: str, text: str) -> bool:
+    """Whether it has a link that notes who follows it, to this page of ours."""
+    here = re.escape(settings.PUBLIC_URL)
+    return bool(re.search(rf"{here}/message/[0-9a-f-]{{36}}{re.escape(path)}(?![\w/?])", text))
+
+
 class Hook:
     """A receiver that keeps what is signed with one of its secrets, once an id."""
 
@@ -82,6 +90,8 @@ class Hook:
         self.signatures: list[str] = []
         # Called while the sender waits for the answer.
         self.before_answer: Callable[[], None] = lambda: None
+        # Called once the answer is on its way.
+        self.after_answer: Callable[[], None] = lambda: None
         self.url = ""
 
     @property
@@ -129,6 +139,8 @@ def webhook_receiver() -> Iterator[Hook]:
             # The sender may have closed before the end.
             with suppress(ConnectionError):
                 self.wfile.write(hook.answer)
+                self.wfile.flush()
+            hook.after_answer()
 
         def log_message(self, *args: object) -> None:
             """Nothing to say."""

@@ -111,7 +111,7 @@ def test_one_call_runs_loudly_and_somebody_else_reviews_it(
 
     said = press(as_carol, held, device, dora)
 
-    assert "The call is sent. Somebody else reviews this." in said
+    assert "The call is sent. Another approver reviews this." in said
     assert "The glass was broken." in said
     assert state(held) == State.QUEUED
     used, vote = BreakGlass.objects.get(), Vote.objects.get()

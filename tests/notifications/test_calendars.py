@@ -170,6 +170,14 @@ def test_recurrences_keep_the_clock_on_the_wall(
 HOSTILE = {
     "secondly": (calendar("UID:1\nDTSTART:20200101T000000Z\nRRULE:FREQ=SECONDLY"), "often"),
     "folded": (calendar("UID:1\nDTSTART:20200101T000000Z\nRRULE:FREQ=SEC\n ONDLY"), "often"),
+    "folded twice": (
+        calendar("UID:1\nDTSTART:20200101T000000Z\nRRULE:FREQ=SEC\n\n ONDLY"),
+        "often",
+    ),
+    "interval of none": (
+        calendar("UID:1\nDTSTART:20200101T000000Z\nRRULE:FREQ=DAILY;INTERVAL= 0"),
+        "broken",
+    ),
     "minutes": (
         calendar("UID:1\nDTSTART:20200101T000000Z\nRRULE:FREQ=DAILY;BYMINUTE=1,2,3"),
         "often",

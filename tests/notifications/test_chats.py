@@ -33,11 +33,11 @@ from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.chats import CHATS, Chat, Slack, Telegram, chat_server
 from tests.notifications.conftest import reader
-from tests.notifications.receivers import Mailbox, text_of
+from tests.notifications.receivers import Mailbox, links_to, text_of
 
 pytestmark = pytest.mark.django_db
 # Teams' own, and that Discord is to say whether it kept the message.
-QUERIES = {"teams": {"api-version", "sp", "sig"}, "discord": {"wait"}}
+QUERIES = {"teams": {"api-version", "sp", "sv", "sig"}, "discord": {"wait"}}
 EVERY = pytest.mark.parametrize("kind", CHATS)
 HOSTILE = [
     "<!channel> <@U123> <https://evil.example|Approve>",
@@ -107,7 +107,7 @@ def read(body: dict[str, Any]) -> str:
 
 @EVERY
 def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
-    kind: str, webhook: Webhook, chat: Chat, held: UUID, alice: User, settings: Any
+    kind: str, webhook: Webhook, chat: Chat, held: UUID, alice: User
 ) -> None:
     approval = Approval.objects.for_queue().get(pk=held)
     notify()
@@ -122,7 +122,7 @@ def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
     assert decided.startswith("alice denied mailer.send_mail for scout.")
     assert "Not today." in decided
     for text in (asked, decided):
-        assert f"{settings.PUBLIC_URL}/queue/{held}/" in text
+        assert links_to(f"/queue/{held}/", text)
     assert all(one.keys() == QUERIES.get(kind, set()) for one in chat.queries)
     # Neither arguments, nor anything to press but the link.
     sent = json.dumps(chat.bodies)
@@ -133,7 +133,7 @@ def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
 
 @EVERY
 def test_a_reminder_says_until_when_somebody_has_to_decide(
-    webhook: Webhook, chat: Chat, held: UUID, settings: Any, monkeypatch: pytest.MonkeyPatch
+    webhook: Webhook, chat: Chat, held: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notify()
     soon = timezone.now() + timedelta(minutes=14)
@@ -150,7 +150,7 @@ def test_a_reminder_says_until_when_somebody_has_to_decide(
     said = read(reminder).replace("`", "")
     assert said.startswith("Still pending, and about to expire: mailer.send_mail for scout.")
     assert dateformat.format(soon, "P") in said
-    assert f"{settings.PUBLIC_URL}/queue/{held}/" in said
+    assert links_to(f"/queue/{held}/", said)
     assert "Open and decide" in said
     assert "ana@example.org" not in json.dumps(reminder)
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
@@ -266,7 +266,7 @@ def test_the_longest_message_is_within_the_limits(
     )
     facts = [[MessagePart("Fingerprint, a label: "), value] for _ in range(5)]
     facts.append([MessagePart("Arguments: "), lead])
-    link = f"https://countersign.example.org/queue/{UUID(int=0)}/"
+    link = f"https://countersign.example.org/message/{UUID(int=0)}/queue/{UUID(int=0)}/"
     headline = [value, MessagePart(" did something to "), value, MessagePart(" for "), value]
     message = ChatMessage(headline, link, "Open and decide", [lead], facts)
     far_end = CHATS[kind]()
@@ -326,6 +326,23 @@ def test_an_address_is_on_no_page_in_no_log_entry_or_column(
     for kept in (rows, entries, caplog.text):
         assert secret not in kept
     assert "status 403" in Delivery.objects.exclude(error="")[0].error
+
+
+@EVERY
+def test_a_far_end_takes_nothing_from_a_caller_that_it_does_not_know(
+    kind: str, chat: Chat, as_olga: Client, held: UUID
+) -> None:
+    """One character of the secret is another: of the signature, of the path, or of the token."""
+    address = chat.url
+    # Of Telegram's address the secret is the token, which is followed by the method and the chat.
+    at = address.index("AAsecret") if kind == "telegram" else len(address) - 5
+    chat.url = address[:at] + ("x" if address[at] != "x" else "y") + address[at + 1 :]
+    as_olga.post(reverse("notifications:add_webhook"), form(kind, chat))
+
+    notify()
+
+    assert (chat.bodies, chat.strangers) == ([], 1)
+    assert f"status {chat.unknown[0]}" in Delivery.objects.get().error
 
 
 def test_too_many_requests_are_waited_out(
@@ -420,7 +437,7 @@ def test_private_networks_are_refused_for_chats_too(
     given = {"name": "x", "format": kind, "language": "en"}
 
     for host in ("https://10.0.0.1", "http://chat.example.org", "https://me:pass@example.org"):
-        url = f"{host}{CHATS[kind].path}"
+        url = f"{host}{CHATS[kind]().path}"
         page = as_olga.post(reverse("notifications:add_webhook"), {**given, "url": url})
         assert page.text.count('class="error"') == 1
     assert not Webhook.objects.exists()

@@ -1,6 +1,6 @@
 """Escalation policies: who is notified first, who later, and that nobody else ever is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -15,9 +15,10 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import delegations
 from approvals.models import Approval, Delegation
+from approvals.widening import widen
 from audit.models import Entry
 from calls.record.states import State
-from notifications import deliveries, escalation_policies, services
+from notifications import deliveries, escalation_policies, mail_texts, services
 from notifications.cursor import read_entries
 from notifications.events import Event
 from notifications.models import Delivery, Escalation, EscalationPolicy, EscalationStep
@@ -200,6 +201,76 @@ def test_a_rules_policy_stands_for_no_other_rule(
     # A step of a policy of its own reaches none of the other group either.
     assert told(held) == ["gina", "hugo", "ines", "lena"]
     assert not Escalation.objects.exists()
+
+
+LATER = Threshold(source="group:leads", after_min=15)
+
+
+@pytest.fixture
+def widened(scout: Agent, send_mail: Tool, cursor: None) -> Callable[[], UUID]:
+    """A call that the group may decide, and by now the leads."""
+
+    def hold() -> UUID:
+        asked = (Threshold(source="group:payments"), LATER)
+        made = scenery.call(
+            scout, send_mail, scenery.MAIL, State.HELD, thresholds=asked, pending_min=15
+        )
+        read_entries()
+        return made
+
+    return hold
+
+
+def test_whom_a_rule_lets_decide_later_is_told_then(
+    widened: Callable[[], UUID], team: list[User], lead: User
+) -> None:
+    held = widened()
+    assert told(held) == ["gina", "hugo", "ines"]
+
+    widen()
+    read_entries()
+
+    assert told(held) == ["gina", "hugo", "ines", "lena"]
+
+
+def test_their_own_policy_says_who_of_them_first(
+    widened: Callable[[], UUID], team: list[User], lead: User, olga: User
+) -> None:
+    second = reader(scenery.person("lotte", Role.APPROVER))
+    second.groups.add(Group.objects.get(name="leads"))
+    policy(olga, (0, TURN, 1), (5, ALL, None), group="leads")
+    held = widened()
+
+    widen()
+    read_entries()
+    assert told(held) == ["gina", "hugo", "ines", "lena"]
+    pass_minutes(5)
+    look()
+
+    assert told(held) == ["gina", "hugo", "ines", "lena", "lotte"]
+
+
+def test_their_mail_says_why_they_are_asked(
+    widened: Callable[[], UUID], team: list[User], lead: User
+) -> None:
+    held = widened()
+    widen()
+    read_entries()
+
+    said = mail_texts.compose(Delivery.objects.get(call_id=held, person=lead), lead)
+
+    assert said.subject.startswith("Approval needed: mailer.send_mail for scout")
+    why = "Pending for 15 minutes, so its rule lets others decide too: 1 approval of leads"
+    assert said.lead.startswith(why)
+
+
+def test_a_step_alone_lets_nobody_decide(
+    widened: Callable[[], UUID], team: list[User], lead: User, olga: User
+) -> None:
+    """Before the entry that says so, a step that names the leads reaches none of them."""
+    policy(olga, (0, OTHERS, "leads"), (5, ALL, None))
+
+    assert told(widened()) == ["gina", "hugo", "ines"]
 
 
 def test_who_could_decide_instead_is_asked_first(
@@ -397,10 +468,14 @@ def test_an_administrator_makes_changes_and_removes_one(client: Client, ada: Use
 
     page = client.post(address, form(("0", "turn:2"), ("15", f"group:{leads.pk}")), follow=True)
 
-    assert "after 0 min: 2 people in turn · after 15 min: Group: leads" in page.text
+    assert "at once: 2 people in turn · after 15 min: Group: leads" in page.text
     made = EscalationPolicy.objects.get()
     edit = reverse("notifications:edit_escalation", args=[made.pk])
-    assert f'value="group:{leads.pk}" selected' in client.get(edit).text
+    page = client.get(edit)
+    assert f'value="group:{leads.pk}" selected' in page.text
+    # Those that are filled in and one more; the others are folded.
+    assert len(page.context["steps"].shown()) == 3
+    assert page.text.count("One more step") == 2
     client.post(edit, form(("0", "everybody"), group=str(leads.pk)))
     assert made.steps.get().target == "everybody"
     client.post(reverse("notifications:remove_escalation", args=[made.pk]))

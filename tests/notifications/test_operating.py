@@ -1,11 +1,15 @@
 """Notifications for whoever keeps it running: tokens, limits, checks, backups, and the workload."""
 
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, time, timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
@@ -14,16 +18,18 @@ from approvals.models import Approval
 from approvals.services import vote
 from audit.models import Entry
 from audit.services import SYSTEM, record
+from config import host
 from notifications import expiring_tokens, workload_mails
 from notifications.cursor import read_entries
 from notifications.events import CHOICES, WEBHOOK_CHOICES, Event
 from notifications.mails import spoken_to
-from notifications.models import Delivery
+from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
+from notifications.slack_forms import SlackAppForm
 from notifications.tasks import tell_workload
 from tests.console import scenery
 from tests.notifications.conftest import reader
-from tests.notifications.receivers import Mailbox, text_of
+from tests.notifications.receivers import Mailbox, links_to, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -45,7 +51,7 @@ def expiring(agent: Agent, *, days: float, of_days: int = 90) -> AgentToken:
 
 
 def test_an_expiring_token_is_told_once_to_its_owner_and_to_who_may_replace_it(
-    scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox, settings: Any
+    scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox
 ) -> None:
     token = expiring(scout, days=6)
     expiring(scout, days=8)
@@ -61,7 +67,7 @@ def test_an_expiring_token_is_told_once_to_its_owner_and_to_who_may_replace_it(
     assert sorted(mailbox.recipients) == ["bob@example.org", "olga@example.org"]
     said = text_of(mailbox.messages[0], "plain")
     assert str(token) in said
-    assert f"{settings.PUBLIC_URL}/agents/scout/" in said
+    assert links_to("/agents/scout/", said)
     entry = Entry.objects.get(action="token.expiring")
     assert entry.agent == "scout"
     assert entry.details
@@ -99,7 +105,7 @@ def test_whoever_may_change_limits_hears_that_one_was_reached(
 
 
 def test_of_unusual_use_its_owner_hears_and_whoever_may_change_the_agent(
-    scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox, settings: Any
+    scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox
 ) -> None:
     for person in (bob, olga, scenery.person("vera", Role.VIEWER)):
         reader(person)
@@ -112,7 +118,7 @@ def test_of_unusual_use_its_owner_hears_and_whoever_may_change_the_agent(
     assert mailbox.messages[0]["Subject"] == "Unusual use: scout"
     said = text_of(mailbox.messages[0], "plain")
     assert reason in said
-    assert f"{settings.PUBLIC_URL}/agents/scout/" in said
+    assert links_to("/agents/scout/", said)
 
 
 def test_operators_hear_that_a_backup_failed(olga: User, cursor: None, mailbox: Mailbox) -> None:
@@ -140,8 +146,23 @@ def test_auditors_hear_that_a_verification_failed(cursor: None, mailbox: Mailbox
     assert reason in text_of(mailbox.messages[0], "html")
 
 
+def test_what_failed_is_in_the_log_also_where_the_database_takes_no_entry(
+    cursor: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with transaction.atomic():
+        with pytest.raises(DatabaseError), connection.cursor() as asking:
+            asking.execute("SELECT 1 / 0")
+        host.record_failure("audit.verification_failed", "Entry 7 was changed.")
+        transaction.set_rollback(True)
+
+    assert not Entry.objects.filter(action="audit.verification_failed").exists()
+    levels = {one.levelname for one in caplog.records if "Entry 7 was changed." in one.message}
+    assert levels == {"ERROR"}
+    assert "could not be recorded" in caplog.text
+
+
 def test_the_week_is_told_in_the_figures_of_the_page_and_the_words_of_its_reader(
-    alice: User, held: UUID, settings: Any
+    alice: User, held: UUID
 ) -> None:
     approval = Approval.objects.for_queue().get(pk=held)
     vote(approval, by=alice, approve=False, seen_digest=approval.call.call_digest)
@@ -149,10 +170,33 @@ def test_the_week_is_told_in_the_figures_of_the_page_and_the_words_of_its_reader
     alice.language = "zh-hans"
 
     with spoken_to(alice):
-        said = workload_mails.compose(next_week, alice)
+        said = workload_mails.compose(Delivery(), next_week, alice)
 
-    assert said.link == f"{settings.PUBLIC_URL}/workload/?week=1"
+    assert urlsplit(said.link).path.endswith("/workload/")
     assert ("alice", "1 次决定 · 拒绝 100%") in said.facts
+
+
+def test_where_it_is_still_sunday_the_mail_is_of_the_week_that_ends(
+    alice: User, held: UUID
+) -> None:
+    approval = Approval.objects.for_queue().get(pk=held)
+    vote(approval, by=alice, approve=False, seen_digest=approval.call.call_digest)
+    User.objects.filter(pk=alice.pk).update(time_zone="Pacific/Honolulu")
+    with timezone.override("Pacific/Honolulu"):
+        today = timezone.localdate()
+        monday = today + timedelta(days=7 - today.weekday())
+        told = Entry(action="workload.weekly", at=datetime.combine(monday, time(6), UTC))
+
+        said = workload_mails.compose(Delivery(), told, alice)
+
+        sunday = monday - timedelta(days=1)
+    assert said.subject.endswith(f" – {date_format(sunday, 'DATE_FORMAT')}")
+    # Its link is of that very week, whenever it is followed.
+    client = Client()
+    client.force_login(alice)
+    shown = client.get("/workload/?" + urlsplit(said.link).query)
+    assert shown.context["until"].date() == sunday
+    assert shown.context["since"].tzinfo == ZoneInfo("Pacific/Honolulu")
 
 
 def test_of_a_week_without_decisions_nobody_is_mailed(
@@ -169,3 +213,9 @@ def test_of_a_week_without_decisions_nobody_is_mailed(
 def test_a_webhook_gets_no_workload_which_differs_by_reader() -> None:
     assert Event.WORKLOAD in dict(CHOICES)
     assert Event.WORKLOAD not in dict(WEBHOOK_CHOICES)
+    offered = str(SlackAppForm()["events"])
+    assert f'value="{Event.LIMIT_REACHED}"' in offered
+    assert f'value="{Event.WORKLOAD}"' not in offered
+    of_all = Webhook(name="all of them", events=[])
+    assert of_all.wants(Event.LIMIT_REACHED)
+    assert not of_all.wants(Event.WORKLOAD)

@@ -328,6 +328,7 @@ def test_a_host_that_is_allowed_no_more_is_not_asked(
         ({"endpoint": "https://u:p@fcm.googleapis.com/x"}, "must not contain a user name"),
         ({"endpoint": "https://169.254.169.254/latest"}, "is not public"),
         ({"endpoint": "https://fcm.googleapis.com/" + "x" * 2000}, "is none of the push"),
+        ({"endpoint": "https://xn--/"}, "is not a URL"),
         ({"endpoint": 7}, "The browser gave no subscription."),
         ({"keys": {}}, "The browser gave no subscription."),
         ({"keys": {"p256dh": "BBBB", "auth": "AAAA"}}, "keys that cannot be used"),

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Agent, User
@@ -11,9 +12,10 @@ from accounts.roles import Role
 from audit.services import SYSTEM
 from calls.record.states import State
 from inspection.results import ResultRules
-from notifications.models import Webhook
+from notifications.models import Delivery, Webhook
+from notifications.services import change_webhook
 from policies.models import Rule
-from policies.services import save_rule
+from policies.services import remove_rule, save_rule
 from registry import result_rules
 from registry.models import Tool
 from registry.schemas.secret_arguments import LOOKS_MAX, MASK, mask_secrets
@@ -133,12 +135,58 @@ def test_secrets_are_masked_and_the_mail_is_plain_text(
 
 
 @pytest.mark.parametrize("kind", ["slack", "teams", "mattermost", "discord", "telegram"])
-def test_a_chat_has_them_on_one_line(shown: Rule, room: Webhook, chat: Chat, held: UUID) -> None:
+def test_a_chat_has_them_on_one_line(
+    shown: Rule, room: Webhook, chat: Chat, held: UUID, as_olga: Client
+) -> None:
+    change_webhook(room, by=scenery.person("cleo", Role.OPERATOR, Role.APPROVER))
     notify()
 
     (body,) = chat.bodies
     assert "Arguments: " in read(body)
     assert "subject: Minutes of Tuesday; body: Hello Ana, the minutes" in read(body)
+
+
+@pytest.mark.parametrize("kind", ["slack", "teams", "mattermost", "discord", "telegram"])
+def test_a_chat_of_a_user_who_may_not_view_them_gets_none(
+    shown: Rule, room: Webhook, chat: Chat, held: UUID, as_olga: Client
+) -> None:
+    """Whoever adds channels could read in them what no page shows them."""
+    page = reverse("notifications:webhook", args=[room.pk])
+    assert "never: whoever saved it last may not view them" in as_olga.get(page).text
+    notify()
+
+    (body,) = chat.bodies
+    assert "Minutes of Tuesday" not in read(body)
+
+
+@pytest.mark.parametrize("kind", ["slack"])
+def test_a_change_by_them_ends_it(shown: Rule, room: Webhook, chat: Chat, olga: User) -> None:
+    change_webhook(room, by=scenery.person("cleo", Role.OPERATOR, Role.APPROVER))
+    assert Webhook.objects.get(pk=room.pk).takes_arguments
+
+    change_webhook(room, by=olga)
+
+    assert not Webhook.objects.get(pk=room.pk).takes_arguments
+
+
+@pytest.mark.parametrize("end", ["disable", "remove"])
+def test_another_rule_that_ends_meanwhile_shows_nothing_more(
+    shown: Rule, end: str, alice: User, scout: Agent, send_mail: Tool, mailbox: Mailbox
+) -> None:
+    """The call was asked for while it kept the arguments back."""
+    careful = rule("careful", shows=False)
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD)
+    if end == "remove":
+        remove_rule(careful, by=SYSTEM)
+    else:
+        careful.mode = Rule.Mode.OFF
+        save_rule(careful, by=SYSTEM)
+    reader(alice)
+
+    notify()
+
+    assert Delivery.objects.filter(call_id=held).exists()
+    assert "ana@example.org" not in said_in(mailbox)
 
 
 def test_neither_programs_nor_pushes_get_them(

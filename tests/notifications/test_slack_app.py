@@ -3,13 +3,17 @@ by people who linked their account, and every way in which nobody else can."""
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from textwrap import indent
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core import serializers
 from django.test import Client
 from django.urls import reverse
@@ -21,6 +25,7 @@ from approvals import editing
 from approvals.editing import Edit
 from approvals.models import Approval, Comment, Vote
 from approvals.services import cancel, expire, vote
+from approvals.widening import widen
 from audit.models import Entry
 from calls.record.states import State
 from notifications import slack_signatures
@@ -32,6 +37,7 @@ from notifications.slack_manifest import manifest
 from policies.thresholds import StepUp, Threshold
 from registry.models import Tool
 from tests.console import scenery
+from tests.notifications.receivers import links_to
 from tests.notifications.slack_server import (
     CHANNEL,
     SECRET,
@@ -159,7 +165,7 @@ def texts(message: dict[str, Any]) -> str:
 
 
 def test_the_message_asks_with_a_link_and_with_the_buttons_that_are_switched_on(
-    asked: tuple[str, str], slack: SlackServer, held: UUID, settings: Any
+    asked: tuple[str, str], slack: SlackServer, held: UUID
 ) -> None:
     message = slack.messages[asked]
 
@@ -169,7 +175,7 @@ def test_the_message_asks_with_a_link_and_with_the_buttons_that_are_switched_on(
         "Deny",
         "Comment",
     ]
-    assert buttons["open"]["url"] == f"{settings.PUBLIC_URL}/queue/{held}/"
+    assert links_to(f"/queue/{held}/", buttons["open"]["url"])
     assert "`scout` asks for approval of `mailer.send_mail`." in texts(message)
     sent_all = json.dumps(slack.calls)
     for value in ("ana@example.org", "Minutes", "attached", '"Approve"'):
@@ -238,6 +244,33 @@ def test_a_reminder_answers_in_the_thread_and_in_the_channel(
     assert reminder["thread_ts"] == asked[1]
     assert reminder["reply_broadcast"] is True
     assert set(slack.buttons(reminder)) == {"open"}
+
+
+def test_others_who_may_decide_later_are_named_in_the_thread(
+    app: SlackApp, slack: SlackServer, scout: Agent, send_mail: Tool, alice: User, cursor: None
+) -> None:
+    scenery.person("lena", Role.APPROVER).groups.add(Group.objects.create(name="leads"))
+    asked = (Threshold(source="person:alice"), Threshold(source="group:leads", after_min=15))
+    late = scenery.call(
+        scout, send_mail, scenery.MAIL, State.HELD, thresholds=asked, pending_min=15
+    )
+    notify()
+    first = slack.calls[-1][1]
+    assert {"open", "deny"} <= set(slack.buttons(first))
+
+    widen()
+    notify()
+
+    second = slack.calls[-1][1]
+    assert "Others may decide" in texts(second)
+    assert "so its rule lets others decide too: 1 approval of leads" in texts(second)
+    assert second["reply_broadcast"] is True
+    # A decision locks the first one's alone.
+    assert set(slack.buttons(second)) == {"open"}
+    decide(late, alice, approve=False)
+    notify()
+    assert slack.calls[-1][0] == "chat.update"
+    assert "deny" not in slack.buttons(slack.calls[-1][1])
 
 
 def test_what_was_decided_while_the_message_is_being_sent_waits_for_it(
@@ -338,8 +371,12 @@ def test_a_linked_person_denies_with_a_reason(
     assert state(held) == State.DENIED
     entry = Entry.objects.get(action="approval.voted")
     assert (entry.actor, entry.reason) == ("alice", "Not <today>.")
-    assert entry.details["via"] == f"slack {TEAM} U0ALICE"
+    message = Delivery.objects.get(event="approval.needed")
+    assert entry.details["via"] == f"slack {TEAM} U0ALICE {message.pk}"
     notify()
+    joined = Entry.objects.get(action="notification.acted")
+    assert (joined.actor, joined.details["webhook"]) == ("alice", str(message.webhook))
+    assert joined.details["delivery"] == str(message.pk)
     assert "`Not &lt;today&gt;.`" in texts(slack.messages[asked]).replace("Denied by alice. ", "")
 
 
@@ -458,12 +495,38 @@ def test_forged_requests_do_not_flood_the_record(
     assert Entry.objects.filter(action="slack.failed").count() == 3
 
 
+def test_a_request_that_is_too_large_is_recorded_like_a_forged_one(asked: tuple[str, str]) -> None:
+    body = b"payload=" + b"x" * 3_000_000
+
+    assert sent(body, headers=forged(body)).status_code == 401
+
+    assert "too large" in Entry.objects.get(action="slack.failed").reason
+
+
 def test_the_address_is_verified_by_its_challenge_if_it_is_signed(app: SlackApp) -> None:
     body = b'{"token": "x", "challenge": "3eZbrw1aB1", "type": "url_verification"}'
 
     assert sent(body).json() == {"challenge": "3eZbrw1aB1"}
     assert sent(body, headers=forged(body)).status_code == 401
-    assert Client().get(URL).status_code == 405
+
+
+@pytest.mark.parametrize("method", ["get", "head", "put", "options"])
+def test_a_scanner_that_visits_the_address_is_recorded_and_cannot_flood_the_record(
+    app: SlackApp, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _time in range(5):
+        assert getattr(Client(), method)(URL).status_code == 405
+
+    entry = Entry.objects.get(action="slack.failed")
+    assert f"this was {method.upper()}" in entry.reason
+    assert entry.details["address"] == "127.0.0.1"
+    # Nor can a crowd of them.
+    monkeypatch.setattr("accounts.attempts.OF_VISITS", 2)
+    for n in range(9):
+        Client(REMOTE_ADDR=f"192.0.2.{n}").get(URL)
+    assert Entry.objects.filter(action="slack.failed").count() == 2
+    # What Slack signs is taken all the same.
+    assert sent(b'{"type": "url_verification", "challenge": "3eZb"}').status_code == 200
 
 
 def test_a_user_of_another_workspace_is_refused(
@@ -676,6 +739,23 @@ def test_a_link_that_was_forwarded_links_nobody(
     assert {one.details["person"] for one in refused} == {"mallory"}
 
 
+def test_a_scanner_of_the_link_links_nothing_and_is_noted_once(
+    app: SlackApp, slack: SlackServer, alice: User
+) -> None:
+    client = Client()
+    client.force_login(alice)
+    said = sent(slack.command("U0ALICE", f"link {code_for(client)}")).json()["text"]
+    path = "/profile/" + said.partition("/profile/")[2].partition("|")[0]
+
+    for _time in range(3):
+        assert Client().get(path).status_code == 302
+        assert Client().get(f"{path[:-2]}x/").status_code == 302
+
+    entry = Entry.objects.get(action="notification.unsigned")
+    assert entry.details["person"] == "alice"
+    assert not ChatAccount.objects.linked().exists()
+
+
 def test_a_code_works_once_and_for_ten_minutes(
     app: SlackApp, slack: SlackServer, alice: User
 ) -> None:
@@ -816,3 +896,14 @@ def test_the_manifest_of_the_page_is_the_one_of_the_guide(settings: Any) -> None
     for language in ("en", "zh-hans"):
         guide = (settings.BASE_DIR / "docs" / language / "guides" / "notifications.md").read_text()
         assert indent(manifest(), "   ") in guide
+
+
+def test_a_link_opens_the_form_of_slack_with_the_manifest(
+    client: Client, django_user_model: type[User]
+) -> None:
+    client.force_login(django_user_model.objects.create_superuser("ada"))
+    page = client.get("/new/slack-app/").content.decode()
+    (link,) = re.findall(r'href="(https://api\.slack\.com/apps[^"]*)"', page)
+    given = parse_qs(urlsplit(unescape(link)).query)
+    assert "+" not in link
+    assert given == {"new_app": ["1"], "manifest_yaml": [manifest()]}

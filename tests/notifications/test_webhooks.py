@@ -171,7 +171,25 @@ def test_a_receiver_that_wants_no_more_is_given_up_and_can_be_sent_it_again(
     assert list(hook.received) == [str(dead.pk)]
     assert Delivery.objects.get().state == "sent"
     assert Entry.objects.get(action="notification.sent_again").actor == "olga"
-    assert "not given up" in as_olga.post(again, follow=True).text
+
+
+def test_what_a_program_got_is_sent_to_it_again_with_the_same_id(
+    webhook: Webhook, hook: Hook, held: UUID, as_olga: Client
+) -> None:
+    notify()
+    (sent,) = Delivery.objects.all()
+    assert sent.state == "sent"
+    page = reverse("notifications:webhook", args=[webhook.pk])
+    again = reverse("notifications:send_again", args=[sent.pk])
+    assert again in as_olga.get(page).text
+
+    as_olga.post(again)
+    assert again not in as_olga.get(page).text
+    assert "cannot be sent again" in as_olga.post(again, follow=True).text
+    send_due()
+
+    assert [name for name, _body in hook.requests] == [str(sent.pk)] * 2
+    assert Delivery.objects.get().state == "sent"
 
 
 def test_while_one_place_fails_others_are_served(

@@ -13,10 +13,11 @@ from django.core.exceptions import ValidationError
 
 from accounts.models import Agent, User
 from policies import decide
-from policies.conditions import CPU_MAX_S, BadCondition, Undecided, compiled
+from policies.conditions import CPU_MAX_S, BadCondition, compiled
 from policies.decide import Decision, Subject
 from policies.models import Effect, Rule
 from policies.services import save_rule
+from policies.undecided import Undecided
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db

@@ -59,6 +59,16 @@ def test_it_names_the_rule_and_those_that_came_close(scout: Agent, bob: User) ->
     ]
 
 
+def test_it_says_who_decides_later(scout: Agent, alice: User) -> None:
+    later = [{"from": "person:alice"}, {"after_min": 15}]
+    rule("later others", Effect.ASK, thresholds=later)
+
+    assert (
+        "Decided by: approval of alice; 1 denial decides, or 1 approval; 1 denial decides; "
+        "only after 15 minutes" in explained("scout", "mailer.send_mail")
+    )
+
+
 def test_it_says_that_nobody_can_approve_it(scout: Agent, bob: User, alice: User) -> None:
     desk = Group.objects.create(name="desk")
     bob.groups.add(desk, Group.objects.get(name=Role.APPROVER))
@@ -146,16 +156,15 @@ def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:
     rules = ResultRules(schema="block", hidden="show", secrets=True, personal=True, max_bytes=9_000)
     set_result_rules(tool, rules, by=olga)
 
-    assert explained("scout", "mailer.send_mail")[-6:-1] == [
-        "  results: A result that does not fit the output schema is blocked.",
+    # It has no output schema.
+    assert explained("scout", "mailer.send_mail")[-5:-1] == [
         "  results: Hidden characters and terminal commands are written out.",
         "  results: Secrets are masked.",
         "  results: Personal data is masked.",
         "  results: Results of more than 9,000 bytes are cut.",
     ]
     set_result_rules(tool, ResultRules("note", "remove", tracebacks=True), by=olga)
-    assert explained("scout", "mailer.send_mail")[-4:-1] == [
-        "  results: A result that does not fit the output schema is noted in the record.",
+    assert explained("scout", "mailer.send_mail")[-3:-1] == [
         "  results: Hidden characters and terminal commands are removed.",
         "  results: Tracebacks are left out.",
     ]
@@ -204,4 +213,4 @@ def test_the_simulator_says_it_in_the_language_of_the_page(scout: Agent, olga: U
     with translation.override("en"):
         shown = client.get(address).text
     assert "Secrets are masked." not in shown
-    assert "机密会被掩码。" in shown
+    assert "机密会被脱敏。" in shown

@@ -20,12 +20,13 @@ from calls import basis
 from calls.models import Call
 from calls.record.states import State
 from policies import decide, flow, lookback
-from policies.conditions import Undecided, compiled
+from policies.conditions import compiled
 from policies.decide import Subject
 from policies.drafts import read_template
 from policies.flow import Flow, FlowQuestion
 from policies.models import Effect, Rule
 from policies.simulate import suppose
+from policies.undecided import Undecided
 from registry import services
 from registry.labels import Label, LabelChoice
 from registry.models import Tool

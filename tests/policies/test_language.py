@@ -8,10 +8,11 @@ import pytest
 from django.conf import settings
 
 from policies import decide
-from policies.conditions import CONTEXT, BadCondition, Undecided, compiled
+from policies.conditions import CONTEXT, BadCondition, compiled
 from policies.decide import Subject
 from policies.flow import Flow, FlowSource
 from policies.history import History
+from policies.undecided import Undecided
 from policies.unusual import Unusual
 
 PAGE = (settings.BASE_DIR / "docs" / "en" / "guides" / "write-rules.md").read_text()

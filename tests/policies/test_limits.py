@@ -37,6 +37,8 @@ def covering(agent: Agent, tool: str = "mailer.send", **hints: bool) -> list[str
         ({"amount": 0}, "greater than or equal to"),
         ({"kind": "cost", "cost": None}, "Give either the cost"),
         ({"kind": "cost", "cost_argument": "a..b", "cost": None}, "Give names joined by dots"),
+        ({"kind": "cost", "cost_result": "a."}, "Give names joined by dots"),
+        ({"kind": "cost", "cost": None, "cost_result": "a"}, "Give either the cost"),
         ({"kind": "cost", "unit": ""}, "Give a unit"),
         ({"effect": "allow"}, "is not a valid choice"),
         ({"kind": "failures", "minutes": 0}, "greater than or equal to"),
@@ -50,9 +52,10 @@ def test_what_makes_no_sense_is_not_saved(given: dict[str, Any], said: str) -> N
 
 
 def test_what_does_not_belong_to_its_kind_is_left_out() -> None:
-    made = add_limit("concurrency", 2, period="day", burst=5, cost=3, unit="EUR", minutes=4)
+    more = {"cost": 3, "cost_result": "cost", "unit": "EUR"}
+    made = add_limit("concurrency", 2, period="day", burst=5, minutes=4, **more)
 
-    assert (made.period, made.unit) == ("", "")
+    assert (made.period, made.unit, made.cost_result) == ("", "", "")
     assert (made.burst, made.cost, made.minutes) == (None, None, None)
     assert add_limit("repeats").minutes == 10
 

@@ -1,5 +1,7 @@
 """Secrets in arguments that are sent outside: rules see their kinds, and nobody a value."""
 
+import base64
+import contextlib
 import json
 from io import StringIO
 from typing import Any
@@ -11,16 +13,20 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from policies.conditions import Undecided, compiled
+from inspection.nested_texts import LEVELS_MAX
+from policies.conditions import compiled
 from policies.drafts import read_template
 from policies.models import Effect, Rule
 from policies.outgoing import Facts
 from policies.simulate import suppose
+from policies.undecided import Undecided
 from tests.console import scenery
 
 pytestmark = pytest.mark.django_db
 
 KEY = "AKIAZ7RQWLKJX2MPND4T"
+# No letter of it stands there as it is.
+ESCAPED = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
 
 
 @pytest.fixture
@@ -41,6 +47,14 @@ def rule(olga: User) -> Rule:
         ({KEY: 1}, ["aws_key"]),
         ({"body": "the key is AKIAIOSFODNN7EXAMPLE", "n": 2**70}, []),
         ({}, []),
+        # JSON in a text, in a text; base64, also of no text, and within JSON in a text.
+        ({"body": json.dumps(json.dumps(f'{{"k": "{ESCAPED}"}}'))}, ["aws_key"]),
+        ({"body": json.dumps({"a": {"password": "hunter2!"}})}, ["password"]),
+        ({"data": base64.b64encode(f"{KEY}\n".encode() * 20).decode()}, ["aws_key"]),
+        ({"blob": base64.urlsafe_b64encode(b"\xff\xfe\0 " + KEY.encode()).decode()}, ["aws_key"]),
+        ({"a": json.dumps([base64.b64encode(KEY.encode()).decode().rstrip("=")])}, ["aws_key"]),
+        ({"a": "data:text/plain;base64," + base64.b64encode(KEY.encode()).decode()}, ["aws_key"]),
+        ({"a": "deployment/production/eu/west", "b": "[not json", "c": "{}"}, []),
     ],
 )
 def test_kinds_are_found_wherever_they_stand(arguments: Any, kinds: list[str]) -> None:
@@ -54,6 +68,59 @@ def test_personal_data_is_a_fact_of_its_own() -> None:
     assert facts["outgoing.personal"] == ["card", "email"]
     with pytest.raises(KeyError):
         facts["outgoing.other"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kinds"),
+    [
+        ({"card": 4012888888881881}, ["card"]),
+        ({"card": 4012888888881881.0}, ["card"]),
+        ({"body": '{"card": 4012888888881881}'}, ["card"]),
+        ({"cards": [1, 4012888888881881]}, ["card"]),
+        ({"n": 4012888888881882, "m": 1.5, "b": True}, []),
+    ],
+)
+def test_numbers_are_texts_too(arguments: Any, kinds: list[str]) -> None:
+    assert Facts({"args": arguments})["outgoing.personal"] == kinds
+
+
+def nested(levels: int) -> str:
+    text = KEY
+    for _level in range(levels):
+        text = json.dumps([text])
+    return text
+
+
+def test_what_is_nested_too_deep_is_not_decided(scout: Agent, olga: User) -> None:
+    scenery.server("mailer", olga, scenery.SEND)
+    Rule.objects.create(name="all", effect=Effect.ALLOW, when="outgoing.secrets.size() == 0")
+    deep, shallow = ({"args": {"a": nested(levels)}} for levels in (LEVELS_MAX, LEVELS_MAX - 1))
+
+    assert Facts(shallow)["outgoing.secrets"] == ["aws_key"]
+    with pytest.raises(Undecided, match="more often than is looked at"):
+        Facts(deep)["outgoing.secrets"]
+    told = suppose("scout", "mailer.send_mail", json.dumps(deep["args"])).decision
+    assert told.effect == Effect.ASK
+    assert "more often than is looked at" in told.reason
+
+
+HOSTILE = {
+    "spaces": {"a": " " * 64_000 + "!"},
+    "base64": {"a": "A" * 64_000 + "!"},
+    "brackets": {"a": "[" * 64_000},
+    "quotes": {"a": json.dumps(json.dumps('"' * 10_000))},
+    "names": {"x" * 60 + "password": [*range(10_000)]},
+    "long name": {"password" * 60: ["a1!b"] * 8_000},
+    "numbers": {"a": [10**15] * 4_000},
+    "base64 in base64": {"a": base64.b64encode(base64.b64encode(b"x" * 34_000)).decode()},
+}
+
+
+@pytest.mark.parametrize("arguments", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_arguments_take_no_longer_than_their_size(arguments: Any) -> None:
+    """Looking at all of it for each of its parts would not end within the time that a test has."""
+    with contextlib.suppress(Undecided):
+        Facts({"args": arguments})["outgoing.secrets"]
 
 
 def test_what_is_too_large_is_not_decided() -> None:

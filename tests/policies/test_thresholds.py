@@ -39,6 +39,25 @@ def test_what_is_said_comes_back() -> None:
     )
 
 
+def test_a_threshold_that_counts_late_says_since_when() -> None:
+    first, late = thresholds.parse([{"from": "group:payments"}, {"after_min": 15}])
+
+    assert first.after_min == 0
+    assert "after_min" not in first.plain()
+    assert late.plain()["after_min"] == 15
+    assert str(late) == "1 approval; 1 denial decides; only after 15 minutes"
+
+
+def test_of_two_rules_the_later_time_holds() -> None:
+    def at(minutes: int) -> tuple[Threshold, ...]:
+        return (Threshold(source="group:payments"), Threshold(after_min=minutes))
+
+    assert thresholds.combine(at(5), at(20)) == thresholds.combine(at(20))
+    # A rule that lets nobody else decide is not loosened by one that does.
+    alone = (Threshold(source="group:payments"),)
+    assert thresholds.combine(at(5), alone) == thresholds.combine(alone)
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -59,6 +78,10 @@ def test_what_is_said_comes_back() -> None:
         ([{"distinct": "town"}], "must be one of “person”, “team”"),
         ([{"distinct": []}], "must be one of"),
         ([{"step_up": "retina"}], "must be one of"),
+        ([{}, {"after_min": -1}], "“after_min” must be a whole number from 0 to 1440"),
+        ([{}, {"after_min": 1441}], "from 0 to 1440"),
+        ([{}, {"after_min": True}], "from 0 to 1440"),
+        ([{"after_min": 5}, {"after_min": 9}], "must count from the beginning"),
         ([{}, {"quorum": 2}], "Threshold 2: there is no “quorum”"),
     ],
 )

@@ -8,7 +8,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import Agent, User
+from accounts import agent_addresses
+from accounts.agent_addresses import note_address
+from accounts.models import Agent, AgentAddress, User
 from accounts.roles import Role
 from audit.models import Entry
 from audit.services import SYSTEM, record
@@ -49,6 +51,7 @@ def test_an_agent_without_calls_is_not_unusual(scout: Agent) -> None:
         "unusual.rate": 0.0,
         "unusual.refusals": 0,
         "unusual.first_use": True,
+        "unusual.address": False,
     }
 
 
@@ -85,7 +88,7 @@ def test_the_record_is_counted_by_hours_and_days(scout: Agent, send: Tool) -> No
         ({"days": 7, "at_hour": 1}, False),
     ],
 )
-def test_a_new_hour_takes_a_week_to_know(counts: dict[str, int], is_new: bool) -> None:
+def test_a_new_hour_takes_a_week_to_know(counts: dict[str, Any], is_new: bool) -> None:
     known = Unusual(hour=3, lately=1, **counts)
 
     assert known.is_new_hour == is_new
@@ -95,7 +98,7 @@ def test_a_new_hour_takes_a_week_to_know(counts: dict[str, int], is_new: bool) -
 
 
 def test_ten_times_as_many_calls_are_told() -> None:
-    usual = {"before": 48, "hours_before": 24}
+    usual: dict[str, Any] = {"before": 48, "hours_before": 24}
 
     assert Unusual(lately=19, **usual).rate == 9.5
     assert list(Unusual(lately=19, **usual).reasons()) == []
@@ -193,7 +196,7 @@ def test_a_kind_is_told_again_after_a_day_while_another_lasts(
     scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call(scout, send, State.RUNNING)
-    often = {"before": 48, "hours_before": 24, "lately": 40}
+    often: dict[str, Any] = {"before": 48, "hours_before": 24, "lately": 40}
     start, told = timezone.now(), []
     for hour in range(72):
         many = Unusual(**often, refusals=5 if hour in (0, 1, 20, 60) else 0)
@@ -298,3 +301,55 @@ def test_the_agents_page_shows_reasons_to_whom_it_is_shown(
     assert client.get(there).status_code == 404
     client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
     assert client.get(there).status_code == 200
+
+
+def seen(agent: Agent, address: str, days_ago: float) -> None:
+    at = timezone.now() - timedelta(days=days_ago)
+    AgentAddress.objects.create(agent=agent, address=address, first_at=at, last_at=at)
+
+
+@pytest.mark.parametrize(
+    ("before", "is_new"),
+    [([], False), ([("192.0.2.1", 6)], False), ([("192.0.2.1", 8)], True)],
+    ids=["its first", "not known for long", "beside an old one"],
+)
+def test_an_address_is_new_beside_others_of_a_week_ago(
+    scout: Agent, send: Tool, before: list[tuple[str, float]], *, is_new: bool
+) -> None:
+    for address, days in before:
+        seen(scout, address, days)
+    call(scout, send, State.QUEUED)
+    note_address(scout.pk, "198.51.100.7")
+
+    now = found(scout)
+
+    assert now.facts()["unusual.address"] is is_new
+    said = "It called from 198.51.100.7, where it never called from before the last 12 hours."
+    assert list(now.reasons()) == ([said] if is_new else [])
+    tomorrow = found(scout, at=datetime.now(UTC) + timedelta(hours=13))
+    assert not tomorrow.facts()["unusual.address"]
+
+
+def test_the_same_address_again_is_one_and_ipv6_counts_by_network(scout: Agent) -> None:
+    for address in ("2001:db8::1", "2001:db8::ffff:2", "192.0.2.1", "192.0.2.1"):
+        note_address(scout.pk, address)
+
+    known = AgentAddress.objects.order_by("pk").values_list("address", flat=True)
+    assert list(known) == ["2001:db8::/64", "192.0.2.1"]
+
+
+def test_no_more_are_kept_than_may_be_and_old_ones_are_forgotten(
+    scout: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = timezone.now() - timedelta(days=91)
+    AgentAddress.objects.bulk_create(
+        AgentAddress(agent=scout, address=f"10.0.{n // 250}.{n % 250}", first_at=old, last_at=old)
+        for n in range(agent_addresses.KEPT_MAX)
+    )
+    note_address(scout.pk, "192.0.2.1")
+    note_address(scout.pk, "10.0.0.0")
+    assert AgentAddress.objects.count() == agent_addresses.KEPT_MAX
+
+    unusual_use.watch()
+
+    assert [one.address for one in AgentAddress.objects.all()] == ["10.0.0.0"]

@@ -227,10 +227,10 @@ def test_violations_stand_at_their_fields() -> None:
     form.show(shape.violations(form.value))
 
     assert errors(form) == {
-        "$.amount": ["must be at most 10"],
-        "$.body": ["is required"],
-        "$.options.copies": ["is required"],
-        "$.lines[0].n": ["must be of type integer"],
+        "$.amount": ["“amount” must be at most 10"],
+        "$.body": ["“body” is required"],
+        "$.options.copies": ["“options.copies” is required"],
+        "$.lines[0].n": ["“lines[0].n” must be of type integer"],
     }
     assert not form.ok
 
@@ -342,7 +342,7 @@ def test_a_member_that_has_a_field_is_not_said_twice() -> None:
     answer = sent(form, **{rest.key: '{"subject": "y"}'})
 
     assert answer.document is None
-    assert "has a field of its own" in rest_errors(answer)
+    assert "has its own field" in rest_errors(answer)
 
 
 def rest_errors(form: SchemaForm) -> str:

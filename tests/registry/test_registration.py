@@ -518,7 +518,7 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
     )
 
     own = "own tools: await_call, get_call, cancel_call, my_waiting_calls, justify\n"
-    own += "separator: _\nsearch: no\n"
+    own += "separator: _\nsearch: no\nsign-in of agents: no\nreaders of the registry: none\n"
     assert output.getvalue() == f"servers: github\ntools: gitlab.add\nagents: scout\n{own}"
     known = published_catalogue.load().toolset("code")
     assert known is not None
@@ -531,13 +531,16 @@ def test_the_command_line_keeps_toolsets(register: Register, scout: Agent, olga:
         "toolset",
         "code",
         *("--without-server", "github", "--without-tool", "gitlab.add", "--without-agent", "scout"),
-        *("--own-tool", "explain", "--without-own-tool", "cancel_call"),
+        *("--own-tool", "explain", "--without-own-tool", "cancel_call", "--sign-in", "yes"),
+        *("--registry", "anyone"),
         stdout=output,
     )
     own = "own tools: await_call, get_call, my_waiting_calls, justify, explain\n"
     assert output.getvalue().endswith(
         f"servers: -\ntools: -\nagents: -\n{own}separator: _\nsearch: no\n"
+        "sign-in of agents: yes\nreaders of the registry: anyone\n"
     )
+    assert Entry.objects.filter(action="toolset.sign_in_set").count() == 1
     assert Entry.objects.filter(action="toolset.own_tools_set").count() == 1
 
 

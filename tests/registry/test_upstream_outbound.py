@@ -90,6 +90,7 @@ def test_a_public_network_contains_no_hidden_one() -> None:
         ("http://[::1]/", "not public"),
         ("http://[::1/", "not a URL"),
         ("http://example.com:99999/", "not a URL"),
+        ("https://xn--/", "not a URL"),
         ("http://127.1/", "not an address"),
         ("http://2130706433/", "not an address"),
     ],

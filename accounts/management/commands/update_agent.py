@@ -8,25 +8,41 @@ from core.errors import CountersignError
 
 
 class Command(BaseCommand):
-    help = "Say after how many seconds an agent is told that its call is pending approval."
+    help = (
+        "Say after how many seconds an agent is told that its call is pending approval, and whether"
+        " its tokens must be bound to a key."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("agent")
         parser.add_argument(
             "--hold",
             type=int,
-            required=True,
             metavar="SECONDS",
             help=f"1 to {MAX_HOLD_S}, before its client gives up; 0: as its toolset says",
         )
+        parser.add_argument(
+            "--dpop",
+            choices=("required", "optional"),
+            help="whether only access tokens bound to the client's key open something",
+        )
 
-    def handle(self, *, agent: str, hold: int, **options: Any) -> None:
+    def handle(self, *, agent: str, hold: int | None, dpop: str | None, **options: Any) -> None:
         known = Agent.objects.filter(name=agent).first()
         if known is None:
             raise CommandError(f"There is no agent named {agent}.")
+        if hold is None and dpop is None:
+            raise CommandError("Give --hold or --dpop.")
+        if hold is not None:
+            self._set_hold(known, hold)
+        if dpop is not None:
+            services.set_requires_dpop(known, dpop == "required", by=None)
+            self.stdout.write(f"Proof of a key with requests of {agent}: {dpop}")
+
+    def _set_hold(self, known: Agent, hold: int) -> None:
         try:
             services.set_hold(known, hold or None, by=None)
         except CountersignError as error:
             raise CommandError(str(error)) from error
         said = f"{hold} s" if hold else "as its toolset says"
-        self.stdout.write(f"Requests of {agent} that wait for people are answered after: {said}")
+        self.stdout.write(f"Requests of {known} that wait for people are answered after: {said}")

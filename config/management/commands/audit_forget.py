@@ -6,7 +6,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Agent, User
-from audit import forgetting
+from audit import forgetting, holds
 from audit.forgetting import Forgettable, subjects
 from config import host
 
@@ -39,6 +39,10 @@ class Command(BaseCommand):
             self.stdout.write(f"{self._counted(what)} would be forgotten{self._stay(what)}")
             self.stdout.write("Nothing was changed. --yes forgets it for good.")
             return
+        try:
+            holds.check(what.names, what.entries)
+        except holds.OnHold as error:
+            raise CommandError(str(error)) from error
         counted = self._counted(what)
         forgetting.forget(what, by=host.actor(), reason=options["reason"])
         self.stdout.write(f"{counted} forgotten{self._stay(what)}")

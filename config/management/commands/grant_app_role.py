@@ -34,7 +34,7 @@ APPEND_ONLY = (
     "approvals_comment",
 )
 # Of rows that are otherwise never changed.
-CHANGING = {"approvals_vote": "fallen_at, fallen_why"}
+CHANGING = {"approvals_vote": "fallen_at, fallen_why", "registry_definition": "scan"}
 NEVER_REMOVED = (
     "calls_call",
     "calls_result",

@@ -13,11 +13,13 @@ from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from accounts.models import AgentToken
+from audit import erasure_ledger, origins
 from audit.demo import MARK, is_begun, is_demo
 from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
 from config.secret_check import check_secret
+from config.session_check import check_session
 from notifications import push_keys
 
 TOO_OLD = (
@@ -44,7 +46,8 @@ class Command(BaseCommand):
 
     def handle(self, *, examples: bool, demo: bool, only_migrate: bool, **options: Any) -> None:
         # What these say goes to the error output: ours is read by a program.
-        if wrong := self._wrong_secret(before_rotation=only_migrate):
+        wrong = check_session(settings.DATABASE_URL)
+        if wrong := wrong or self._wrong_secret(before_rotation=only_migrate):
             raise CommandError(wrong)
         if lacking := lacks():
             raise CommandError(TOO_OLD.format(lacking))
@@ -58,6 +61,9 @@ class Command(BaseCommand):
         adopt_old_key()
         note_secret()
         push_keys.ensure()
+        # A restored database that is not declared yet may lack erasures.
+        if origins.is_at_home():
+            erasure_ledger.keep_up()
         if only_migrate:
             return
         shown = {} if AgentToken.objects.exists() else first_run(examples=examples)

@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from audit import erasure_ledger
+from audit.erasure_ledger import LedgerUnusable
 from audit.live import check_live
 from audit.sealing import seal_all
 from config import archive, backups, host, restoring, secret_rotation
@@ -38,6 +40,12 @@ class Command(BaseCommand):
             action="store_true",
             help="do not keep a backup of what is there now",
         )
+        parser.add_argument("--ledger", type=Path, help="a copy of the ledger of erasures")
+        parser.add_argument(
+            "--without-ledger",
+            action="store_true",
+            help="there is no ledger of erasures: what was erased since the backup comes back",
+        )
         host.add_data_argument(parser)
 
     def handle(self, **options: Any) -> None:
@@ -51,6 +59,7 @@ class Command(BaseCommand):
             self._declare(options)
         except (
             restoring.RestoreRefused,
+            LedgerUnusable,
             archive.BadBackup,
             NoProgram,
             ProgramFailed,
@@ -62,6 +71,9 @@ class Command(BaseCommand):
         restoring.check_release(manifest)
         restoring.check_standing()
         restoring.check_anchors(options["anchor"], without_anchor=options["without_anchor"])
+        restoring.check_ledger(
+            manifest, options["ledger"], without_ledger=options["without_ledger"]
+        )
         if restoring.is_other_record(manifest):
             self._take_secret(path, manifest)
         if backups.has_record():
@@ -101,11 +113,18 @@ class Command(BaseCommand):
         self.stdout.write(f"What was there is kept in {path}.")
 
     def _declare(self, options: dict[str, Any]) -> None:
+        if options["ledger"] and options["declare"]:
+            erasure_ledger.adopt(options["ledger"])
         # A restore that broke off may have left it without grants, or with older tables.
         restoring.migrate()
         anchors = restoring.anchors_of(options["anchor"])
         self.stdout.write(
-            restoring.declare(anchors, by=host.actor(), without_anchor=options["without_anchor"])
+            restoring.declare(
+                anchors,
+                by=host.actor(),
+                without_anchor=options["without_anchor"],
+                without_ledger=options["without_ledger"],
+            )
         )
         # Of a backup from before a rotation.
         if secret_rotation.is_unfinished():

@@ -35,6 +35,8 @@ class AgentChange(Members):
     # Of `enabled`: it stands in the entry.
     reason = Text(required=False, allow_blank=True, max_length=300)
     hold_seconds = Whole(required=False, allow_null=True, min_value=1, max_value=MAX_HOLD_S)
+    # Whether only tokens that are bound to a client's key open something.
+    requires_dpop = Flag(required=False)
 
 
 class TokenBody(Members):
@@ -50,6 +52,7 @@ class AgentAnswer(serializers.Serializer[Any]):
     owner = serializers.CharField()
     enabled = serializers.BooleanField()
     hold_seconds = serializers.IntegerField(allow_null=True)
+    requires_dpop = serializers.BooleanField()
     created_at = serializers.DateTimeField()
 
 
@@ -111,6 +114,8 @@ class OneAgent(RowView):
             services.set_agent_enabled(agent, given["enabled"], by=by, reason=reason)
         if "hold_seconds" in given:
             services.set_hold(agent, given["hold_seconds"], by=by)
+        if "requires_dpop" in given:
+            services.set_requires_dpop(agent, given["requires_dpop"], by=by)
         return self.answer(_agent(agent.name))
 
 

@@ -9,6 +9,7 @@ from django import forms
 from rest_framework.exceptions import ValidationError
 
 from core.english import gettext as _
+from policies.forms.results import ResultRulesField, posted
 from policies.forms.thresholds import PARTS, ThresholdsField
 
 
@@ -19,7 +20,9 @@ def data_of(
     data: dict[str, Any] = {}
     for name, field in form.base_fields.items():
         value = plain.get(name)
-        if isinstance(field, ThresholdsField):
+        if isinstance(field, ResultRulesField):
+            data |= posted(value or {})
+        elif isinstance(field, ThresholdsField):
             data |= _thresholds(name, value or [])
         elif isinstance(field, forms.ModelMultipleChoiceField):
             data[name] = _keys(name, field, value or [])

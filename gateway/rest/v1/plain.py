@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from decimal import Decimal
 from typing import Any
 
-from django.db.models import Manager
-from django.forms import ModelForm
 from django.urls import reverse
 
 from accounts.models import Agent, AgentToken
@@ -17,8 +13,7 @@ from audit.services import without_received
 from calls.models import Call, Freeze
 from core.english import english
 from gateway.submit import messages
-from policies.forms.limits import LimitForm
-from policies.forms.rules import RuleForm
+from policies.as_code.rows import plain_limit, plain_rule
 from policies.models import Limit, Rule
 from registry.models import Definition, Discovery, Server, Tool, Toolset
 from registry.publishing.review import Review
@@ -111,6 +106,8 @@ def toolset(row: Toolset) -> dict[str, Any]:
         "search_mode": row.search_mode,
         "own_tools": row.own_tools,
         "hold_seconds": row.hold_s,
+        "agent_sign_in": row.agent_sign_in,
+        "registry_readers": row.registry_readers,
     }
 
 
@@ -120,6 +117,7 @@ def agent(row: Agent) -> dict[str, Any]:
         "owner": row.owner.username,
         "enabled": row.enabled,
         "hold_seconds": row.hold_s,
+        "requires_dpop": row.requires_dpop,
         "created_at": row.created_at,
     }
 
@@ -137,24 +135,11 @@ def token(row: AgentToken) -> dict[str, Any]:
 
 def rule(row: Rule) -> dict[str, Any]:
     """All that the console's form has, and its place in the list."""
-    return {"id": row.pk, **_form(row, RuleForm, ("offered",)), "position": row.position}
+    return {"id": row.pk, **plain_rule(row), "position": row.position}
 
 
 def limit(row: Limit) -> dict[str, Any]:
-    return {"id": row.pk, **_form(row, LimitForm)}
-
-
-def _form(
-    row: Rule | Limit, form: type[ModelForm[Any]], without: Collection[str] = ()
-) -> dict[str, Any]:
-    names = [name for name in form.base_fields if name not in without]
-    return {name: _value(getattr(row, name)) for name in names}
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, Manager):
-        return sorted(one.name for one in value.all())
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else value
+    return {"id": row.pk, **plain_limit(row)}
 
 
 def emergency_stop(row: Freeze) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from core.english import gettext as _
 from gateway.rest.v1 import forms, plain
 from gateway.rest.v1.members import Amount, Flag, Members, NameList, StrictChoice, Text, Whole
 from gateway.rest.v1.views import ListView, RowView, caller_of, require
+from inspection.patterns import LONGEST, MOST
+from inspection.results import HiddenText, Marking, SchemaCheck
 from policies import services
 from policies.conditions import TEXT_MAX
 from policies.forms.limits import LimitForm
@@ -28,10 +30,14 @@ from policies.forms.rules import RuleForm
 from policies.limits import services as limits
 from policies.models import Effect, Limit, Rule
 from policies.models.limits import MOST_MINUTES
-from policies.thresholds import THRESHOLDS_MAX, Distinct, StepUp
+from policies.thresholds import AFTER_MOST_MIN, THRESHOLDS_MAX, Distinct, StepUp
 from policies.views.saving import save_form
+from registry.result_rules import LEAST_BYTES, MOST_BYTES
 
 SECONDS_MAX = 30 * 24 * 3600
+HOSTS_MAX = 1_000
+# With their names.
+PATTERNS_MAX = MOST * (LONGEST + 50)
 # Members by which a rule that requires approval can require less than no rule would, or show more.
 ABOUT_DECIDING = ("thresholds", "decide_within", "start_within", "shows_arguments")
 
@@ -41,6 +47,8 @@ class ThresholdBody(Members):
     deny = Whole(min_value=1, max_value=100, required=False)
     distinct = StrictChoice(choices=Distinct.values, required=False)
     step_up = StrictChoice(choices=StepUp.values, required=False, allow_blank=True)
+    # It counts only once the call has been pending for so many minutes.
+    after_min = Whole(min_value=0, max_value=AFTER_MOST_MIN, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         # REST framework takes nothing for required inside a change of a part.
@@ -52,6 +60,21 @@ class ThresholdBody(Members):
         # "group:NAME", "person:NAME", or empty.
         source = Text(required=False, allow_blank=True, max_length=200)
         return {**super().get_fields(), "from": source}
+
+
+class ResultsBody(Members):
+    """Only the choices that are on."""
+
+    schema = StrictChoice(choices=[*SchemaCheck], required=False, allow_blank=True)
+    hidden = StrictChoice(choices=[*HiddenText], required=False, allow_blank=True)
+    secrets = Flag(required=False)
+    personal = Flag(required=False)
+    tracebacks = Flag(required=False)
+    max_bytes = Whole(required=False, allow_null=True, min_value=LEAST_BYTES, max_value=MOST_BYTES)
+    links = Flag(required=False)
+    hosts = Text(required=False, allow_blank=True, max_length=HOSTS_MAX)
+    marking = StrictChoice(choices=[*Marking], required=False, allow_blank=True)
+    patterns = Text(required=False, allow_blank=True, max_length=PATTERNS_MAX)
 
 
 class CoveringBody(Members):
@@ -75,6 +98,7 @@ class RuleBody(CoveringBody):
     start_within = Whole(default=None, allow_null=True, min_value=1, max_value=SECONDS_MAX)
     confirm_grants = Flag(default=False)
     shows_arguments = Flag(default=False)
+    results = ResultsBody(default=dict)
 
 
 class RuleChange(RuleBody):
@@ -90,6 +114,7 @@ class LimitBody(CoveringBody):
     burst = Whole(default=None, allow_null=True, min_value=1, max_value=2**53)
     cost = Amount(default=None, allow_null=True)
     cost_argument = Text(max_length=200, default="", allow_blank=True)
+    cost_result = Text(max_length=200, default="", allow_blank=True)
     unit = Text(max_length=20, default="", allow_blank=True)
     minutes = Whole(default=None, allow_null=True, min_value=1, max_value=MOST_MINUTES)
     per = serializers.ListField(child=StrictChoice(choices=Limit.Per.values), default=list)

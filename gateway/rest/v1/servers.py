@@ -163,12 +163,13 @@ class ConnectionOfServer(RowView):
 
     def _connect(self, request: Request, server: Server) -> Response:
         given = self.body(request)
-        is_http = server.transport == Server.Transport.HTTP
-        if is_http != ("url" in given):
+        if server.is_at_url != ("url" in given):
             wanted = "command" if "command" in given else "url"
             said = _("The server's transport is “%s”, which never changes.")
             raise ValidationError({wanted: [said % server.transport]})
-        reach: ReachInput = _filled(UrlReachForm if is_http else CommandReachForm, given).reach()
+        reach: ReachInput = _filled(
+            UrlReachForm if server.is_at_url else CommandReachForm, given
+        ).reach()
         asked = asdict(reach)
         asked.pop("transport")
         services.set_connection(server, **asked, by=caller_of(request))

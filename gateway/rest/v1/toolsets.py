@@ -20,7 +20,7 @@ from gateway.rest.v1.members import Flag, Members, NameList, StrictChoice, Text,
 from gateway.rest.v1.views import ListView, RowView, bearer_of, caller_of, require
 from registry import services
 from registry.forms.toolsets import ToolsetForm
-from registry.models import OwnTool, Separator, Server, Tool, Toolset
+from registry.models import OwnTool, RegistryReaders, Separator, Server, Tool, Toolset
 
 SEES_AGENTS = "accounts.view_agent"
 # By member: how it is set.
@@ -30,6 +30,8 @@ SETTERS: dict[str, Callable[..., object]] = {
     "search_mode": services.set_search_mode,
     "own_tools": services.set_own_tools,
     "hold_seconds": services.set_hold,
+    "agent_sign_in": services.set_agent_sign_in,
+    "registry_readers": services.set_registry_readers,
 }
 
 
@@ -50,6 +52,8 @@ class ToolsetChange(Members):
     search_mode = Flag(required=False)
     own_tools = serializers.ListField(child=StrictChoice(choices=OwnTool.values), required=False)
     hold_seconds = Whole(required=False, allow_null=True, min_value=1, max_value=MAX_HOLD_S)
+    agent_sign_in = Flag(required=False)
+    registry_readers = StrictChoice(choices=RegistryReaders.values, required=False)
 
 
 class ToolsetAnswer(serializers.Serializer[Any]):
@@ -62,6 +66,8 @@ class ToolsetAnswer(serializers.Serializer[Any]):
     search_mode = serializers.BooleanField()
     own_tools = serializers.ListField(child=serializers.ChoiceField(choices=OwnTool.values))
     hold_seconds = serializers.IntegerField(allow_null=True)
+    agent_sign_in = serializers.BooleanField()
+    registry_readers = serializers.ChoiceField(choices=RegistryReaders.values)
 
 
 class Toolsets(ListView):

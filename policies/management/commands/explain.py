@@ -46,6 +46,7 @@ def _lines(explanation: Explanation) -> list[str]:
     for heard in explanation.heard:
         lines.append(f"  {_line(heard)}")
         lines += [f"    {path} = {value}" for path, value in heard.shown]
+        lines += [f"    demands: {sentence}" for sentence in heard.demands]
     lines += [f"  {_limit_line(found)}" for found in explanation.limits]
     lines += [f"  results: {sentence}" for sentence in explanation.results]
     return lines + list(_flow_lines(explanation))

@@ -9,7 +9,7 @@ from django.db.models import Model
 from accounts.models import Agent
 from core.errors import CountersignError
 from registry import services
-from registry.models import OwnTool, Separator, Server, Tool, Toolset
+from registry.models import OwnTool, RegistryReaders, Separator, Server, Tool, Toolset
 from registry.publishing import override_service, published_catalogue
 from registry.publishing.tool_lists import FORMATS, tool_list
 
@@ -37,6 +37,10 @@ class Command(BaseCommand):
         parser.add_argument("--hold", type=int, metavar="SECONDS", help=told)
         told = "agents search for its tools (yes), or get the list of them (no)"
         parser.add_argument("--search", choices=("yes", "no"), help=told)
+        told = "users may sign in their own agents (yes), or agents come with tokens only (no)"
+        parser.add_argument("--sign-in", choices=("yes", "no"), help=told)
+        told = "who reads its servers as an MCP registry"
+        parser.add_argument("--registry", choices=RegistryReaders.values, help=told)
         told = "in agents' names, between server and tool (default: _)"
         parser.add_argument("--separator", choices=Separator.values, help=told)
         for option, *_ in PARTS:
@@ -80,6 +84,10 @@ class Command(BaseCommand):
             self._set_hold(toolset, options["hold"] or None)
         if options["search"]:
             services.set_search_mode(toolset, options["search"] == "yes", by=None)
+        if options["sign_in"]:
+            services.set_agent_sign_in(toolset, options["sign_in"] == "yes", by=None)
+        if options["registry"]:
+            services.set_registry_readers(toolset, options["registry"], by=None)
         if options["separator"]:
             services.set_separator(toolset, options["separator"], by=None)
         self._set_own_tools(toolset, set(options["own_tool"]), set(options["without_own_tool"]))
@@ -117,6 +125,8 @@ class Command(BaseCommand):
         self.stdout.write(f"own tools: {', '.join(toolset.own_tools) or '-'}")
         self.stdout.write(f"separator: {toolset.separator}")
         self.stdout.write(f"search: {'yes' if toolset.search_mode else 'no'}")
+        self.stdout.write(f"sign-in of agents: {'yes' if toolset.agent_sign_in else 'no'}")
+        self.stdout.write(f"readers of the registry: {toolset.registry_readers}")
         if toolset.hold_s:
             self.stdout.write(f"hold: {toolset.hold_s} s")
         self._show_doubled(toolset)

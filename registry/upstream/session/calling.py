@@ -48,6 +48,9 @@ class UpstreamCall:
     limits: Limits = USUAL
     method: str = TOOLS_CALL
     param_headers: Mapping[str, str] | None = None
+    # Of an HTTP API: the request that its definition holds, and whether it has a sign-in.
+    request_plan: Mapping[str, Any] | None = None
+    signs_in: bool = False
     on_progress: OnProgress | None = None
     on_log: OnLog | None = None
     # As which least important line of its server's log the caller wants to hear; "": none said.
@@ -92,6 +95,8 @@ class UpstreamCall:
     was_taken: bool = False
     # By which its server says how far it is, also after it made a task of it; 0: not sent yet.
     token: int = 0
+    # Its credential can be renewed: a task is followed no further with one that is refused.
+    renews: bool = False
     # Over which it was sent to become a task; "": its server has no sessions.
     session: str = ""
 

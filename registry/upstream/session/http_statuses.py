@@ -84,7 +84,10 @@ def refusal(bad: BadStatus, id_: int) -> UpstreamError:
     said = _message(bad)
     if bad.status in REFUSALS:
         why = f"it says “{said}”" if said else REFUSALS[bad.status]
-        return RefusedByServer(f"Refused by the server (HTTP {bad.status}): {why}.", bad.status)
+        challenge = "" if _is_answer(bad, id_) else bad.challenge
+        return RefusedByServer(
+            f"Refused by the server (HTTP {bad.status}): {why}.", bad.status, challenge
+        )
     if bad.message is not None and bad.message.error and _is_answer(bad, id_):
         return RpcErrorReply(bad.message.error)
     beside = f": {said}" if said else ""
@@ -96,7 +99,9 @@ def not_greeted(error: UpstreamError) -> NotSent:
     status, if one came: it says whether to try again."""
     sentence = f"The server could not be greeted. {error}"
     if isinstance(error, RefusedByServer | UnclearStatus):
-        return NotGreeted(sentence, status=error.status)
+        turned_away = NotGreeted(sentence, status=error.status)
+        turned_away.challenge = getattr(error, "challenge", "")
+        return turned_away
     return NotSent(sentence)
 
 

@@ -26,6 +26,7 @@ from registry.upstream.values import (
     NotSent,
     PausedCall,
     ProtocolError,
+    RefusedByServer,
     RpcErrorReply,
     Unanswered,
 )
@@ -54,8 +55,10 @@ async def answered(server: AnsweringServer, call: UpstreamCall, reply: CallReply
     while reply.kind == INPUT_REQUIRED:
         requests, state = _requests_of(reply)
         later = 0 if requests else later + 1
+        asked = {"inputRequests": requests, "requestState": state}
+        pause = PausedCall(next(call.rounds) if requests else call.sends, asked)
         if requests:
-            more = await _answers(call, requests, state)
+            more = await _answers(call, requests, pause)
         elif later <= _LATER_TIMES:
             more = b""
             await _pause(call, later)
@@ -68,7 +71,11 @@ async def answered(server: AnsweringServer, call: UpstreamCall, reply: CallReply
             was_taken=True,
             resend_reason=_ANSWERS_GO_ALONG if requests else _ASK_LATER,
         )
-        reply = await called(server, call)
+        try:
+            reply = await called(server, call)
+        except RefusedByServer as error:
+            error.pause = pause
+            raise
     return reply
 
 
@@ -175,9 +182,8 @@ def resumed(call: UpstreamCall, pause: PausedCall) -> CallReply:
     return CallReply(orjson.dumps(pause.asked), is_error=False, kind=INPUT_REQUIRED)
 
 
-async def _answers(call: UpstreamCall, requests: dict[str, Any], state: str | None) -> bytes:
-    asked = {"inputRequests": requests, "requestState": state}
-    given = await _waited(call, requests, PausedCall(next(call.rounds), asked))
+async def _answers(call: UpstreamCall, requests: dict[str, Any], pause: PausedCall) -> bytes:
+    given = await _waited(call, requests, pause)
     if call.cancel is not None and call.cancel.is_set():
         raise _stopped()
     answers = input_responses(requests, given)

@@ -108,7 +108,7 @@ async def _followed(
             return wire.reply(news.result)
         if stopwatch:
             stopwatch.note_look()
-        task = await _looked(server, ref)
+        task = await _looked(server, ref, call)
         if task is None:
             continue
         value, message = task
@@ -116,7 +116,7 @@ async def _followed(
             took_s = stopwatch.took(value) if stopwatch else None
             if took_s is not None and call.on_task_end is not None:
                 await call.on_task_end(replace(ref, took_s=took_s, session=""))
-            return await _end(server, ref, value, message)
+            return await _end(server, ref, call, value, message)
         if stopwatch:
             stopwatch.note_running()
         asked_at = _pause(clock, asked_at, is_asked=value.get("status") == "input_required")
@@ -178,22 +178,25 @@ async def _stopped(
     until = asyncio.get_running_loop().time() + call.limits.cancel_grace_s
     while asyncio.get_running_loop().time() < until:
         await asyncio.sleep(LEAST_S)
-        task = await _looked(server, ref)
+        task = await _looked(server, ref, call)
         if task is None:
             continue
         value, message = task
         if value.get("status") == "cancelled":
             raise why(acknowledged=True)
         if value.get("status") in _ENDED:
-            return await _end(server, ref, value, message)
+            return await _end(server, ref, call, value, message)
     raise why(acknowledged=False)
 
 
-async def _looked(server: TaskServer, ref: TaskRef) -> tuple[dict[str, Any], WireMessage] | None:
+async def _looked(
+    server: TaskServer, ref: TaskRef, call: UpstreamCall
+) -> tuple[dict[str, Any], WireMessage] | None:
     """None: it could not be asked just now, and may be later."""
     try:
         message = await server.about_task(TaskErrand("tasks/get", ref.id), _ERRAND)
-    except (NotSent, OutcomeUnknown, RefusedByServer):
+    except (NotSent, OutcomeUnknown, RefusedByServer) as error:
+        _check_credential(error, call)
         return None
     except RpcErrorReply as error:
         message = WireMessage(error=error.raw)
@@ -204,12 +207,16 @@ async def _looked(server: TaskServer, ref: TaskRef) -> tuple[dict[str, Any], Wir
 
 
 async def _end(
-    server: TaskServer, ref: TaskRef, value: dict[str, Any], message: WireMessage
+    server: TaskServer,
+    ref: TaskRef,
+    call: UpstreamCall,
+    value: dict[str, Any],
+    message: WireMessage,
 ) -> CallReply:
     if value["status"] == "cancelled":
         raise OutcomeUnknown("The server cancelled its task by itself.")
     if not ref.modern:
-        return wire.reply(await _fetched(server, ref))
+        return wire.reply(await _fetched(server, ref, call))
     if value["status"] == "failed" and isinstance(value.get("error"), dict):
         return wire.reply(WireMessage(error=wire.checked_error(value["error"])))
     result = value.get("result")
@@ -218,13 +225,20 @@ async def _end(
     return wire.reply(WireMessage(result=_cut_out(message, result), value=result))
 
 
-async def _fetched(server: TaskServer, ref: TaskRef) -> WireMessage:
+async def _fetched(server: TaskServer, ref: TaskRef, call: UpstreamCall) -> WireMessage:
     """Fetches the result of a task that has ended; safe to repeat."""
     while True:
         try:
             return await server.about_task(TaskErrand("tasks/result", ref.id), _ERRAND)
-        except (NotSent, OutcomeUnknown, RefusedByServer):
+        except (NotSent, OutcomeUnknown, RefusedByServer) as error:
+            _check_credential(error, call)
             await asyncio.sleep(_USUAL_S)
+
+
+def _check_credential(error: UpstreamError, call: UpstreamCall) -> None:
+    """Raises the error where it is about a credential that can be renewed."""
+    if call.renews and isinstance(error, RefusedByServer) and error.status == 401:
+        raise error
 
 
 def _cut_out(message: WireMessage, result: dict[str, Any]) -> bytes:

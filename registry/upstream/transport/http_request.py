@@ -16,7 +16,7 @@ from core.connection_pool import (
     HttpOrigin,
     StaleConnection,
 )
-from core.http_connection import BadHttp, ConnectionCut, ReadTimeout
+from core.http_connection import BadHttp, ConnectionCut, Fields, ReadTimeout
 from core.kept_english import gettext as _
 from core.outbound import AddressRefused
 from core.system_errors import describe, describe_certificate
@@ -55,10 +55,14 @@ _BREAK = re.compile(r"[\r\n\0]")
 class BadStatus(Exception):
     """An answer with a status other than 200; what it means depends on the revision."""
 
-    def __init__(self, status: int, message: WireMessage | None = None) -> None:
+    def __init__(
+        self, status: int, message: WireMessage | None = None, challenge: str = ""
+    ) -> None:
         super().__init__(status)
         self.status = status
         self.message = message
+        # Its WWW-Authenticate.
+        self.challenge = challenge
 
 
 @dataclass(slots=True)
@@ -82,9 +86,20 @@ class HttpRequest:
     clock: PausableTimeout = field(init=False)
     # Set once the server began to answer.
     opened: asyncio.Event | None = None
+    # Its method has no body, and so no length of one.
+    is_bare: bool = False
 
     def __post_init__(self) -> None:
         self.clock = PausableTimeout(self.limits.idle_s)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAnswer:
+    """An answer of any status and content."""
+
+    status: int
+    headers: Fields
+    body: bytes
 
 
 def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
@@ -120,6 +135,24 @@ async def exchange(pool: ConnectionPool, request: HttpRequest) -> WireMessage:
         raise _failure(error, request) from error
 
 
+async def exchange_plainly(pool: ConnectionPool, request: HttpRequest) -> PlainAnswer:
+    """The answer to this request, whatever it is. Raises the error that says whether it was
+    sent."""
+    try:
+        async with asyncio.timeout(request.limits.total_s):
+            arrived = await _send(pool, request)
+            try:
+                body = await _content(arrived, request.limits.max_bytes)
+            except BaseException:
+                arrived.close()
+                raise
+            answer = PlainAnswer(arrived.status, arrived.headers, body)
+            arrived.release()
+            return answer
+    except _FAILURES as error:
+        raise _failure(error, request) from error
+
+
 async def overhear(pool: ConnectionPool, request: HttpRequest) -> None:
     """A stream that brings no reply, until it ends."""
     assert request.hear is not None
@@ -150,7 +183,8 @@ async def deliver(pool: ConnectionPool, request: HttpRequest) -> int:
 
 
 async def _send(pool: ConnectionPool, request: HttpRequest) -> Arrived:
-    data = request.head + b"\r\nContent-Length: %d\r\n\r\n" % len(request.body) + request.body
+    length = b"" if request.is_bare else b"\r\nContent-Length: %d" % len(request.body)
+    data = request.head + length + b"\r\n\r\n" + request.body
     for _attempt in range(_STALE_TIMES):
         connection = await pool.connect(request.origin, request.limits)
         if not connection.is_usable:
@@ -185,7 +219,7 @@ async def _reply(pool: ConnectionPool, arrived: Arrived, request: HttpRequest) -
         # The status says enough, whatever became of the explanation.
         with contextlib.suppress(UpstreamError, *_FAILURES):
             message = await _explanation(arrived)
-        raise BadStatus(arrived.status, message)
+        raise BadStatus(arrived.status, message, arrived.headers.get(b"www-authenticate"))
     kind = _kind(arrived)
     if kind == "application/json":
         message = wire.read(await _content(arrived, request.limits.max_bytes))

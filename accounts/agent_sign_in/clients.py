@@ -1,0 +1,211 @@
+"""Clients that ask users to sign them in: by a document of theirs (CIMD), or registered (RFC 7591).
+
+Source: draft-ietf-oauth-client-id-metadata-document; MCP 2026-07-28, basic/authorization.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.utils import timezone
+
+from accounts.agent_sign_in.redirects import is_allowed
+from accounts.models import SignInClient
+from audit.services import SYSTEM, record
+from core import guarded_http, strict_json
+from core.english import gettext as _
+from core.errors import CountersignError
+from core.guarded_http import RequestFailed, WebLimits
+from core.look_alikes import skeleton
+from core.outbound import AddressRefused
+
+ID_MAX, NAME_MAX, REDIRECTS_MAX = 255, 100, 20
+DOCUMENT_LIMITS = WebLimits(connect_s=3, idle_s=3, total_s=5, max_bytes=16 * 1024)
+# A document is read anew after the first, and used without an answer until the second.
+FRESH, OUTLIVES = timedelta(hours=1), timedelta(days=1)
+CODE_GRANT = "authorization_code"
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+# Clients that no user has allowed anything: so many are kept for so long. Where there are more,
+# the oldest of the network that registered most make room, so that a flood displaces itself.
+UNUSED_MAX, UNUSED_FOR = 200, timedelta(hours=1)
+
+
+class ClientRefused(CountersignError):
+    """The client cannot be known, or what it says of itself cannot be used; says why."""
+
+
+def find_client(client_id: str) -> SignInClient:
+    """Reads its document where that is not known or old: for users who are signed in alone. Raises
+    ClientRefused."""
+    known = SignInClient.objects.filter(client_id=client_id[:ID_MAX]).first()
+    if known and known.kind == SignInClient.Kind.REGISTERED:
+        return known
+    _check_address(client_id)
+    if known and known.read_at > timezone.now() - FRESH:
+        return known
+    try:
+        said = _read_document(client_id)
+    except RequestFailed as error:
+        if known and known.read_at > timezone.now() - OUTLIVES:
+            return known
+        if isinstance(error.__cause__, AddressRefused):
+            raise ClientRefused(_("The client's document is at no public address.")) from error
+        raise ClientRefused(_("The client's document could not be read: %s") % error) from error
+    names = _names(said)
+    forget_unused()
+    client, _made = SignInClient.objects.update_or_create(
+        client_id=client_id,
+        defaults={**names, "kind": SignInClient.Kind.DOCUMENT, "read_at": timezone.now()},
+    )
+    return client
+
+
+def register(said: Any, *, network: str = "") -> SignInClient:
+    """Registers a client by what it says of itself. `network`: which it came from. Raises
+    ClientRefused."""
+    if not isinstance(said, dict):
+        raise ClientRefused(_("Send a JSON object."))
+    _check_kind(said)
+    names = _names(said)
+    with transaction.atomic():
+        _make_room()
+        client = SignInClient.objects.create(
+            client_id=f"csr_{secrets.token_urlsafe(18)}",
+            kind=SignInClient.Kind.REGISTERED,
+            network=network,
+            **names,
+        )
+        record(
+            "agent_client.registered", actor=SYSTEM, client_id=client.client_id, name=client.name
+        )
+    return client
+
+
+def check_device_client(client_id: str) -> None:
+    """Whether a device may ask by this id; its document is read later. Raises ClientRefused."""
+    known = SignInClient.objects.filter(client_id=client_id[:ID_MAX]).first()
+    if known is None:
+        _check_address(client_id)
+    elif not known.device_flow:
+        raise ClientRefused(_("The client is none for devices."))
+
+
+def look_alike(client: SignInClient) -> SignInClient | None:
+    """Another client that users allowed something and whose name reads like this one's."""
+    look = skeleton(client.name)
+    used = SignInClient.objects.exclude(used_at=None).exclude(pk=client.pk)
+    return next((one for one in used if look and skeleton(one.name) == look), None)
+
+
+def host_of(client: SignInClient) -> str:
+    """The host that vouches for it; empty for a registered one."""
+    is_document = client.kind == SignInClient.Kind.DOCUMENT
+    return urlsplit(client.client_id).netloc if is_document else ""
+
+
+def forget_unused() -> None:
+    old = SignInClient.objects.filter(created_at__lt=timezone.now() - UNUSED_FOR)
+    old.filter(used_at=None).delete()
+
+
+def _make_room() -> None:
+    forget_unused()
+    unused = SignInClient.objects.filter(kind=SignInClient.Kind.REGISTERED, used_at=None)
+    displace(unused, beyond=unused.count() + 1 - UNUSED_MAX)
+
+
+def displace(rows: QuerySet[Any], *, beyond: int) -> None:
+    """Deletes so many: the oldest of the network that has most, so that a flood displaces
+    itself."""
+    if beyond > 0:
+        by_network = rows.values("network").annotate(n=Count("pk")).order_by("-n", "network")
+        most = rows.filter(network=by_network[0]["network"]).order_by("created_at")
+        rows.model._default_manager.filter(pk__in=most.values("pk")[:beyond]).delete()
+
+
+def _check_address(client_id: str) -> None:
+    """The form that a document's address has, before anything is asked there."""
+    try:
+        parts = urlsplit(client_id)
+        is_whole = bool(parts.hostname) and parts.username is None and parts.password is None
+    except ValueError:
+        raise ClientRefused(_("The client is not known here.")) from None
+    segments = unquote(parts.path).split("/")
+    if parts.scheme not in ("https", "http") or len(client_id) > ID_MAX:
+        raise ClientRefused(_("The client is not known here."))
+    if not is_whole or "#" in client_id or len(parts.path) < 2 or {".", ".."} & set(segments):
+        raise ClientRefused(_("The client's id is no address that a document may have."))
+
+
+def _read_document(client_id: str) -> dict[str, Any]:
+    """Raises RequestFailed where there is no answer, else ClientRefused."""
+    answer = guarded_http.fetch(
+        "GET", client_id, {}, networks=settings.CLIENT_NETWORKS, limits=DOCUMENT_LIMITS
+    )
+    if answer.status != 200:
+        raise RequestFailed(_("The answer was HTTP %d.") % answer.status)
+    try:
+        said = strict_json.loads(answer.body)
+    except strict_json.Ambiguous as error:
+        raise ClientRefused(_("The client's document is no JSON that can be used.")) from error
+    # Compared as text: an address that is only equivalent may be somebody else's.
+    if not isinstance(said, dict) or said.get("client_id") != client_id:
+        raise ClientRefused(_("The client's document is for another client."))
+    _check_kind(said)
+    return said
+
+
+def _check_kind(said: Mapping[str, Any]) -> None:
+    """We have public clients only: what wants a secret is given none."""
+    grant_types = said.get("grant_types", [CODE_GRANT])
+    if not isinstance(grant_types, list) or not any(
+        one in grant_types for one in (CODE_GRANT, DEVICE_GRANT)
+    ):
+        raise ClientRefused(_("The client does not use authorization codes."))
+    response_types = said.get("response_types", ["code"])
+    if CODE_GRANT in grant_types and (
+        not isinstance(response_types, list) or "code" not in response_types
+    ):
+        raise ClientRefused(_("The client does not use authorization codes."))
+
+
+def _names(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads what is stored of a client whose kind was checked. Raises ClientRefused."""
+    grant_types = said.get("grant_types", [CODE_GRANT])
+    is_device_alone = CODE_GRANT not in grant_types and not said.get("redirect_uris")
+    return {
+        "name": _name(said),
+        "redirect_uris": [] if is_device_alone else _redirect_uris(said),
+        "device_flow": DEVICE_GRANT in grant_types,
+    }
+
+
+def _redirect_uris(said: Mapping[str, Any]) -> list[str]:
+    given = said.get("redirect_uris")
+    if not isinstance(given, list) or not 0 < len(given) <= REDIRECTS_MAX:
+        raise ClientRefused(
+            _("The client names no redirect address, or more than %d.") % REDIRECTS_MAX
+        )
+    if not all(map(is_allowed, given)):
+        raise ClientRefused(
+            _(
+                "A redirect address is not allowed: use https, http to the user's own computer, or "
+                "an app's own scheme."
+            )
+        )
+    return given
+
+
+def _name(said: Mapping[str, Any]) -> str:
+    name = said.get("client_name", "")
+    if not isinstance(name, str):
+        raise ClientRefused(_("The client's name is no text."))
+    storable = name.encode(errors="replace").decode().replace("\0", "�")
+    return " ".join(storable.split())[:NAME_MAX]

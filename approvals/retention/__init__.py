@@ -1,0 +1,1 @@
+"""Retention periods: changing them, and erasing what is due."""

@@ -1,0 +1,89 @@
+"""Credentials that calls carry to servers that are signed in at: found and renewed for one event
+loop, each once for all calls that want it at that moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import TypeVar
+
+from channels.db import database_sync_to_async
+
+from core import outage
+from core.english import gettext as _
+from core.errors import RecordUnavailable
+from registry.credentials import credential_store
+from registry.credentials.authorization_server import params_of
+from registry.credentials.credential_store import CredentialMissing, OpenCredential
+from registry.credentials.token_endpoint import TokenRejected
+from registry.publishing.published_tools import ServerConnection
+
+T = TypeVar("T")
+RENEWED = _("The server wanted a newer access token (HTTP 401), and it was renewed.")
+
+
+class CallCredentials:
+    def __init__(self) -> None:
+        self._asking: dict[Hashable, asyncio.Task[OpenCredential]] = {}
+
+    async def is_missing(self, connection: ServerConnection, person_id: int) -> bool:
+        owner = _owner(connection, person_id)
+        return not await _in_thread(
+            partial(credential_store.is_connected, connection.signs_in, owner)
+        )
+
+    async def missing(self, connection: ServerConnection, person_id: int) -> CredentialMissing:
+        """The error that names the user who has to sign in, and the page."""
+        owner = _owner(connection, person_id)
+        return await _in_thread(partial(credential_store.missing, connection.signs_in, owner))
+
+    async def current(self, connection: ServerConnection, person_id: int | None) -> OpenCredential:
+        """Raises CountersignError: CredentialMissing where somebody has to sign in first."""
+        owner = _owner(connection, person_id)
+        if connection.is_personal and owner is None:
+            raise CredentialMissing(
+                _("The server is signed in at by each person, and this is nobody's.")
+            )
+        find = partial(credential_store.current, connection.signs_in, owner)
+        return await self._once((connection.signs_in, owner), find)
+
+    async def renewed(self, used: OpenCredential, status: int, challenge: str) -> OpenCredential:
+        """After a refusal: the credential to try once more with. Raises CountersignError, which
+        says where to sign in anew."""
+        said = params_of(challenge)
+        if said.get("error") == "insufficient_scope":
+            await _in_thread(partial(credential_store.want_scopes, used.row, said.get("scope", "")))
+        if status != 401 or not said or not used.can_be_renewed:
+            raise await self.refused(used)
+        renew = partial(credential_store.renew, used.row.pk, used.row.generation)
+        try:
+            return await self._once((used.row.pk, used.row.generation, "renew"), renew)
+        except TokenRejected as error:
+            raise await self.refused(used) from error
+
+    async def refused(self, used: OpenCredential) -> CredentialMissing:
+        row = used.row
+        return await _in_thread(partial(credential_store.missing, row.server_id, row.person_id))
+
+    async def _once(self, key: Hashable, work: Callable[[], OpenCredential]) -> OpenCredential:
+        """Shares one answer among all who ask for it at that moment."""
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(_in_thread(work))
+            task.add_done_callback(lambda _task: self._asking.pop(key, None))
+        # Whoever goes away leaves it to the others.
+        return await asyncio.shield(task)
+
+
+def _owner(connection: ServerConnection, person_id: int | None) -> int | None:
+    return person_id if connection.is_personal else None
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Raises RecordUnavailable without the database: nothing was sent so far."""
+    run: Callable[[], Awaitable[T]] = database_sync_to_async(work, thread_sensitive=False)
+    try:
+        return await run()
+    except outage.AWAY as error:
+        raise RecordUnavailable(_("The record cannot be read right now.")) from error

@@ -1,0 +1,98 @@
+"""Servers by a server.json, or out of another MCP registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import orjson
+from django.urls import reverse
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from core.english import gettext as _
+from gateway.rest.v1.members import Members, Text, Whole
+from gateway.rest.v1.servers import OneServer, ServerAnswer
+from gateway.rest.v1.views import ServiceView, caller_of
+from registry.models import Server
+from registry.server_json import importing
+from registry.server_json.document import MAX_WAYS, ServerJsonRefused
+from registry.server_json.importing import ImportedDocument
+
+Way = TypeVar("Way")
+
+
+class ImportBody(Members):
+    """`server_json`, or `registry` with `server` and its `version`; of it one remote, or one
+    package with the host's command that runs it."""
+
+    name = Text(max_length=32)
+    title = Text(required=False, allow_blank=True, max_length=200)
+    server_json = serializers.DictField(required=False)
+    registry = Text(required=False, max_length=500)
+    server = Text(required=False, max_length=200)
+    version = Text(required=False, max_length=255)
+    # Which one, from 0 on.
+    remote = Whole(required=False, min_value=0, max_value=MAX_WAYS)
+    package = Whole(required=False, min_value=0, max_value=MAX_WAYS)
+    command = Text(required=False, max_length=100)
+    # Of variables and headers, by their names.
+    values = serializers.DictField(
+        child=serializers.CharField(max_length=8000, allow_blank=True),
+        required=False,
+        write_only=True,
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("server_json" in attrs) == ("registry" in attrs and "server" in attrs):
+            raise serializers.ValidationError(_("Give server_json, or registry and server."))
+        if "package" in attrs and ("remote" in attrs or "command" not in attrs):
+            raise serializers.ValidationError(_("A package needs a command, and no remote."))
+        return attrs
+
+
+class ImportedServers(ServiceView):
+    """Registers a server by its server.json. What it offers waits for the ordinary review."""
+
+    scopes = {"POST": ("registry.add_server",)}
+    bodies = {"POST": ImportBody}
+    answers = {"POST": (201, ServerAnswer)}
+
+    def post(self, request: Request) -> Response:
+        return self.once(request, lambda: self._import(request))
+
+    def _import(self, request: Request) -> Response:
+        given = self.body(request)
+        try:
+            made = _register(request, given, _read_document(given))
+        except ServerJsonRefused as error:
+            raise ValidationError({"detail": str(error)}) from error
+        return OneServer().answer(made, 201, reverse("api:server_detail", args=[made.slug]))
+
+
+def _read_document(given: dict[str, Any]) -> ImportedDocument:
+    if "server_json" in given:
+        return importing.read_pasted(orjson.dumps(given["server_json"]))
+    return importing.fetch_server(
+        given["registry"], given["server"], given.get("version", "latest")
+    )
+
+
+def _register(request: Request, given: dict[str, Any], document: ImportedDocument) -> Server:
+    by = caller_of(request)
+    who: dict[str, Any] = {"owner": by.person, "by": by, "title": given.get("title", "")}
+    if "package" in given:
+        package = _pick(document.server.packages, given["package"])
+        return importing.register_package(given["name"], document, package, given["command"], **who)
+    remote = _pick(document.server.remotes, given.get("remote", 0))
+    return importing.register_remote(
+        given["name"], document, remote, given.get("values", {}), **who
+    )
+
+
+def _pick(ways: Sequence[Way], number: int) -> Way:
+    if number >= len(ways):
+        raise ServerJsonRefused(_("The document has no such remote or package."))
+    return ways[number]

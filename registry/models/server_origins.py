@@ -1,0 +1,44 @@
+"""Where the description of an imported server came from."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+
+class ServerOrigin(models.Model):
+    """The server.json that a server was registered by, and who gave it."""
+
+    server = models.OneToOneField(
+        "Server", models.CASCADE, related_name="origin", editable=False, primary_key=True
+    )
+    name = models.CharField(max_length=200)
+    version = models.CharField(max_length=255)
+    body = models.JSONField()
+    # Of the body, as sha256:….
+    digest = models.CharField(max_length=71)
+    # The registry that gave it, and what that says of it; "": pasted or uploaded.
+    registry = models.URLField(max_length=500, blank=True)
+    status = models.CharField(max_length=255, blank=True)
+    published_at = models.CharField(max_length=255, blank=True)
+    fetched_at = models.DateTimeField(default=timezone.now)
+    # The package that was chosen; {}: a remote.
+    package = models.JSONField(default=dict)
+    # The server's address then: a URL or a command.
+    address = models.TextField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+    @property
+    def github_owner(self) -> str:
+        """The owner that the namespace names; empty where it is a domain."""
+        namespace = self.name.partition("/")[0].lower()
+        return namespace.removeprefix("io.github.") if namespace.startswith("io.github.") else ""
+
+    @property
+    def domain(self) -> str:
+        return ".".join(reversed(self.name.partition("/")[0].split(".")))

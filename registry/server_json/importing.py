@@ -1,0 +1,222 @@
+"""Registers servers by a server.json, and keeps where it came from.
+
+Nothing is published by it: what the server offers waits for the ordinary review.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core import signing
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.actors import By, acting
+from accounts.models import User
+from audit.services import record
+from core.english import gettext as _
+from core.guarded_http import is_named_network
+from registry import services
+from registry.models import Server, ServerOrigin
+from registry.server_json import document, foreign_registry
+from registry.server_json.document import Json, Package, Remote, ServerJson, ServerJsonRefused
+from registry.server_json.filling import fill_remote
+
+SALT = "server.json to import"
+# Between reading it and registering.
+GOOD_FOR_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedDocument:
+    """A server.json, the registry that gave it ("": pasted) and what that says of it."""
+
+    server: ServerJson
+    registry: str = ""
+    status: str = ""
+    published_at: str = ""
+
+    def sealed(self) -> str:
+        """For a form, which nobody can fill with another document and this registry's name."""
+        about = [self.server.body, self.registry, self.status, self.published_at]
+        return signing.dumps(about, salt=SALT, compress=True)
+
+
+def open_sealed(sealed: str) -> ImportedDocument:
+    """Raises ServerJsonRefused."""
+    try:
+        body, *about = signing.loads(sealed, salt=SALT, max_age=GOOD_FOR_S)
+    except signing.BadSignature as error:
+        raise ServerJsonRefused(_("This page is too old. Read the document again.")) from error
+    return ImportedDocument(document.read(body), *about)
+
+
+def read_pasted(text: bytes) -> ImportedDocument:
+    """Raises ServerJsonRefused."""
+    return ImportedDocument(document.read(document.parse(text)))
+
+
+def fetch_server(registry: str, name: str, version: str = "latest") -> ImportedDocument:
+    """Raises ServerJsonRefused."""
+    base = foreign_registry.base_of(registry)
+    answer = foreign_registry.get_server(base, name, version)
+    server = document.read(answer.body)
+    return ImportedDocument(server, base, answer.status, answer.published_at)
+
+
+@transaction.atomic
+def register_remote(
+    slug: str,
+    given: ImportedDocument,
+    remote: Remote,
+    values: Mapping[str, str],
+    *,
+    owner: User,
+    by: By,
+    title: str = "",
+) -> Server:
+    """Raises ServerJsonRefused, RegistrationRefused, NameRefused and SecretRefused."""
+    if remote.problem:
+        raise ServerJsonRefused(remote.problem)
+    url, headers = fill_remote(remote, values)
+    _check_reach(url, given.registry)
+    made = services.register(
+        slug,
+        transport=Server.Transport.HTTP,
+        url=url,
+        headers=headers,
+        title=title or given.server.title or given.server.name,
+        owner=owner,
+        by=by,
+    )
+    _keep_origin(made, given, {}, by)
+    return made
+
+
+@transaction.atomic
+def register_package(
+    slug: str,
+    given: ImportedDocument,
+    package: Package,
+    command: str,
+    *,
+    owner: User,
+    by: By,
+    title: str = "",
+) -> Server:
+    """Run by a command of the host's catalogue, which its administrator wrote."""
+    if package.problem:
+        raise ServerJsonRefused(package.problem)
+    made = services.register(
+        slug,
+        transport=Server.Transport.STDIO,
+        command=command,
+        title=title or given.server.title or given.server.name,
+        owner=owner,
+        by=by,
+    )
+    _keep_origin(made, given, package.body, by)
+    return made
+
+
+def command_line(package: Package) -> Json:
+    """An entry for the host's catalogue of commands; <…> is for its administrator to fill."""
+    program = _PROGRAMS.get(package.kind)
+    if program is None:
+        return {}
+    arguments = _arguments(package.body.get("packageArguments"))
+    argv = [*program(package), *arguments]
+    named = package.body.get("environmentVariables")
+    env = {
+        str(one.get("name", "")): _shown_value(one)
+        for one in (named if isinstance(named, list) else [])
+        if isinstance(one, dict)
+    }
+    return {"argv": argv} | ({"env": env} if env else {})
+
+
+def names_package(argv: list[str], package: Json) -> bool:
+    """A command's line has the package in this very version."""
+    wanted = _pinned_words(str(package.get("identifier", "")), str(package.get("version", "")))
+    return any(word in wanted for word in argv)
+
+
+def _pinned_words(identifier: str, version: str) -> set[str]:
+    if not version:
+        return {identifier}
+    return {f"{identifier}{mark}{version}" for mark in ("@", "==", ":")}
+
+
+def _npm(package: Package) -> list[str]:
+    version = f"@{package.version}" if package.version else ""
+    return ["/usr/bin/npx", "-y", package.identifier + version]
+
+
+def _pypi(package: Package) -> list[str]:
+    version = f"=={package.version}" if package.version else ""
+    return ["/usr/bin/uvx", package.identifier + version]
+
+
+def _oci(package: Package) -> list[str]:
+    return ["/usr/bin/docker", "run", "--rm", "-i", package.identifier]
+
+
+_PROGRAMS = {"npm": _npm, "pypi": _pypi, "oci": _oci}
+
+
+def _arguments(listed: Any) -> list[str]:
+    words = []
+    for one in listed if isinstance(listed, list) else []:
+        if isinstance(one, dict):
+            flag = one.get("name") if one.get("type") == "named" else None
+            words += [str(flag)] if flag else []
+            words.append(_shown_value(one))
+    return words
+
+
+def _shown_value(one: Json) -> str:
+    """The publisher's value; secrets, and what has no value, are named."""
+    name = one.get("name") or one.get("valueHint") or "value"
+    found = one.get("value") or one.get("default")
+    return f"<{name}>" if one.get("isSecret") is True or not found else str(found)
+
+
+def _check_reach(url: str, registry: str) -> None:
+    """A registry at a public address names public addresses alone."""
+    if registry and _is_internal(url) and not _is_internal(registry):
+        said = _("This address is internal, and the registry is not: register it by its URL.")
+        raise ServerJsonRefused(said)
+
+
+def _is_internal(url: str) -> bool:
+    return is_named_network(urlsplit(url).hostname or "", settings.UPSTREAM_NETWORKS)
+
+
+def _keep_origin(server: Server, given: ImportedDocument, package: Json, by: By) -> None:
+    read = given.server
+    origin = ServerOrigin.objects.create(
+        server=server,
+        name=read.name,
+        version=read.version,
+        body=read.body,
+        digest=read.digest,
+        registry=given.registry,
+        status=given.status,
+        published_at=given.published_at,
+        fetched_at=timezone.now(),
+        package=package,
+        address=server.address,
+    )
+    record(
+        "server.imported",
+        actor=acting(by),
+        server=server.slug,
+        name=origin.name,
+        version=origin.version,
+        registry=origin.registry,
+        digest=origin.digest,
+    )

@@ -1,0 +1,576 @@
+"""Connecting accounts at servers: settings, links, the way there and back, and attacks on it."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+import pytest
+from django.db import OperationalError, transaction
+from django.test import Client
+
+from accounts.models import User
+from accounts.roles import Role
+from audit.models import Entry
+from calls.running.credentials import CallCredentials
+from core import seal
+from core.errors import RecordUnavailable
+from registry import services
+from registry.connections import Commands, ServerConnection, connection
+from registry.credentials import (
+    authorization_server,
+    clients,
+    credential_store,
+    links,
+    token_endpoint,
+    vault,
+)
+from registry.credentials.authorization_server import SignInFailed
+from registry.models import Server, ServerClient, ServerCredential
+from tests.conftest import person
+from tests.signing_in import at_authorization_server, connect, set_up, to_there
+from tests.upstreams.guarded import Guarded, secrets_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def running_guarded() -> Iterator[Guarded]:
+    with Guarded() as guarded:
+        yield guarded
+
+
+@pytest.fixture
+def guarded(running_guarded: Guarded) -> Guarded:
+    running_guarded.reset()
+    return running_guarded
+
+
+@pytest.fixture
+def olga() -> User:
+    return person("olga", Role.OPERATOR)
+
+
+@pytest.fixture
+def dora() -> User:
+    return person("dora", Role.VIEWER)
+
+
+@pytest.fixture
+def acme(guarded: Guarded, olga: User) -> Server:
+    """A server at which each person signs in with an account of their own."""
+    server = services.register("acme", transport="http", url=guarded.url, owner=olga, by=olga)
+    set_up(server, Server.SignIn.PERSON, by=olga)
+    return server
+
+
+def browser(of: User) -> Client:
+    client = Client()
+    client.force_login(of)
+    return client
+
+
+def rejections() -> list[str]:
+    return list(Entry.objects.filter(action="credential.rejected").values_list("reason", flat=True))
+
+
+def test_the_operator_sets_how_a_server_is_signed_in_at(guarded: Guarded, olga: User) -> None:
+    services.register("acme", transport="http", url=guarded.url, owner=olga, by=olga)
+    form = {"sign_in": "oauth-person", "client_id": "given", "client_secret": "a secret of ours"}
+
+    response = browser(olga).post("/servers/acme/sign-in/", form, follow=True)
+
+    client = ServerClient.objects.get()
+    assert (client.client_id, vault.client_secret(client)) == ("given", "a secret of ours")
+    assert "a secret of ours" not in response.text
+    assert b"a secret of ours" not in bytes(client.sealed_secret or b"")
+    (entry,) = Entry.objects.filter(action="server.sign_in_set")
+    assert entry.details == {"sign_in": "oauth-person"}
+
+
+def test_who_may_not_change_servers_does_not_set_their_sign_in(acme: Server, dora: User) -> None:
+    for path in ("", "connect/", "disconnect/"):
+        response = browser(dora).post(f"/servers/acme/sign-in/{path}", {"sign_in": ""})
+        assert response.status_code == 403
+    acme.refresh_from_db()
+    assert acme.sign_in == Server.SignIn.PERSON
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"sign_in": "key-person"},
+        {"sign_in": "key-person", "header": "Host"},
+        {"sign_in": "key-person", "header": "X Y"},
+        {"sign_in": "other"},
+        {"sign_in": "oauth", "client_secret": "x"},
+    ],
+)
+def test_what_cannot_be_is_no_sign_in(acme: Server, olga: User, form: dict[str, str]) -> None:
+    response = browser(olga).post("/servers/acme/sign-in/", form)
+
+    assert response.status_code == 200
+    acme.refresh_from_db()
+    assert acme.sign_in == Server.SignIn.PERSON
+
+
+def test_a_person_connects_and_their_tokens_are_sealed_to_their_row(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    there = to_there(browser(dora), "acme")
+    asked = {name: one[0] for name, one in parse_qs(urlsplit(there).query).items()}
+    assert (asked["resource"], asked["code_challenge_method"]) == (guarded.url, "S256")
+    assert asked["scope"] == "use"
+
+    connect(dora, "acme")
+
+    row = ServerCredential.objects.get()
+    assert (row.person, row.issuer, row.scopes) == (dora, guarded.issuer, ["use"])
+    assert vault.open_values(row)["access"] in guarded.access
+    assert guarded.grants[0]["resource"] == guarded.url
+    (entry,) = Entry.objects.filter(action="credential.connected")
+    assert (entry.actor, entry.details["owner"]) == ("dora", "dora")
+
+
+def test_two_people_register_countersign_once(acme: Server, guarded: Guarded, dora: User) -> None:
+    connect(dora, "acme")
+    connect(person("erin", Role.VIEWER), "acme")
+
+    assert len(guarded.clients) == 1
+    (registered,) = guarded.clients.values()
+    assert registered["redirect_uris"] == [clients.redirect_uri(acme.pk)]
+
+
+def test_the_account_of_the_installation_is_an_operators(
+    acme: Server, guarded: Guarded, olga: User
+) -> None:
+    set_up(acme, Server.SignIn.SHARED, by=olga)
+    client = browser(olga)
+    page = client.post("/servers/acme/sign-in/connect/").text
+    there = page.split('class="button primary wide" href="')[1].split('"')[0].replace("&amp;", "&")
+
+    response = client.get(at_authorization_server(there, "robot"))
+
+    assert response.headers["Location"] == "/servers/acme/sign-in/"
+    assert ServerCredential.objects.get().person is None
+
+
+def test_disconnecting_deletes_and_revokes(acme: Server, guarded: Guarded, dora: User) -> None:
+    client = connect(dora, "acme")
+    held = [*guarded.refresh, *guarded.access]
+
+    client.post("/connections/acme/disconnect/")
+
+    assert not ServerCredential.objects.exists()
+    assert guarded.revoked == held
+
+
+def test_setting_the_address_or_the_sign_in_anew_deletes_every_credential(
+    acme: Server, guarded: Guarded, dora: User, olga: User
+) -> None:
+    connect(dora, "acme")
+    acme.refresh_from_db()
+
+    services.set_connection(acme, url="http://127.0.0.1:9/mcp", by=olga)
+
+    assert not ServerCredential.objects.exists()
+    acme.refresh_from_db()
+    assert acme.sign_in == ""
+
+
+def test_a_link_is_for_one_person_alone(acme: Server, dora: User) -> None:
+    erin = person("erin", Role.VIEWER)
+    path = urlsplit(links.page_of(acme, dora.pk)).path
+
+    assert browser(dora).get(path).status_code == 200
+    other = browser(erin).get(path)
+    forged = browser(erin).get(path.replace(f"/{dora.pk}/", f"/{erin.pk}/"))
+
+    assert (other.status_code, forged.status_code) == (403, 403)
+    assert "This link is for another user" in other.text
+    assert rejections() == ["This link is for another user."]
+    (entry,) = Entry.objects.filter(action="credential.rejected")
+    assert (entry.actor, entry.server) == ("erin", "acme")
+
+
+def test_who_is_not_signed_in_is_led_to_the_sign_in(acme: Server, dora: User) -> None:
+    response = Client().get(urlsplit(links.page_of(acme, dora.pk)).path)
+
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith("/sign-in/")
+
+
+def test_an_answer_is_good_once(acme: Server, guarded: Guarded, dora: User) -> None:
+    client = browser(dora)
+    back = at_authorization_server(to_there(client, "acme"), "dora")
+    client.get(back)
+
+    client.get(back)
+
+    assert len(guarded.grants) == 1
+    assert rejections() == ["This sign-in expired, or was used before. Begin again."]
+
+
+def test_an_answer_in_another_persons_browser_connects_nothing(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    """Else whoever sends a link could have others act with their own account, or the reverse."""
+    back = at_authorization_server(to_there(browser(dora), "acme"), "dora")
+
+    browser(person("erin", Role.VIEWER)).get(back)
+
+    assert (guarded.grants, ServerCredential.objects.count()) == ([], 0)
+    assert len(rejections()) == 1
+
+
+def test_an_answer_after_another_signed_in_in_the_same_browser_connects_nothing(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    client = browser(dora)
+    back = at_authorization_server(to_there(client, "acme"), "dora")
+    kept = client.session["at_servers"]
+    client.force_login(person("erin", Role.VIEWER))
+    session = client.session
+    session["at_servers"] = kept
+    session.save()
+
+    client.get(back)
+
+    assert guarded.grants == []
+    assert rejections() == ["This browser was signed in as another user. Begin again."]
+
+
+@pytest.mark.parametrize("iss", ["https://evil.example.org", None])
+def test_the_answer_of_another_issuer_is_not_taken(
+    acme: Server, guarded: Guarded, dora: User, iss: str | None
+) -> None:
+    """Mix-up: the code would go to the one with which it was not begun."""
+    guarded.answer = {"iss": iss}
+
+    connect(dora, "acme")
+
+    assert (guarded.grants, ServerCredential.objects.count()) == ([], 0)
+    assert len(rejections()) == 1
+
+
+def test_a_code_goes_to_no_authorization_server_that_the_server_named_meanwhile(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    client = browser(dora)
+    back = at_authorization_server(to_there(client, "acme"), "dora")
+    ServerClient.objects.update(issuer="https://evil.example.org")
+
+    client.get(back)
+
+    assert guarded.grants == []
+    assert len(rejections()) == 1
+
+
+INWARD = [
+    "http://169.254.169.254/latest",
+    "http://10.0.0.1/token",
+    "https://10.0.0.1/token",
+    "http://[::ffff:169.254.169.254]/token",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "ftp://example.com/token",
+    "https://user:secret@example.com/token",
+    "http://example.com/token",
+]
+
+
+@pytest.mark.parametrize("url", INWARD)
+@pytest.mark.parametrize(
+    "name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"]
+)
+def test_endpoints_that_lead_elsewhere_are_not_used(
+    acme: Server, guarded: Guarded, dora: User, name: str, url: str
+) -> None:
+    guarded.metadata = {name: url}
+
+    response = browser(dora).post("/connections/acme/connect/", follow=True)
+
+    assert name in response.text
+    assert guarded.grants == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "metadata"),
+    [
+        ({"resource": "https://other.example.org/mcp"}, {}),
+        ({"authorization_servers": ["http://169.254.169.254"]}, {}),
+        ({"authorization_servers": ["file:///etc"]}, {}),
+        ({}, {"issuer": "https://other.example.org"}),
+        ({}, {"code_challenge_methods_supported": ["plain"]}),
+        ({}, {"code_challenge_methods_supported": None}),
+        ({}, {"token_endpoint": None}),
+    ],
+)
+def test_documents_that_cannot_be_trusted_begin_no_sign_in(
+    acme: Server, guarded: Guarded, dora: User, resource: Any, metadata: Any
+) -> None:
+    guarded.resource, guarded.metadata = resource, metadata
+
+    response = browser(dora).post("/connections/acme/connect/")
+
+    assert response.status_code == 302
+    assert guarded.grants == []
+
+
+def test_a_public_server_leads_into_no_network_of_the_installation(settings: Any) -> None:
+    settings.UPSTREAM_NETWORKS = ["127.0.0.0/8"]
+
+    assert authorization_server.networks_for("https://mcp.example.com/mcp") == ()
+    assert authorization_server.networks_for("http://127.0.0.1:1/mcp") == ["127.0.0.0/8"]
+
+
+def test_a_given_secret_goes_to_no_other_issuer(guarded: Guarded, olga: User) -> None:
+    server = services.register("acme", transport="http", url=guarded.url, owner=olga, by=olga)
+    set_up(server, Server.SignIn.PERSON, by=olga, client_id="given", client_secret="ours")
+    ServerClient.objects.update(issuer="https://first.example.org")
+
+    with pytest.raises(SignInFailed, match="another authorization server"):
+        clients.prepared(server)
+
+
+def test_where_clients_are_known_by_document_none_is_registered(
+    acme: Server, guarded: Guarded, settings: Any
+) -> None:
+    settings.PUBLIC_URL = "https://gate.example.com"
+    guarded.metadata = {"client_id_metadata_document_supported": True}
+
+    made = clients.prepared(acme)
+
+    assert made.client_id == f"https://gate.example.com/connections/client/{acme.pk}.json"
+    assert guarded.clients == {}
+    document = json.loads(Client().get(urlsplit(made.client_id).path).content)
+    assert document["client_id"] == made.client_id
+    assert document["redirect_uris"] == [
+        f"https://gate.example.com/connections/callback/{acme.pk}/"
+    ]
+
+
+def test_a_sealed_credential_opens_in_no_other_row(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    """Whoever can write to the database cannot make one person's calls carry another's token."""
+    erin = person("erin", Role.VIEWER)
+    connect(dora, "acme")
+    connect(erin, "acme")
+    first, second = ServerCredential.objects.order_by("pk")
+
+    ServerCredential.objects.filter(pk=second.pk).update(sealed=first.sealed)
+
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.current(acme.pk, erin.pk)
+
+
+def test_one_person_never_gets_anothers(acme: Server, guarded: Guarded, dora: User) -> None:
+    connect(dora, "acme")
+
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.current(acme.pk, person("erin", Role.VIEWER).pk)
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.current(acme.pk, None)
+
+
+def test_secrets_are_on_no_page_in_no_entry_and_in_no_column(
+    acme: Server, guarded: Guarded, dora: User, olga: User
+) -> None:
+    connect(dora, "acme")
+    secrets = secrets_of(guarded)
+    assert secrets
+    pages = ["/connections/", urlsplit(links.page_of(acme, dora.pk)).path, "/audit/"]
+    seen = [browser(dora).get(path).text for path in pages]
+    seen += [browser(olga).get(f"/servers/acme/{path}").text for path in ("", "edit/", "sign-in/")]
+    seen += [str(vars(one)) for one in Entry.objects.all()]
+    seen += [str(row) for row in ServerCredential.objects.values()]
+    seen += [repr(credential_store.current(acme.pk, dora.pk))]
+
+    assert not [one for one in secrets for text in seen if one in text]
+
+
+def test_the_secret_of_the_installation_is_changed_with_them(
+    acme: Server, guarded: Guarded, dora: User, settings: Any
+) -> None:
+    connect(dora, "acme")
+    before = vault.open_values(ServerCredential.objects.get())
+    settings.OLD_SECRET_KEYS, settings.SECRET_KEY = [settings.SECRET_KEY], "another " * 8
+    seal.key.cache_clear()
+    seal._old_keys.cache_clear()
+    try:
+        with transaction.atomic():
+            assert [place for field in vault.SEALED for place in field.reseal()] == []
+        assert vault.open_values(ServerCredential.objects.get()) == before
+    finally:
+        seal.key.cache_clear()
+        seal._old_keys.cache_clear()
+
+
+def test_tokens_are_revoked_at_no_other_issuer_than_theirs(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    """A server that was taken over names its own authorization server: whoever disconnects after
+    that must not hand over what the former one gave."""
+    client = connect(dora, "acme")
+    ServerClient.objects.update(issuer="https://evil.example.org")
+
+    client.post("/connections/acme/disconnect/")
+
+    assert not ServerCredential.objects.exists()
+    assert guarded.revoked == []
+
+
+def test_what_was_set_anew_while_a_code_was_redeemed_takes_no_token(
+    acme: Server, guarded: Guarded, dora: User, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens would be sent to the new address."""
+    redeem = token_endpoint.redeem
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        tokens = redeem(*arguments, **more)
+        acme.refresh_from_db()
+        services.set_connection(acme, url="http://127.0.0.1:9/mcp", by=olga)
+        set_up(acme, Server.SignIn.PERSON, by=olga)
+        return tokens
+
+    monkeypatch.setattr(token_endpoint, "redeem", slow)
+
+    connect(dora, "acme")
+
+    assert not ServerCredential.objects.exists()
+
+
+def test_what_is_disconnected_while_it_is_renewed_stays_so_and_is_revoked(
+    acme: Server, guarded: Guarded, dora: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(dora, "acme")
+    row = ServerCredential.objects.get()
+    refresh = token_endpoint.refresh
+
+    def slow(*arguments: Any) -> Any:
+        tokens = refresh(*arguments)
+        client.post("/connections/acme/disconnect/")
+        return tokens
+
+    monkeypatch.setattr(token_endpoint, "refresh", slow)
+
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.renew(row.pk, row.generation)
+
+    assert not ServerCredential.objects.exists()
+    assert (guarded.access, guarded.refresh) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, b'{"error": "invalid_client"}'),
+        (400, b'{"error": "temporarily_unavailable"}'),
+        (400, b"<h1>Bad gateway</h1>"),
+        (503, b""),
+    ],
+)
+def test_no_credential_is_ended_by_an_error_that_is_not_about_it(
+    acme: Server,
+    guarded: Guarded,
+    dora: User,
+    status: int,
+    said: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a client secret that expired, or a proxy, would take the refresh tokens of everybody."""
+    connect(dora, "acme")
+    row = ServerCredential.objects.get()
+    monkeypatch.setattr(guarded, "wrong", (status, said))
+
+    with pytest.raises(SignInFailed):
+        credential_store.renew(row.pk, row.generation)
+
+    row.refresh_from_db()
+    assert row.ended == ""
+    assert vault.open_values(row)["refresh"] in guarded.refresh
+
+
+def test_the_account_of_the_installation_is_connected_by_no_one_who_may_no_longer(
+    acme: Server, guarded: Guarded, olga: User
+) -> None:
+    set_up(acme, Server.SignIn.SHARED, by=olga)
+    client = browser(olga)
+    page = client.post("/servers/acme/sign-in/connect/").text
+    there = page.split('class="button primary wide" href="')[1].split('"')[0].replace("&amp;", "&")
+    olga.groups.clear()
+
+    client.get(at_authorization_server(there, "mallory"))
+
+    assert (guarded.grants, ServerCredential.objects.count()) == ([], 0)
+    assert len(rejections()) == 1
+
+
+def test_a_header_for_everybody_does_not_go_beside_a_persons_own(
+    acme: Server, guarded: Guarded, dora: User, olga: User
+) -> None:
+    connect(dora, "acme")
+    acme.refresh_from_db()
+    services.set_connection(
+        acme, url=guarded.url, headers={"authorization": "Basic shared", "X-More": "1"}, by=olga
+    )
+    acme.refresh_from_db()
+    opened = credential_store.current(acme.pk, dora.pk)
+
+    reached = connection(acme, Commands()).with_credential(opened.row, opened.headers)
+
+    assert reached.headers == {"X-More": "1", **opened.headers}
+
+
+@pytest.mark.parametrize("at", ["evil", "honest"])
+def test_a_server_gets_no_code_of_another_whose_authorization_server_is_silent_about_itself(
+    acme: Server, guarded: Guarded, dora: User, olga: User, at: str
+) -> None:
+    """Mix-up: whoever signs in at the hostile server is sent on to the honest one's authorization
+    server, with the hostile server's state and challenge. The code that comes back would go to the
+    hostile one, with the verifier that belongs to it. Source: RFC 9700, 4.4.1."""
+    connect(dora, "acme")
+    honest = ServerClient.objects.get(server=acme)
+    guarded.metadata = {"authorization_response_iss_parameter_supported": False}
+    guarded.answer = {"iss": None}
+    with Guarded() as hostile:
+        hostile.metadata = guarded.metadata
+        evil = services.register("evil", transport="http", url=hostile.url, owner=olga, by=olga)
+        set_up(evil, Server.SignIn.PERSON, by=olga)
+        client = browser(dora)
+        asked = dict(parse_qsl(urlsplit(to_there(client, "evil")).query))
+        asked |= {"client_id": honest.client_id, "resource": honest.resource}
+        if at == "honest":
+            asked["redirect_uri"] = clients.redirect_uri(acme.pk)
+        there = f"{honest.metadata['authorization_endpoint']}?{urlencode(asked)}"
+
+        client.get(at_authorization_server(there, "dora"))
+
+        assert hostile.grants == []
+    assert len(rejections()) == (at == "honest")
+
+
+@pytest.mark.parametrize("letters", ["a" * 8000, "a" * 4000 + " " * 4000, 'a="' * 2600])
+def test_no_challenge_holds_up_the_calls_of_others(letters: str) -> None:
+    began = time.perf_counter()
+
+    authorization_server.params_of(f"Bearer {letters}")
+
+    assert time.perf_counter() - began < 0.2
+
+
+async def test_without_the_database_a_call_is_known_not_to_be_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else its outcome would count as unknown, and somebody would have to find it out."""
+
+    def away(*arguments: Any) -> Any:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(credential_store, "current", away)
+    server = ServerConnection("acme", "http", signs_in=1, is_personal=True)
+
+    with pytest.raises(RecordUnavailable):
+        await CallCredentials().current(server, 1)
