@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.db.models import OuterRef, Subquery
+
 from accounts.actors import By, acting
 from audit.services import Actor
 from core.english import gettext as _
@@ -37,6 +39,12 @@ def source_of(section: str, name: str = "") -> str:
     """Where the file is that manages it; empty if none does."""
     found = ManagedPart.objects.filter(section=section, name=name)
     return found.values_list("source", flat=True).first() or ""
+
+
+def source_of_each(section: str, name_field: str) -> Subquery:
+    """The same for each row of a query, by its field; NULL if none does."""
+    found = ManagedPart.objects.filter(section=section, name=OuterRef(name_field))
+    return Subquery(found.values("source")[:1])
 
 
 def check(section: str, name: str = "", *, by: By) -> None:

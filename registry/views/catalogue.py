@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError
 from accounts.http import ConsoleRequest
 from core.http import is_htmx, page
 from core.paging import paged
-from registry import managed, methods
+from registry import methods
 from registry.models import Item, Server, Tool, Toolset
 from registry.tasks import discover_server
 from registry.views import catalogue_search as found
@@ -94,19 +94,20 @@ def servers(request: HttpRequest) -> HttpResponse:
 
 @page("registry.view_server")
 def server(request: HttpRequest, slug: str) -> HttpResponse:
-    shown = get_object_or_404(Server.objects.select_related("owner"), slug=slug)
+    shown = get_object_or_404(found.server_of_page(), slug=slug)
     looks = list(shown.discoveries.all()[:LOOKS])
+    vouching = Vouching(shown)
+    kinds = list(found.kinds(shown))
     context = {
         "section": "servers",
         "server": shown,
-        "managed_by": managed.source_of(managed.SERVERS, shown.slug),
         "page": paged(shown.tools.for_list(), "exposed_name", request.GET),
         "discoveries": looks,
         "toolsets": shown.toolsets.all(),
         "icon_problems": shown.icons.exclude(problem="").values_list("problem", flat=True),
-        "vouching": Vouching(shown),
-        "waits": shown.tools.waiting().exists() or shown.items.waiting().exists(),
-        "kinds": [(Item.Kind(kind).label, n) for kind, n in found.kinds(shown)],
+        "vouching": vouching,
+        "waits": vouching.waiting or any(waiting for _kind, _n, waiting in kinds),
+        "kinds": [(Item.Kind(kind).label, n) for kind, n, _waiting in kinds],
     }
     return render(request, "registry/server.html", context)
 

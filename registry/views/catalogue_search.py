@@ -18,6 +18,7 @@ from django.db.models import Case, Count, F, FloatField, Func, Q, QuerySet, Text
 from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
+from registry import managed
 from registry.models import Item, Server, Tool, Toolset
 from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
 
@@ -100,10 +101,11 @@ def items(server: Server) -> QuerySet[Item]:
     return server.items.select_related("latest", "published").annotate(place=place)
 
 
-def kinds(server: Server) -> QuerySet[Item, tuple[str, int]]:
-    """How many of which kind it has now."""
+def kinds(server: Server) -> QuerySet[Item, tuple[str, int, int]]:
+    """How many of which kind it has now, and how many of these wait for review."""
     there = server.items.exclude(state=Item.State.RETIRED).order_by("kind")
-    return there.values_list("kind").annotate(n=Count("pk"))
+    waiting = Count("pk", filter=_in_state("unpublished"))
+    return there.values_list("kind").annotate(n=Count("pk"), waiting=waiting)
 
 
 def _words(q: str) -> list[str]:
@@ -207,6 +209,12 @@ def _in_state(state: str) -> Q:
         return Q(state__in=[Tool.State.NEW, Tool.State.CHANGED])
     # What is gone from its server is found only by asking for it.
     return Q(state=state) if state in Tool.State.values else ~Q(state=Tool.State.RETIRED)
+
+
+def server_of_page() -> QuerySet[Server]:
+    """Servers with the rows that the page of one shows at once, its owner's and its origin's."""
+    managed_by = managed.source_of_each(managed.SERVERS, "slug")
+    return Server.objects.select_related("owner", "origin").annotate(managed_by=managed_by)
 
 
 def servers() -> QuerySet[Server]:

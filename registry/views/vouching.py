@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.db.models import Count, Q
+
 from registry.models import Publication, Server, ServerOrigin, Tool
 from registry.server_json import document, foreign_registry, importing
 
@@ -17,7 +19,7 @@ class Vouching:
 
     @cached_property
     def origin(self) -> ServerOrigin | None:
-        return ServerOrigin.objects.filter(server=self.server).first()
+        return getattr(self.server, "origin", None)
 
     @cached_property
     def review(self) -> Publication | None:
@@ -25,13 +27,26 @@ class Vouching:
         mine = Publication.objects.filter(definition__tool__server=self.server)
         return mine.select_related("person").order_by("-at").first()
 
+    @cached_property
+    def _tools(self) -> dict[str, int]:
+        return self.server.tools.aggregate(
+            kept=Count("pk", filter=~Q(state=Tool.State.RETIRED)),
+            published=Count("pk", filter=Q(state=Tool.State.PUBLISHED)),
+            waiting=Count("pk", filter=Q(state__in=[Tool.State.NEW, Tool.State.CHANGED])),
+        )
+
     @property
     def tools(self) -> int:
-        return self.server.tools.exclude(state=Tool.State.RETIRED).count()
+        return self._tools["kept"]
 
     @property
     def published(self) -> int:
-        return self.server.tools.filter(state=Tool.State.PUBLISHED).count()
+        return self._tools["published"]
+
+    @property
+    def waiting(self) -> int:
+        """Tools that nobody reviewed yet."""
+        return self._tools["waiting"]
 
     @property
     def is_official(self) -> bool:
