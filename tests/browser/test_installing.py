@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from calls.record.states import State
+from config.embedded.service import wait_until
 from tests.browser.conftest import Opened, session_cookie
 from tests.browser.scene import Office
 from tests.browser.whole_chromium import Screen, whole_chromium
@@ -60,9 +61,8 @@ def test_nothing_keeps_a_browser_from_installing_it(opened: Opened) -> None:
     assert manifest["name"]
     assert manifest["display"] in ("standalone", "fullscreen", "minimal-ui")
     # The browser knows it once it has read the manifest by itself.
-    answers = (asked.send("Page.getAppId") for _time in range(500))
-    known = next(one for one in answers if "appId" in one)
-    assert known["appId"] == urljoin(page.url, "/")
+    assert wait_until(lambda: "appId" in asked.send("Page.getAppId"), seconds=20)
+    assert asked.send("Page.getAppId")["appId"] == urljoin(page.url, "/")
     sizes = {one["sizes"] for one in manifest["icons"] if one.get("purpose", "any") == "any"}
     assert {"192x192", "512x512"} <= sizes
     assert any(one.get("purpose") == "maskable" for one in manifest["icons"])

@@ -43,7 +43,7 @@ def tick(page: Page, group: str, name: str) -> None:
 
 def fill_all(page: Page) -> None:
     """What a cost has, and what is left out again since it belongs to another kind of limit."""
-    of_kinds = {"At once": "calls", "For minutes": "failures", "Argument with the cost": "cost"}
+    of_kinds = {"Burst": "calls", "For minutes": "failures", "Argument with the cost": "cost"}
     for label, kind in of_kinds.items():
         expect(page.get_by_label(label, exact=True)).to_be_hidden()
         choose(page.get_by_label("What is counted"), kind)

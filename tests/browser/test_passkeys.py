@@ -219,7 +219,7 @@ def test_a_lost_answer_to_a_signed_approval_is_asked_for(window: Window, held: H
     window.approve(call)
 
     shown = window.page.locator("[data-card]")
-    expect(shown).to_contain_text("The record has your vote: you approved this call.")
+    expect(shown).to_contain_text("The record has your vote: you approved this call.", timeout=SLOW)
     expect(shown).to_contain_text("Approved by alice")
     expect(shown).not_to_contain_text("Waiting for your passkey")
     assert state(call) == State.QUEUED
@@ -233,7 +233,7 @@ def test_a_signed_approval_that_never_arrived_can_be_pressed_again(
     window.page.route("**/approve/", lambda route: route.abort(), times=1)
     window.approve(call)
     shown = window.page.locator("[data-card]")
-    expect(shown).to_contain_text("The record has no vote of yours on this call.")
+    expect(shown).to_contain_text("The record has no vote of yours on this call.", timeout=SLOW)
     expect(shown).not_to_contain_text("Waiting for your passkey")
     # The card was drawn anew: its arguments are looked at again.
     shown.locator(".arguments").scroll_into_view_if_needed()
