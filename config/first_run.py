@@ -71,11 +71,11 @@ def add_examples(toolset: Toolset, person: User) -> None:
 
 
 def publish_the_rest(tools: QuerySet[Tool]) -> None:
-    """Where something red was found in our own words, we answer for it: `write_report` only reads,
-    though its name says otherwise. Where two people publish that, it waits for them."""
+    """Where something was found in our own words, we answer for it: `write_report` only reads,
+    though its name says otherwise. Where two people publish what is red, that waits for them."""
     for tool in tools.filter(state=Tool.State.NEW, latest__isnull=False):
         red = tool.latest is not None and tool.latest.findings.is_red
-        if red and not settings.RED_NEEDS_TWO:
+        if not (red and settings.RED_NEEDS_TWO):
             # Their findings were read when they were written.
             shown, reason = versioned.difference(tool), _("An example that comes along.")
             services.publish(tool, difference=shown, by=None, reason=reason)

@@ -176,11 +176,6 @@ class Scan:
         return {one.rule for one in self.findings}
 
     @property
-    def lacks_external(self) -> bool:
-        """Whether the external scanner was to look at it, and did not."""
-        return any(one.rule == "external-failed" for one in self.findings)
-
-    @property
     def is_unexplained(self) -> bool:
         """Whether it changed, and its server's version does not say why."""
         return any(one.rule == "unexplained-change" for one in self.findings)

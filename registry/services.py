@@ -238,8 +238,8 @@ def set_methods(server: Server, methods: Iterable[str], *, by: By) -> bool:
 
 def publish(tool: Tool, *, difference: str | None, by: By, reason: str = "") -> Publication:
     """Let agents have what the server says of it now. `difference`: the digest of what `by` was
-    shown; None: nobody looked, which the entry says, and nothing red is published. `reason`: why
-    all the same, where what was found in it is red. Raises PublicationRefused."""
+    shown; None: nobody looked, which the entry says, and nothing with risks is published. `reason`:
+    why all the same, where what was found in it is red. Raises PublicationRefused."""
     with recording_proposals():
         return _publish(tool, difference=difference, by=by, reason=reason)
 
@@ -259,7 +259,7 @@ def _publish(tool: Tool, *, difference: str | None, by: By, reason: str) -> Publ
     # A statement of its own: one that waited for the lock sees joined rows as they were before.
     locked = Tool.objects.select_for_update().get(pk=tool.pk)
     latest = _publishable(locked, difference)
-    _check_red(locked, latest, difference, by, reason)
+    _check_findings(locked, latest, difference, by, reason)
     Tool.objects.filter(pk=locked.pk).update(published=latest, state=Tool.State.PUBLISHED)
     tool.refresh_from_db()
     (publication,) = tool_versions.note_published(
@@ -301,13 +301,13 @@ def _check_reason(name: str, found: Scan, reason: str) -> None:
         )
 
 
-def _check_red(
+def _check_findings(
     of: Tool | Item, version: Version, difference: str | None, by: By, reason: str
 ) -> None:
-    """Checks that who publishes red findings has seen them, says why, is a person, and is not alone
-    where two are needed. Raises PublicationRefused and SecondPersonNeeded."""
+    """Checks that who publishes findings has seen them; and of red ones that they say why, are a
+    person, and not alone where two are needed. Raises PublicationRefused and SecondPersonNeeded."""
     name = of.exposed_name if isinstance(of, Tool) else of.key
-    if version.findings.is_red and difference is None:
+    if version.findings.risks and difference is None:
         said = _("“%s” is not published without a review: what was found in it has to be read.")
         raise PublicationRefused(said % revealed(name[:200]))
     if version.findings.is_red and isinstance(by, ServiceCaller):
@@ -369,7 +369,7 @@ def _publish_item(item: Item, *, difference: str | None, by: By, reason: str) ->
     if locked.state == Item.State.PUBLISHED:
         return
     if locked.latest is not None:
-        _check_red(locked, locked.latest, difference, by, reason)
+        _check_findings(locked, locked.latest, difference, by, reason)
     told = _told_reason(difference, locked.latest, reason)
     item_versions.publish(locked, difference=difference, actor=acting(by), reason=told)
 
@@ -412,7 +412,7 @@ def _roll_back(tool: Tool, version: int, *, by: By, reason: str) -> None:
         said = _("Version %(version)d of “%(tool)s” is none to go back to.")
         raise RollBackRefused(said % {"version": version, "tool": locked.exposed_name})
     # Its findings and its changes are on the page that asks.
-    _check_red(locked, before, before.digest, by, reason)
+    _check_findings(locked, before, before.digest, by, reason)
     Tool.objects.filter(pk=locked.pk).update(published=before, state=Tool.State.CHANGED)
     tool.refresh_from_db()
     tool_versions.relabel([tool])

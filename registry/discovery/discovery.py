@@ -317,7 +317,7 @@ class _Look:
             tool_versions.publish_new(well, by=SYSTEM, reason=reason)
             self._moves["definition.published"] += len(well)
         waiting = self._server.items.waiting().for_change()
-        if items := [item for item in waiting if self._needs_no_reason(item.key, item.latest)]:
+        if items := [item for item in waiting if self._needs_no_review(item.key, item.latest)]:
             item_versions.publish_new(items, by=SYSTEM, reason=reason)
             self._moves["item.published"] += len(items)
 
@@ -325,15 +325,15 @@ class _Look:
         problems = definitions.problems(tool.latest.content) if tool.latest else []
         if problems:
             self._said.append(f"{tool.exposed_name}: {' '.join(problems)}")
-        return not problems and self._needs_no_reason(tool.exposed_name, tool.latest)
+        return not problems and self._needs_no_review(tool.exposed_name, tool.latest)
 
-    def _needs_no_reason(self, name: str, version: Version | None) -> bool:
-        """Whether it may be published without a person's reason."""
-        found = version.findings if version else None
-        if found is None or not (found.is_red or found.lacks_external):
+    def _needs_no_review(self, name: str, version: Version | None) -> bool:
+        """Whether nothing was found in it that who publishes it has to see."""
+        risks = version.findings.risks if version else []
+        if not risks:
             return True
         said = _("“%s” is not published by itself: somebody has to read what was found in it.")
-        if not found.is_red:
+        if {one.rule for one in risks} == {"external-failed"}:
             said = _("“%s” is not published by itself: the external scanner did not look at it.")
         self._said.append(said % name[:200])
         return False

@@ -15,6 +15,7 @@ from tests.browser.conftest import Opened
 from tests.browser.hands import choose
 from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
+from tests.publishing import publish_as_read
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_a_definition_is_rolled_back(opened: Opened, office: Office) -> None:
     olga = scenery.person("olga", Role.OPERATOR)
     server = office.search.server
     scenery.see(server, {**SEARCH, "description": "Finds words."})
-    services.publish_all(server, by=olga)
+    publish_as_read(server, by=olga)
     page = opened(olga)
     for press in ("Space", "Enter"):
         page.goto("/tools/code.search/versions/")

@@ -93,7 +93,7 @@ def furnish(url: str, console: str) -> Desk:
     from registry.discovery import discovery
     from registry.models import Tool
     from tests.console import scenery
-    from tests.publishing import publish_what_is_red
+    from tests.publishing import publish_what_is_found
 
     roles = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR)
     scenery.person("alice", *roles, password=scenery.PASSWORD)
@@ -109,7 +109,7 @@ def furnish(url: str, console: str) -> Desk:
         # While Playwright runs, this thread's event loop is its own.
         (found,) = thread.submit(asyncio.run, discovery.look_at([server.pk])).result()
     assert found.succeeded, found.summary
-    publish_what_is_red(by=bob)
+    publish_what_is_found(by=bob)
     Tool.objects.filter(server=server).update(mode=Tool.Mode.BACKGROUND)
     save_rule(Rule(name="Everyday work", effect=Effect.ALLOW, tool="*"), by=SYSTEM)
     return Desk(console, accounts.issue_token(scout, by=bob))

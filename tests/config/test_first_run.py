@@ -59,7 +59,7 @@ def test_what_the_examples_call_read_only_is_confirmed_once(
     assert json.loads(settings.STDIO_CATALOGUE.read_text()).keys() == {"reports"}
 
 
-def test_an_example_waits_for_two_people_where_two_publish_what_is_red(
+def test_an_example_waits_for_two_people_where_two_publish_what_is_found(
     only_reports: None, bob: User, settings: Any
 ) -> None:
     settings.RED_NEEDS_TWO = True

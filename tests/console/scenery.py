@@ -32,6 +32,7 @@ from registry.models.versioned import Sighting
 from registry.publishing import published_catalogue
 from registry.schemas import definitions
 from registry.versions import item_versions, tool_versions
+from tests.publishing import publish_as_read, publish_items_as_read
 
 PASSWORD = "correct horse battery staple"
 TOOLSET = "office"
@@ -104,7 +105,7 @@ def server(slug: str, owner: User, *tools: dict[str, Any], publish: bool = True)
     for content in tools:
         see(made, content)
     if publish:
-        services.publish_all(made, by=owner, reason="Whatever was found in it.")
+        publish_as_read(made, by=owner)
     return made
 
 
@@ -129,7 +130,7 @@ def shelve(offering: Server, kind: Item.Kind, *contents: dict[str, Any], publish
             shelf.take(content)
         shelf.see(by=SYSTEM)
     if publish:
-        services.publish_items(offering, by=offering.owner, reason="Whatever was found in it.")
+        publish_items_as_read(offering, by=offering.owner)
 
 
 def offered(agent: Agent, tool: Tool) -> Tool:

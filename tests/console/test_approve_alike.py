@@ -26,11 +26,11 @@ from calls.models import Call
 from calls.record.states import State
 from policies.models import Rule
 from policies.thresholds import StepUp, Threshold
-from registry import services as registry
 from registry.models import Tool
 from tests.accounts.authenticator import Device
 from tests.approvals.test_stepping import passkey
 from tests.console import scenery
+from tests.publishing import publish_as_read
 
 HERE = reverse("approvals:approve_alike")
 ONE_PASSKEY = (Threshold(step_up=StepUp.PASSKEY),)
@@ -307,7 +307,7 @@ def test_a_changed_definition_supersedes_instead(
     shown = posted(look(as_alice, three))
     changed = {**scenery.SEND, "description": "Sends it to everybody."}
     scenery.see(send_mail.server, changed)
-    registry.publish_all(send_mail.server, by=olga, reason="Known.")
+    publish_as_read(send_mail.server, by=olga)
 
     said = approve(as_alice, shown)
 

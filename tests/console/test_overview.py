@@ -31,9 +31,9 @@ from notifications.models import Delivery, MailRecipient, Webhook
 from notifications.services import set_mail
 from policies.models import Rule
 from policies.services import save_rule
-from registry import services
 from registry.models import Server, Tool, Toolset
 from tests.console import scenery
+from tests.publishing import publish_as_read
 
 pytestmark = pytest.mark.django_db
 
@@ -357,7 +357,7 @@ def test_facts_tick_it(client: Client, db: None) -> None:
     offering = scenery.server("mailer", ada, scenery.SEND, publish=False)
     Server.objects.update(health=Server.Health.OK)
     assert list_ticks(client) == ["Connect a server"]
-    services.publish_all(offering, by=ada, reason="Read.")
+    publish_as_read(offering, by=ada)
     agent = Agent.objects.create(name="scout", owner=ada)
     assert list_ticks(client)[1:] == ["Publish a tool"]
     tool = scenery.offered(agent, offering.tools.get())

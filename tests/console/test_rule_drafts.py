@@ -14,9 +14,9 @@ from calls.record.states import State
 from policies.models import Rule
 from policies.offers import offers_of
 from registry.models import Server, Tool
-from registry.services import publish_all
 from tests.console import scenery
 from tests.console.test_rules import rule
+from tests.publishing import publish_as_read
 
 NEW = "/new/rule/"
 
@@ -203,7 +203,7 @@ def test_a_template_fills_a_form_that_can_be_saved(
 def test_read_only_tools_of_a_server_are_named(as_ada: Client, mailer: Server, olga: User) -> None:
     for name in ("read", "list"):
         scenery.see(mailer, {**scenery.ADD, "name": name})
-    publish_all(mailer, by=olga, reason="Known.")
+    publish_as_read(mailer, by=olga)
 
     page = as_ada.get(f"{NEW}?template=read-only&of=mailer")
 

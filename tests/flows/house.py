@@ -26,7 +26,7 @@ from registry.discovery import discovery
 from tests.conftest import person
 from tests.flows.servers import Server
 from tests.processes import Stack
-from tests.publishing import publish_what_is_red
+from tests.publishing import publish_what_is_found
 
 TOOLSET = "default"
 
@@ -65,7 +65,7 @@ def open_house(stack: Stack, servers: Iterable[Server]) -> House:
         services.add_server(toolset, row, by=bob)
     for look in asyncio.run(discovery.look_at([row.pk for row in rows])):
         assert look.succeeded, f"{look.server.slug}: {look.summary}"
-    publish_what_is_red(by=bob)
+    publish_what_is_found(by=bob)
     return House(stack, alice, scout, accounts.issue_token(scout, by=bob))
 
 

@@ -30,6 +30,7 @@ from policies.services import remove_rule, save_rule
 from registry import services
 from registry.models import Server, ShownTool, Tool, Toolset
 from tests.console import scenery
+from tests.publishing import publish_as_read
 
 UNPUBLISHED = "The tool is no longer published."
 DEFINITION = "The tool's definition changed"
@@ -101,11 +102,11 @@ def the_definition(world: World, call: Call, draw: Draw) -> Iterator[str]:
     published = draw(st.booleans())
     scenery.see(tool.server, other)
     if published:
-        services.publish_all(tool.server, by=world.ada)
+        publish_as_read(tool.server, by=world.ada)
     yield DEFINITION if published else UNPUBLISHED
     scenery.see(tool.server, before)
     if published:
-        services.publish_all(tool.server, by=world.ada)
+        publish_as_read(tool.server, by=world.ada)
 
 
 @change
@@ -114,7 +115,7 @@ def the_tool_is_taken_back(world: World, call: Call, draw: Draw) -> Iterator[str
     services.retire(tool, by=world.ada)
     yield UNPUBLISHED
     scenery.see(tool.server, content_of(call))
-    services.publish_all(tool.server, by=world.ada)
+    publish_as_read(tool.server, by=world.ada)
 
 
 @change
@@ -135,11 +136,11 @@ def the_address(world: World, call: Call, draw: Draw) -> Iterator[str]:
     moved, published = f"{world.url}/{draw(words)}", draw(st.booleans())
     services.set_connection(server, url=moved, by=world.ada)
     if published:
-        services.publish_all(server, by=world.ada)
+        publish_as_read(server, by=world.ada)
     yield DEFINITION if published else UNPUBLISHED
     services.set_connection(server, url=world.url, by=world.ada)
     if published:
-        services.publish_all(server, by=world.ada)
+        publish_as_read(server, by=world.ada)
 
 
 def _the_command(world: World, server: Server, draw: Draw) -> Iterator[str]:

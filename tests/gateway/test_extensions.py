@@ -30,6 +30,7 @@ from tests.gateway.conftest import (
 )
 from tests.gateway.test_rest import Rest
 from tests.processes import Stack
+from tests.publishing import publish_as_read
 from tests.upstreams.recorder import Received, Recorder, respond, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,7 +66,7 @@ def searching(upstream: Searching, toolset: Toolset, bob: User) -> Searching:
     """The toolset's server, with both methods listed and published."""
     made = Server.objects.get(slug="rec")
     set_methods(made, [SEARCH, DROP], by=bob)
-    assert services.publish_all(made, by=bob) == []
+    assert publish_as_read(made, by=bob) == []
     upstream.received.clear()
     return upstream
 

@@ -23,7 +23,7 @@ from registry.openapi.importing import DocumentInput
 from tests.gateway.agent import Reply
 from tests.gateway.api_calls import CASES, ApiCase, document, name_of
 from tests.gateway.conftest import AddRule, Play, the_call
-from tests.publishing import publish_what_is_red
+from tests.publishing import publish_as_read, publish_what_is_found
 from tests.upstreams.http_api import Answer, HttpApi, ReceivedRequest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,8 +60,8 @@ def register(api: HttpApi, *, by: User, **more: Any) -> Server:
 def offer(server: Server, keys: Iterable[str], *, by: User) -> None:
     importing.choose(server, dict.fromkeys(keys, ""), by=by)
     look(server)
-    services.publish_all(server, by=by)
-    publish_what_is_red(by=by)
+    publish_as_read(server, by=by)
+    publish_what_is_found(by=by)
 
 
 def look(server: Server) -> None:

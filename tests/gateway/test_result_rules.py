@@ -29,6 +29,7 @@ from tests.gateway.conftest import PING, Play, until
 from tests.gateway.limiting import limit
 from tests.gateway.test_rest import Rest, rest
 from tests.processes import Stack
+from tests.publishing import publish_as_read
 from tests.upstreams.library import Library
 from tests.upstreams.library import text as resource
 from tests.upstreams.recorder import Recorder
@@ -182,7 +183,7 @@ def republish() -> None:
     tool = Tool.objects.select_related("server").get(name="say")
     (found,) = loop.discovery.run(discovery.look_at([tool.server_id]), timeout=60)
     assert found.succeeded, found.summary
-    services.publish(tool, difference=None, by=None)
+    assert publish_as_read(tool.server, by=None) == []
 
 
 async def test_an_error_is_cleaned_with_its_sentence(

@@ -22,11 +22,11 @@ from calls.record.states import State
 from core.logs import TextFormatter
 from core.text import hidden_count, revealed
 from gateway.protocol import replies
-from registry import services
 from registry.models import Tool
 from tests.console import scenery
 from tests.hostile.corpus import MEGABYTE, Hostile, corpus, load
 from tests.hostile.pages import Page, flat
+from tests.publishing import publish_as_read
 from tests.sealing import seal_all
 
 ALL = load()
@@ -73,7 +73,7 @@ def tool(ann: User) -> Tool:
         "annotations": {"title": texts[-1], "destructiveHint": True},
     }
     server = scenery.server("stranger", ann, content, publish=False)
-    services.publish_all(server, by=ann, reason="For the test.")
+    publish_as_read(server, by=ann)
     return server.tools.for_catalogue().get()
 
 

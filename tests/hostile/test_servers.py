@@ -16,12 +16,12 @@ from approvals.models import Approval
 from approvals.services import vote
 from calls.models import Call
 from calls.record.states import State
-from registry import services
 from registry.models import Server, Tool, Toolset
 from tests.console import scenery
 from tests.hostile.corpus import MEGABYTE, Hostile
 from tests.hostile.pages import Page
 from tests.hostile.test_hostile import LONG, SHORT, page, unseen
+from tests.publishing import publish_as_read
 from tests.registry.offering import Offering, serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,7 +86,7 @@ def test_titles_and_descriptions_of_three_hundred_tools(
     review = reverse("registry:review", args=["stranger"])
     missing = [set(unseen(page(console, review, **{"from": str(n)}), SHORT)) for n in pages]
     assert set.intersection(*missing) == set()
-    services.publish_all(Server.objects.get(), by=User.objects.get(username="ann"), reason="Known.")
+    publish_as_read(Server.objects.get(), by=User.objects.get(username="ann"))
     assert Tool.objects.count() == len(SHORT)
     for first in range(0, len(SHORT), 50):
         page(console, reverse("registry:catalogue"), q=f"t{first}")
@@ -111,7 +111,7 @@ def tools(console: Client, ann: User) -> list[Tool]:
     for n, group in enumerate(GROUPS):
         scenery.see(made, _content(n, group[1:]))
         scenery.see(made, _content(n, group))
-    services.publish_all(made, by=ann, reason="Known.")
+    publish_as_read(made, by=ann)
     return list(made.tools.for_catalogue().order_by("pk"))
 
 

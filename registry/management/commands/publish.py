@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--digest", help="of the difference that you were shown")
         parser.add_argument("--all", action="store_true", help="publish everything that waits")
-        told = "with --all: publish what is not red, though nobody looked; the record says so"
+        told = "with --all: publish what has no findings, though nobody looked; the record says so"
         parser.add_argument("--not-reviewed", action="store_true", help=told)
 
         why = "why what has red findings is published all the same; the record keeps it"
