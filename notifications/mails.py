@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import smtplib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from django.utils import timezone, translation
 
 from accounts.models import User
 from core.english import gettext as _
+from core.text import revealed
 from notifications import deliveries
 from notifications.events import PERSONAL, Event
 from notifications.mail_body import MailText
@@ -26,6 +28,10 @@ from notifications.models import Delivery, MailRecipient
 from notifications.outcomes import DECIDED, NOT_WANTED, Failed, Impossible, NotNeeded
 
 log = logging.getLogger(__name__)
+
+REPLY_MAX = 300
+# Source: RFC 3463: a security or policy status (5.7), or a bad address of the sender.
+_OF_SENDER = re.compile(r"5\.(7\.|1\.[78]\b)")
 
 
 def send(delivery: Delivery) -> None:
@@ -145,13 +151,28 @@ def _thread(delivery: Delivery, *, is_digest: bool) -> dict[str, str]:
 
 def _rejected(error: smtplib.SMTPRecipientsRefused) -> Failed | Impossible:
     # By its own words for now (4xx), or for good.
-    codes = [code for code, _said in error.recipients.values()]
-    if codes and min(codes) >= 500:
-        return Impossible(_("The mail server does not take the address."))
-    return Failed(_("The mail server does not take the address now."), is_of_place=False)
+    ((address, (code, words)),) = error.recipients.items()
+    said = _reply(code, words, address)
+    if code < 500:
+        sentence = _("The mail server does not take the address now: %(said)s")
+    elif _OF_SENDER.match(words.decode(errors="replace")):
+        sentence = _("The mail server does not take mail from this sender: %(said)s")
+    else:
+        sentence = _("The mail server does not take the address: %(said)s")
+        return Impossible(sentence % {"said": said})
+    return Failed(sentence % {"said": said}, is_of_place=False)
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
-        return str(error.smtp_code)
+        words = error.smtp_error
+        return _reply(error.smtp_code, words if isinstance(words, bytes) else words.encode())
     return type(error).__name__
+
+
+def _reply(code: int, words: bytes, address: str = "") -> str:
+    """The server's answer on one line. Operators read it, the address is for its owner alone."""
+    said = words.decode(errors="replace")
+    if address:
+        said = re.sub(re.escape(address), "…", said, flags=re.IGNORECASE)
+    return revealed(" ".join(f"{code} {said}".split()))[:REPLY_MAX]

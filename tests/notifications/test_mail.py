@@ -353,7 +353,7 @@ def test_a_mail_server_that_fails_is_tried_again_and_given_up_in_the_end(
     waiting = Delivery.objects.get()
     assert (waiting.state, waiting.attempts) == (Delivery.State.PENDING, 1)
     assert waiting.next_at > timezone.now()
-    assert waiting.error == "The mail server does not take the address now."
+    assert waiting.error == f"The mail server does not take the address now: {mailbox.refusal}"
     # Not before its time.
     assert send_due() == 0
 
@@ -373,11 +373,36 @@ def test_an_address_that_is_refused_for_good_is_given_up_at_once(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
     reader(alice)
-    mailbox.refusal = "550 No such user"
+    mailbox.refusal = "550 5.1.1 <ALICE@example.org>: No such\u202e user"
 
     notify()
 
-    assert Delivery.objects.get().state == Delivery.State.DEAD
+    given_up = Delivery.objects.get()
+    assert given_up.state == Delivery.State.DEAD
+    # In the server's words, on pages that are not the owner's too.
+    said = "The mail server does not take the address: 550 5.1.1 <…>: No such"
+    assert given_up.error.startswith(said)
+    assert "\u202e" not in given_up.error
+
+
+@pytest.mark.parametrize("status", ["5.7.1", "5.1.8", "5.7.60"])
+def test_a_sender_that_is_rejected_loses_no_message(
+    alice: User, held: UUID, mailbox: Mailbox, status: str
+) -> None:
+    reader(alice)
+    mailbox.refusal = f"550 {status} countersign@localhost may not send"
+    notify()
+
+    waiting = Delivery.objects.get()
+    assert waiting.is_pending
+    said = f"The mail server does not take mail from this sender: {mailbox.refusal}"
+    assert waiting.error == said
+
+    # The settings are corrected.
+    mailbox.refusal = ""
+    due_now()
+    send_due()
+    assert mailbox.recipients == ["alice@example.org"]
 
 
 def test_a_mail_server_that_is_away_loses_nothing(
