@@ -14,7 +14,9 @@ from notifications.models import SlackApp, Webhook
 from notifications.outcomes import Failed
 from notifications.slack_api import SlackIdentity
 
-_CHANNEL = re.compile(r"[CG][A-Z0-9]{5,30}")
+_CHANNEL_ID = re.compile(r"[CG][A-Z0-9]{5,30}")
+# Source: slack.com/help, names of channels: up to 80 letters without capitals, digits, - and _.
+_CHANNEL_NAME = re.compile(r"#[\w-]{1,80}")
 
 
 class SlackAppForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -34,9 +36,12 @@ class SlackAppForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text=_("Basic Information → App Credentials → Signing Secret."),
     )
     channel = forms.CharField(
-        label=_("Channel ID"),
-        max_length=32,
-        help_text=_("At the end of the channel’s details in Slack. It begins with C or G."),
+        label=_("Channel"),
+        max_length=81,
+        help_text=_(
+            "The name of a public channel, such as #approvals. Of a private one the ID at the end "
+            "of its details in Slack, which begins with C or G."
+        ),
     )
     takes_denials = forms.BooleanField(label=_("People may deny in Slack"), required=False)
     takes_comments = forms.BooleanField(label=_("People may comment in Slack"), required=False)
@@ -61,10 +66,13 @@ class SlackAppForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields[name].help_text = _("Left empty, it stays as it is.")
 
     def clean_channel(self) -> str:
-        channel = str(self.cleaned_data["channel"]).strip()
-        if not _CHANNEL.fullmatch(channel):
-            raise ValidationError(_("Enter the channel’s ID, not its name: C0123456789."))
-        return channel
+        given = str(self.cleaned_data["channel"]).strip()
+        if _CHANNEL_ID.fullmatch(given):
+            return given
+        name = f"#{given.removeprefix('#')}".lower()
+        if not _CHANNEL_NAME.fullmatch(name):
+            raise ValidationError(_("Enter a channel’s name or its ID: #approvals, C0123456789."))
+        return name
 
     def clean(self) -> dict[str, Any]:
         """Asks Slack, once all else is right: a wrong token shows now, not at the first message."""

@@ -28,7 +28,8 @@ class SlackApp(models.Model):
     # Of the workspace that the token is for, as Slack says it.
     team_id = models.CharField(max_length=32, editable=False)
     team_name = models.CharField(max_length=120, editable=False)
-    channel = models.CharField(_("channel id"), max_length=32)
+    # Its ID; until the first message "#" and its name.
+    channel = models.CharField(_("channel"), max_length=81)
     sealed_token = models.BinaryField(editable=False)
     sealed_signing_secret = models.BinaryField(editable=False)
     takes_denials = models.BooleanField(_("Deny in Slack"), default=False)
@@ -41,6 +42,10 @@ class SlackApp(models.Model):
 
     def __str__(self) -> str:
         return f"Slack app of {self.webhook_id}"
+
+    @property
+    def is_channel_named(self) -> bool:
+        return self.channel.startswith("#")
 
     def takes(self, act: str) -> bool:
         return {"deny": self.takes_denials, "comment": self.takes_comments}.get(act, False)

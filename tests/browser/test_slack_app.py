@@ -44,8 +44,9 @@ def test_a_slack_app_is_set_up_and_an_account_is_linked_and_unlinked(
     expect(page.locator("#manifest")).to_contain_text("/slack/")
     assert not page.evaluate(WIDE)
     fill(page)
+    type_into(page, "Channel", "two words")
     press(page, "button", "Save the Slack app")
-    expect(page.get_by_text("not its name")).to_be_visible()
+    expect(page.get_by_text("Enter a channel’s name or its ID")).to_be_visible()
     expect(page.get_by_label("Bot token")).to_have_value("")
     app = SlackApp(team_id=TEAM, team_name="Acme", channel=CHANNEL, takes_denials=True)
     slack_apps.save(Webhook(name="approvals"), app, by=ada, token=TOKEN, signing_secret=SECRET)
@@ -68,7 +69,7 @@ def fill(page: Page) -> None:
     type_into(page, "Name", "approvals")
     type_into(page, "Bot token", TOKEN)
     type_into(page, "Signing secret", SECRET)
-    type_into(page, "Channel ID", "#approvals")
+    type_into(page, "Channel", "#approvals")
     tick(page, "Buttons in messages", "People may deny in Slack")
 
 

@@ -24,6 +24,7 @@ class SlackServer:
 
     def __init__(self) -> None:
         self.team = TEAM
+        self.names = {"#approvals": CHANNEL}
         self.messages: dict[tuple[str, str], dict[str, Any]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.windows: list[dict[str, Any]] = []
@@ -65,10 +66,13 @@ class SlackServer:
         if "thread_ts" in body:
             assert (body["channel"], body["thread_ts"]) in self.messages
         check_blocks(body["blocks"])
+        # A public channel may be given by its name; the answer has its ID.
+        channel = self.names.get(body["channel"], body["channel"])
+        assert channel[0] in "CG"
         self._ticks += 1
         moment = f"1764036{self._ticks:03}.{self._ticks:06}"
-        self.messages[body["channel"], moment] = body
-        return {"channel": body["channel"], "ts": moment, "message": body}
+        self.messages[channel, moment] = body
+        return {"channel": channel, "ts": moment, "message": body}
 
     def chat_update(self, body: dict[str, Any]) -> dict[str, Any]:
         assert set(body) == {"channel", "ts", "text", "blocks"}

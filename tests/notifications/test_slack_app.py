@@ -418,7 +418,7 @@ def old(body: bytes) -> dict[str, str]:
 
 
 def of_the_future(body: bytes) -> dict[str, str]:
-    return signed(body, age_s=-301)
+    return signed(body, age_s=-330)
 
 
 def unsigned(_body: bytes) -> dict[str, str]:
@@ -851,13 +851,33 @@ def test_a_change_keeps_the_secrets_that_are_left_empty(
     assert (entry.details["given"], entry.details["takes_denials"]) == ([], False)
 
 
-def test_a_token_that_slack_does_not_know_and_a_channels_name_are_refused(
+@pytest.mark.parametrize("given", ["#approvals", " Approvals "])
+def test_a_channel_is_given_by_its_name_and_kept_by_its_id(
+    slack: SlackServer, held: UUID, as_olga: Client, alice: User, given: str
+) -> None:
+    as_olga.post(reverse("notifications:add_slack_app"), {**FORM, "channel": given})
+    assert SlackApp.objects.get().channel == "#approvals"
+    notify()
+    assert SlackApp.objects.get().channel == CHANNEL
+
+    # Renamed meanwhile: what follows goes to the same channel and message.
+    slack.names.clear()
+    decide(held, alice, approve=True)
+    notify()
+    ((channel, _moment),) = slack.messages
+    assert channel == CHANNEL
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
+
+
+def test_a_token_that_slack_does_not_know_and_what_is_no_channel_are_refused(
     slack: SlackServer, as_olga: Client
 ) -> None:
     add = reverse("notifications:add_slack_app")
 
     assert "Slack answered: invalid_auth." in as_olga.post(add, {**FORM, "token": "xoxb-1"}).text
-    assert "not its name" in as_olga.post(add, {**FORM, "channel": "#approvals"}).text
+    for wrong in ("two words", "#", "https://acme.slack.com/archives/C0000CHAN"):
+        page = as_olga.post(add, {**FORM, "channel": wrong}).text
+        assert "Enter a channel’s name or its ID" in page
     assert not Webhook.objects.exists()
 
 
