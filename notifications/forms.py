@@ -13,7 +13,9 @@ from notifications.chat_formats import check_address, hint
 from notifications.events import CHOICES, WEBHOOK_CHOICES
 from notifications.guarded_requests import check_url
 from notifications.models import Webhook
+from notifications.outcomes import Failed
 from notifications.quiet_hours import MUTE_MAX
+from notifications.telegram import complete
 
 
 class EventsField(forms.MultipleChoiceField):
@@ -25,13 +27,18 @@ class EventsField(forms.MultipleChoiceField):
 
 
 class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A chat's address is a secret: it is in `address` once valid, and in no page again."""
+    """A chat's address is a secret: it is in `address` once valid, and in no page again.
+    `found`: the chat that a Telegram bot's token led to."""
 
     address = ""
+    found = ""
     url = forms.CharField(
         label=_("URL"),
         max_length=2000,
-        widget=forms.URLInput,
+        # A browser takes no bot's token for a URL.
+        widget=forms.TextInput(
+            {"inputmode": "url", "autocapitalize": "none", "autocomplete": "off"}
+        ),
         help_text=_("https:// only. Private networks are rejected unless the host allows them."),
     )
     events = EventsField(
@@ -63,16 +70,23 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
         if chat and not given:
             return str(self.instance.url)
         try:
-            check_url(given)
-            check_address(chat, given)
-        except AddressRefused as error:
+            address = self._whole(chat, given)
+        except (AddressRefused, Failed) as error:
             # The sentence may have the whole of it.
             said = str(error).replace(given, "…") if chat else str(error)
             raise ValidationError(said) from None
         if not chat:
-            return given
-        self.address = given
-        return hint(given)
+            return address
+        self.address = address
+        return hint(address)
+
+    def _whole(self, chat: str, given: str) -> str:
+        """Raises AddressRefused and Failed."""
+        if chat == Webhook.Format.TELEGRAM:
+            given, self.found = complete(given)
+        check_url(given)
+        check_address(chat, given)
+        return given
 
     def _chat(self) -> str:
         """The chat's format; "" for Standard Webhooks."""

@@ -50,7 +50,7 @@ def add_webhook(request: ConsoleRequest) -> HttpResponse:
         secret = services.add_webhook(added, by=request.user, address=form.address)
         if secret:
             return _show(request, added, secret=secret)
-        messages.success(request, _("“%s” is saved.") % added.name)
+        _note_saved(request, form)
         return redirect("notifications:webhook", added.pk)
     return _form(request, form, None)
 
@@ -62,7 +62,7 @@ def edit_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         changed = form.save(commit=False)
         services.change_webhook(changed, by=request.user, address=form.address)
-        messages.success(request, _("“%s” is saved.") % edited.name)
+        _note_saved(request, form)
         return redirect("notifications:webhook", pk)
     return _form(request, form, edited)
 
@@ -131,6 +131,12 @@ def _show(request: HttpRequest, shown: Webhook, *, secret: str = "") -> HttpResp
         "is_moving": any(one.is_first_attempt for one in last),
     }
     return render(request, "notifications/webhook.html", context)
+
+
+def _note_saved(request: HttpRequest, form: WebhookForm) -> None:
+    messages.success(request, _("“%s” is saved.") % form.instance.name)
+    if form.found:
+        messages.info(request, _("Its messages go to the chat %s.") % form.found)
 
 
 def _form(request: HttpRequest, form: WebhookForm, edited: Webhook | None) -> HttpResponse:

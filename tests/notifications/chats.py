@@ -153,6 +153,20 @@ class Telegram(Chat):
 
     path = "/bot1234:AAsecretsecretsecret/sendMessage?chat_id=-1001234567890"
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Of the last 24 hours.
+        self.updates: list[Any] = []
+
+    def take(self, path: str, body: bytes) -> Answer:
+        bot, _slash, method = path.rpartition("/")
+        if method != "getUpdates":
+            return super().take(path, body)
+        if bot != "/bot1234:AAsecretsecretsecret":
+            return 401, b'{"ok": false, "error_code": 401, "description": "Unauthorized"}'
+        assert json.loads(body) == {}
+        return 200, json.dumps({"ok": True, "result": self.updates}).encode()
+
     def check(self, body: dict[str, Any]) -> None:
         assert body["chat_id"] == "-1001234567890"
         assert 1 <= units(body["text"]) <= 4096
