@@ -61,7 +61,7 @@ def test_nothing_keeps_a_browser_from_installing_it(opened: Opened) -> None:
     assert manifest["name"]
     assert manifest["display"] in ("standalone", "fullscreen", "minimal-ui")
     # The browser knows it once it has read the manifest by itself.
-    assert wait_until(lambda: "appId" in asked.send("Page.getAppId"), seconds=20)
+    assert wait_until(lambda: "appId" in asked.send("Page.getAppId"), seconds=60)
     assert asked.send("Page.getAppId")["appId"] == urljoin(page.url, "/")
     sizes = {one["sizes"] for one in manifest["icons"] if one.get("purpose", "any") == "any"}
     assert {"192x192", "512x512"} <= sizes
