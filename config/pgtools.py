@@ -23,6 +23,11 @@ PLACES = (
 )
 VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD"}
 VARIABLES |= {"dbname": "PGDATABASE", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+# Of several hosts, the primary.
+VARIABLES |= {
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+}
 
 
 class NoProgram(Exception):

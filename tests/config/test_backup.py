@@ -248,6 +248,12 @@ def test_what_is_missing_is_named() -> None:
         pgtools.find("pg_dump", 12)
 
 
+def test_programs_use_the_primary_of_a_pair() -> None:
+    found = pgtools._environment("postgresql:///it?host=a,b&target_session_attrs=read-write")
+
+    assert (found["PGHOST"], found["PGTARGETSESSIONATTRS"]) == ("a,b", "read-write")
+
+
 def test_a_password_stays_off_the_list_of_processes() -> None:
     found = pgtools._environment("postgresql://me:s3cret@/it?host=/run/pg&port=5433")
 

@@ -23,12 +23,12 @@ from tests.services import running
 @dataclass
 class House:
     stack: Stack
-    database: "Database"
+    urls: dict[str, str]
     witness: Witness
     token: str
 
     def rows(self) -> list[Any]:
-        with psycopg.connect(self.database.urls["DATABASE_URL"], row_factory=namedtuple_row) as db:
+        with psycopg.connect(self.urls["DATABASE_URL"], row_factory=namedtuple_row) as db:
             return db.execute(
                 "SELECT convert_from(arguments, 'UTF8')::json->>'nonce' AS nonce, state, executed,"
                 " (SELECT count(*) FROM audit_entry e WHERE e.call_id = c.id) AS entries, seq"
@@ -81,10 +81,15 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def moved_in(own_stack: Stack, server: Database, tmp_path: Path, lease_s: str) -> Iterator[House]:
-    database = server.renew()
+    yield from furnished(own_stack, server.renew().urls, tmp_path, lease_s)
+
+
+def furnished(
+    own_stack: Stack, urls: dict[str, str], tmp_path: Path, lease_s: str
+) -> Iterator[House]:
     with Witness() as witness:
         own_stack.env |= {"COUNTERSIGN_DATA": str(tmp_path / "data")}
-        own_stack.env |= database.urls | {"COUNTERSIGN_LEASE_S": lease_s}
+        own_stack.env |= urls | {"COUNTERSIGN_LEASE_S": lease_s}
         token = subprocess.run(
             [sys.executable, "-m", "tests.faults.world", witness.url],
             env={**own_stack.env, "DJANGO_SETTINGS_MODULE": "config.settings"},
@@ -95,7 +100,7 @@ def moved_in(own_stack: Stack, server: Database, tmp_path: Path, lease_s: str) -
         ).stdout.strip()
         assert own_stack.agents
         assert own_stack.worker
-        yield House(own_stack, database, witness, token)
+        yield House(own_stack, urls, witness, token)
         # Processes before the database that they use.
         own_stack.__exit__()
 

@@ -82,9 +82,9 @@ def check(house: House, rows: list[Any], told: dict[str, Reply | None]) -> None:
 
 
 @pytest.mark.parametrize("victim", ["worker", "agents", "postgres"])
-async def test_the_record_stays_true(house: House, victim: str) -> None:
+async def test_the_record_stays_true(house: House, database: Database, victim: str) -> None:
     def fault() -> None:
-        killed = house.database if victim == "postgres" else getattr(house.stack, victim)
+        killed = database if victim == "postgres" else getattr(house.stack, victim)
         killed.restart()
 
     told = await fifty_calls_and(house, fault)
@@ -97,18 +97,18 @@ async def test_the_record_stays_true(house: House, victim: str) -> None:
     assert "succeeded" in states
 
 
-async def test_without_the_record_nothing_is_sent(house: House) -> None:
+async def test_without_the_record_nothing_is_sent(house: House, database: Database) -> None:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as http:
         agent = Agent(http, f"{house.stack.agents_url}/mcp/desk", house.token)
         house.witness.answer()
         assert (await agent.call("up.now", {"nonce": "before"})).status == 200
 
         # At once, while what the gateway holds in memory is still fresh enough to let them in.
-        house.database.kill()
+        database.kill()
         meanwhile = await asyncio.gather(
             *(agent.call("up.now", {"nonce": f"meanwhile {n}"}) for n in range(5))
         )
-        house.database.restart()
+        database.restart()
         async with asyncio.timeout(30):
             while (await agent.call("up.now", {"nonce": "after"})).status != 200:
                 await asyncio.sleep(0.1)

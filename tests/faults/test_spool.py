@@ -40,10 +40,12 @@ async def ask(agent: Agent) -> None:
         await asyncio.gather(*(agent.call(f"up.{t}", {"nonce": t}) for t in ("now", "later")))
 
 
-async def test_it_is_written_down_by_whoever_comes_next(house: House, agent: Agent) -> None:
+async def test_it_is_written_down_by_whoever_comes_next(
+    house: House, database: Database, agent: Agent
+) -> None:
     asking = asyncio.create_task(ask(agent))
     await asyncio.to_thread(house.witness.wait_for_each, 1)
-    house.database.kill()
+    database.kill()
     house.witness.answer()
     for process in (house.stack.agents, house.stack.worker):
         await says(process, KEPT)
@@ -54,7 +56,7 @@ async def test_it_is_written_down_by_whoever_comes_next(house: House, agent: Age
     forged = sealed.with_name("01890000-0000-7000-8000-000000000000.1.reply")
     forged.write_bytes(sealed.read_bytes())
 
-    house.database.restart()
+    database.restart()
     await asyncio.to_thread(house.stack.worker.start)
 
     rows = await settled(house)
@@ -69,15 +71,17 @@ async def test_it_is_written_down_by_whoever_comes_next(house: House, agent: Age
     await asking
 
 
-async def test_who_outlives_the_outage_leaves_nothing_there(house: House, agent: Agent) -> None:
+async def test_who_outlives_the_outage_leaves_nothing_there(
+    house: House, database: Database, agent: Agent
+) -> None:
     asking = asyncio.create_task(ask(agent))
     await asyncio.to_thread(house.witness.wait_for_each, 1)
-    house.database.kill()
+    database.kill()
     house.witness.answer()
     await says(house.stack.agents, KEPT)
     await says(house.stack.worker, KEPT)
 
-    house.database.restart()
+    database.restart()
 
     await asking
     rows = await settled(house)
