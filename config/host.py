@@ -22,6 +22,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from psycopg.conninfo import conninfo_to_dict
 
 from audit.services import Actor, record
+from config.embedded import wal_archive
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, wait_until
 from config.installation import APP_URL, owner_url
@@ -130,7 +131,7 @@ def _database(data: Path) -> Iterator[Mapping[str, str]]:
         except BlockingIOError:
             yield _urls_of_up(data)
             return
-        with running_postgres(data) as urls:
+        with running_postgres(data, wal_archive.settings()) as urls:
             yield urls
 
 
@@ -142,11 +143,13 @@ def _urls_of_up(data: Path) -> dict[str, str]:
 
 
 @contextmanager
-def running_postgres(data: Path) -> Iterator[dict[str, str]]:
-    """The embedded one of a data directory, while entered."""
+def running_postgres(
+    data: Path, options: Mapping[str, str] | None = None
+) -> Iterator[dict[str, str]]:
+    """The embedded one of a data directory, while entered; options: PostgreSQL's."""
     # What `restart` sends to whoever holds the lock.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    service = Postgres(data)
+    service = Postgres(data, settings=options)
     service.prepare()
     argv, env = service.command()
     process = subprocess.Popen(

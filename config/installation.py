@@ -18,6 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from config import children, fingerprint
+from config.embedded import wal_archive
 from config.embedded.postgres import SUPERUSER, Postgres
 from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
@@ -42,6 +43,9 @@ SEALERS = ("DATABASE_SEAL_URL", "COUNTERSIGN_SEAL_KEY_FILE")
 NOT_FOR_THE_SEALER = ("COUNTERSIGN_SECRET_KEY", "COUNTERSIGN_OLD_SECRET_KEYS", "REDIS_URL")
 # The first time when what people wait for has started.
 MAINTAIN_FIRST_S, MAINTAIN_EVERY_S = 300.0, 3600.0
+START_S = 60.0
+# All that was archived since the base backup is applied first.
+RECOVERY_S = 86400.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 what a person may choose
 
 
@@ -129,15 +133,16 @@ class Installation:
         if not os.environ.get("REDIS_URL"):
             urls |= await self._service(Valkey(self.plan.data))
         if not os.environ.get("DATABASE_URL"):
-            postgres = Postgres(self.plan.data)
-            urls |= await self._service(postgres)
+            postgres = Postgres(self.plan.data, settings=wal_archive.settings())
+            within_s = RECOVERY_S if postgres.is_recovering() else START_S
+            urls |= await self._service(postgres, within_s=within_s)
             postgres.make_roles()
             self._superuser_url = postgres.url(SUPERUSER)
         elif self.plan.demo:
             raise CannotStart("A demo brings its own PostgreSQL: start it without DATABASE_URL.")
         return urls
 
-    async def _service(self, service: Service) -> dict[str, str]:
+    async def _service(self, service: Service, *, within_s: float = START_S) -> dict[str, str]:
         service.prepare()
 
         async def ready(pid: int) -> bool:
@@ -146,7 +151,7 @@ class Installation:
         child = SupervisedProcess(
             service.name, service.command, ready, service.stop_signal, 30.0, dull=service.dull
         )
-        if not await self.supervisor.start(child):
+        if not await self.supervisor.start(child, within_s=within_s):
             raise CannotStart(f"{service.name} did not get ready in time: see what it says above.")
         return service.urls()
 

@@ -39,6 +39,8 @@ SETTINGS = {
     "max_connections": "100",
     "shared_buffers": "128MB",
     "synchronous_commit": "on",
+    # While it recovers to a moment, nobody reads what is not yet of that moment.
+    "hot_standby": "off",
     "jit": "off",
     "log_checkpoints": "off",
     "log_line_prefix": "%m ",
@@ -92,6 +94,10 @@ class Postgres:
         except FileNotFoundError:
             return False
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].startswith("ready")
+
+    def is_recovering(self) -> bool:
+        """To a moment that somebody chose; it begins with a base backup."""
+        return (self.home / "recovery.signal").exists()
 
     def make_roles(self) -> None:
         """The owner migrates, application and sealer own nothing, maintenance removes what is

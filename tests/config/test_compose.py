@@ -97,8 +97,9 @@ def test_the_example_of_an_environment_names_all_that_is_demanded():
 
 
 def test_every_setting_can_be_given(services):
-    # The image's own, the owner's alone, and one that is for development.
+    # The image's own, the owner's alone, one for development, and one for `up` with its PostgreSQL.
     elsewhere = {"COUNTERSIGN_DATA", "COUNTERSIGN_DEBUG", "DATABASE_SEAL_URL"}
+    elsewhere.add("COUNTERSIGN_WAL_ARCHIVE")
     given = {name for one in OURS for name in services[one]["environment"]}
 
     assert set(in_table()) - given == elsewhere

@@ -1,0 +1,34 @@
+"""The embedded PostgreSQL's log of changes, copied to a folder: with it and a base backup, the
+database can be recovered to any second (docs/en/guides/backup-restore.md)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from config.embedded.service import CannotStart
+
+# What was changed is archived after so long at the latest, in files of 16 MB each.
+WITHIN = "60s"
+
+
+def settings() -> dict[str, str]:
+    """Of PostgreSQL; none without COUNTERSIGN_WAL_ARCHIVE. Commands beside a stopped installation
+    need them too, since what is not archived is missing for ever."""
+    folder = os.environ.get("COUNTERSIGN_WAL_ARCHIVE", "")
+    if not folder:
+        return {}
+    if not os.path.isabs(folder):
+        raise CannotStart("COUNTERSIGN_WAL_ARCHIVE must be an absolute path.")
+    return {"archive_mode": "on", "archive_command": command(folder), "archive_timeout": WITHIN}
+
+
+def command(folder: str) -> str:
+    """A file is there whole or not at all. PostgreSQL may ask again for one that it archived just
+    before a crash; another file of its name is never replaced."""
+    target = shlex.quote(folder.replace("%", "%%") + "/%f")
+    draft = shlex.quote(folder.replace("%", "%%") + "/%f.part")
+    return (
+        f"if test -f {target}; then cmp -s %p {target};"
+        f" else cp %p {draft} && sync {draft} && mv {draft} {target}; fi"
+    )
