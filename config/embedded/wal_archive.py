@@ -13,8 +13,8 @@ WITHIN = "60s"
 
 
 def settings() -> dict[str, str]:
-    """Of PostgreSQL; none without COUNTERSIGN_WAL_ARCHIVE. Commands beside a stopped installation
-    need them too, since what is not archived is missing for ever."""
+    """PostgreSQL's options; none without COUNTERSIGN_WAL_ARCHIVE. Commands beside a stopped
+    installation need them too, since what is not archived is missing for ever."""
     folder = os.environ.get("COUNTERSIGN_WAL_ARCHIVE", "")
     if not folder:
         return {}

@@ -34,6 +34,7 @@ RUN = {
 MARKED = {
     r"export [A-Z_]+=": "sets a variable of the reader's shell",
     r"[A-Z_]+=\S+ \S": "needs an API key of a model",
+    r"PGPASSWORD=|(mv|cp -a|touch) \S*(var/postgres|base-)": "tests/faults/test_point_in_time.py",
     r"docker (compose|run)\b": "needs Docker and its images; docker-compose.yml has its own tests",
     r"cp docker/env\.example \.env": "the first line of the containers' start",
     r"claude mcp add\b": "needs another vendor's program; its text is compared with the console's",
