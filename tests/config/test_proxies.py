@@ -158,13 +158,13 @@ def write_certificate(folder: Path) -> None:
         (folder / file).write_bytes(content)
 
 
-def configure(example: Path, folder: Path, hosts: dict[str, list[Host]], port: int) -> Path:
+def configure(example: Path, folder: Path, ports: dict[str, list[int]], port: int) -> Path:
     """The example with this machine's ports and certificate."""
     text = example.read_text().replace("/etc/ssl/countersign", str(folder))
     for role, inner in ((CONSOLE, "8000"), (AGENTS, "8001")):
-        for address, host in zip(("10.0.0.11", "10.0.0.12"), hosts[role], strict=True):
+        for address, own in zip(("10.0.0.11", "10.0.0.12"), ports[role], strict=True):
             assert f"{address}:{inner}" in text
-            text = text.replace(f"{address}:{inner}", f"127.0.0.1:{host.port}")
+            text = text.replace(f"{address}:{inner}", f"127.0.0.1:{own}")
     for here in ("listen 443", "bind :443", ":443 {"):
         text = text.replace(here, here.replace("443", str(port)))
     path = folder / example.name
@@ -173,17 +173,17 @@ def configure(example: Path, folder: Path, hosts: dict[str, list[Host]], port: i
 
 
 @asynccontextmanager
-async def site(program: str, folder: Path) -> AsyncIterator[Site]:
+async def balanced(
+    program: str, folder: Path, ports: dict[str, list[int]], port: int
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """The program in front of what listens on `ports`, and a client that finds both names at
+    `port`."""
     found = shutil.which(program, path=PATH)
     if found is None:
         pytest.skip(f"needs Debian's package {program}")
     example, arguments = PROGRAMS[program]
-    hosts = {role: [Host(f"{role} {n}") for n in (1, 2)] for role in (CONSOLE, AGENTS)}
-    for host in [one for both in hosts.values() for one in both]:
-        await host.start()
     write_certificate(folder)
-    port = free_port()
-    path = configure(EXAMPLES / example, folder, hosts, port)
+    path = configure(EXAMPLES / example, folder, ports, port)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [found, *arguments(path, folder)],
@@ -193,9 +193,8 @@ async def site(program: str, folder: Path) -> AsyncIterator[Site]:
     connector = aiohttp.TCPConnector(ssl=context, resolver=Local(), force_close=True)
     try:
         async with aiohttp.ClientSession(connector=connector) as http:
-            here = Site(hosts, port, http)
-            await asyncio.wait_for(listening(here, process, folder / "log"), 20)
-            yield here
+            await asyncio.wait_for(listening(http, port, process, folder / "log"), 20)
+            yield http
     finally:
         process.terminate()
         try:
@@ -204,21 +203,40 @@ async def site(program: str, folder: Path) -> AsyncIterator[Site]:
             # Caddy waits for streams.
             process.kill()
             process.wait(10)
+
+
+@asynccontextmanager
+async def site(program: str, folder: Path) -> AsyncIterator[Site]:
+    hosts = {role: [Host(f"{role} {n}") for n in (1, 2)] for role in (CONSOLE, AGENTS)}
+    for host in [one for both in hosts.values() for one in both]:
+        await host.start()
+    ports, port = {role: [one.port for one in both] for role, both in hosts.items()}, free_port()
+    try:
+        async with balanced(program, folder, ports, port) as http:
+            yield Site(hosts, port, http)
+    finally:
         for host in [one for both in hosts.values() for one in both]:
             await host.stop()
 
 
-async def listening(here: Site, process: subprocess.Popen[bytes], log: Path) -> None:
+async def listening(
+    http: aiohttp.ClientSession, port: int, process: subprocess.Popen[bytes], log: Path
+) -> None:
     while True:
         assert process.poll() is None, log.read_text()
         try:
-            if (await here.get(CONSOLE)).startswith("200") and (await here.get(AGENTS)).startswith(
-                "200"
-            ):
+            if {await status(http, f"https://{name}:{port}") for name in (CONSOLE, AGENTS)} == {
+                200
+            }:
                 return
         except aiohttp.ClientError:
             pass
         await asyncio.sleep(0.1)
+
+
+async def status(http: aiohttp.ClientSession, url: str) -> int:
+    async with http.get(f"{url}/readyz") as response:
+        return response.status
 
 
 @pytest.mark.long
