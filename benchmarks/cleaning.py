@@ -33,6 +33,8 @@ HOSTILE = (
     ),
 )
 MB = 1024 * 1024
+# An operator's own, as such are.
+PATTERNS = "ticket: \\bTKT-[0-9]{6}\\b\nbadge: (?i)badge no\\. [0-9]+"
 
 
 def document(text: str) -> bytes:
@@ -72,7 +74,9 @@ def main() -> None:
         "links": ResultRules(links=True),
         "all of these": every,
         "marking": ResultRules(marking=Marking.FOUND),
+        "own patterns": ResultRules(patterns=PATTERNS),
         "all and marking": every._replace(marking=Marking.FOUND),
+        "and own patterns": every._replace(marking=Marking.FOUND, patterns=PATTERNS),
     }
     short, long = document(SHORT), document(LONG)
     hostile = [document((one * MB)[:MB]) for one in HOSTILE]

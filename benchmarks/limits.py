@@ -2,9 +2,10 @@
 
 `python -m benchmarks.limits [--seconds 1] [--rounds 30] [--connections 16]` asks two tools of one
 server in turn, through one gateway: one has none, the other ten limits that are never reached, and
-then every result rule too; at last a budget for all calls together, which their commits take turns
-at. Rounds are short, so that what else the machine does hits both tools of a round alike. Printed
-are medians of the rounds' ratios, each with the 95 % interval of the median.
+then cleaned results too, without and with links, marking and own patterns; at last a budget for all
+calls together, which their commits take turns at. Rounds are short, so that what else the machine
+does hits both tools of a round alike. Printed are medians of the rounds' ratios, each with the 95 %
+interval of the median.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.against import alternated
+from benchmarks.cleaning import PATTERNS
 from benchmarks.hot_path import Run, Side, Sides, request
 from benchmarks.house import House, house
 
@@ -60,13 +62,13 @@ def ten_limits() -> None:
         limit(f"{kind} {number}", kind=kind, period=("minute", "hour")[number % 2], per=per)
 
 
-def clean_results() -> None:
+def clean_results(**more: Any) -> None:
     from inspection.results import HiddenText, ResultRules, SchemaCheck
     from registry.models import Tool
     from registry.result_rules import set_result_rules
 
     rules = ResultRules(SchemaCheck.BLOCK, HiddenText.REMOVE, True, True, True, 100_000)
-    set_result_rules(Tool.objects.get(name=LIMITED), rules, by=None)
+    set_result_rules(Tool.objects.get(name=LIMITED), rules._replace(**more), by=None)
 
 
 def cases(it: House, options: argparse.Namespace) -> Iterator[Case]:
@@ -81,6 +83,10 @@ def cases(it: House, options: argparse.Namespace) -> Iterator[Case]:
     clean_results()
     yield case("… and cleaning")
     yield case("… and cleaning", LONG)
+    clean_results(links=True, marking="found", patterns=PATTERNS)
+    yield case("… by all choices")
+    yield case("… by all choices", LONG)
+    clean_results()
     limit("budget", kind="cost", period="month", cost=1, unit="EUR")
     yield case("… and one budget")
 

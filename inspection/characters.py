@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from unicodedata import normalize
 
 from core.text import kind_of, of_kinds
 
@@ -67,8 +68,38 @@ _DISGUISE = re.compile(f"{_ANSI.pattern}|(?:{_UNSEEN})+")
 _ASCII_DISGUISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
+# Full-width and mathematical letters and digits, and wide or narrow spaces: read as plain ones.
+_WIDE = "\uff10-\uff19\uff20-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
+_ODD_SPACES = "\xa0\u2000-\u200a\u202f\u205f\u3000"
+# Two patterns, each with a set of characters first: together they take three times as long.
+_HAS_WIDE = re.compile(f"[{_WIDE}]")
+_HAS_ODD_SPACE = re.compile(f"[{_ODD_SPACES}](?<=[0-9A-Z].)(?=[0-9A-Z])")
+_PLAIN = {
+    code: letter
+    for code in (0xA0, *range(0x2000, 0x3001), *range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800))
+    if (letter := normalize("NFKC", chr(code))).isascii()
+    and len(letter) == 1
+    and (letter == " " or code > 0x3000)
+}
+
+
 def could_disguise(text: str) -> bool:
-    return (_ASCII_DISGUISE if text.isascii() else _COULD_DISGUISE).search(text) is not None
+    """Whether it could read otherwise than it is written."""
+    if text.isascii():
+        return _ASCII_DISGUISE.search(text) is not None
+    return _COULD_DISGUISE.search(text) is not None or _could_be_plain(text)
+
+
+def _could_be_plain(text: str) -> bool:
+    return bool(_HAS_WIDE.search(text) or _HAS_ODD_SPACE.search(text))
+
+
+def plain(text: str) -> str:
+    """The text with plain letters, digits and spaces for their wide and mathematical forms, each in
+    its place. The same text where it has none."""
+    if text.isascii() or not _could_be_plain(text):
+        return text
+    return text.translate(_PLAIN)
 
 
 class Undisguised:
@@ -95,7 +126,8 @@ class Undisguised:
 
 def undisguised(text: str) -> Undisguised | None:
     """Returns None where nothing in the text is unseen."""
-    return Undisguised(text) if could_disguise(text) else None
+    disguise = _ASCII_DISGUISE if text.isascii() else _COULD_DISGUISE
+    return Undisguised(text) if disguise.search(text) else None
 
 
 def counts(text: str) -> Counter[str]:

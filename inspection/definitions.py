@@ -20,7 +20,7 @@ from inspection import characters, instructions, lint, secrets
 from inspection.json_text import texts
 
 # Raised with each change of what is found, so that what was kept before is not taken for it.
-VERSION = 2
+VERSION = 3
 QUOTED = 160
 # Of one rule in one definition.
 MOST = 5

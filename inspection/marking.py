@@ -18,7 +18,7 @@ def reads_as_instruction(text: str) -> bool:
     if len(text) < _SHORTEST:
         return False
     seen = characters.undisguised(text)
-    return instructions.has_order(text if seen is None else seen.text)
+    return instructions.has_order(characters.plain(text if seen is None else seen.text))
 
 
 class Marks:

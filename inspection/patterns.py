@@ -70,8 +70,9 @@ def _pattern(line: str) -> MaskPattern:
 
 
 class TimedPatterns:
-    """The patterns for the texts of one result, with the time that is left to them: `total_s` for
-    all texts and `each_s` for each."""
+    """The patterns for the texts of one result, with the time of a processor that is left to them:
+    `total_s` for all texts and `each_s` for each. Another clock would count the time in which a
+    busy machine does something else."""
 
     def __init__(self, text: str, *, total_s: float = LIMIT_S, each_s: float = LIMIT_S) -> None:
         self._patterns = parsed(text) if text else ()
@@ -83,7 +84,7 @@ class TimedPatterns:
             yield from self._matches(one, text)
 
     def _matches(self, one: MaskPattern, text: str) -> list[Masked]:
-        began = time.monotonic()
+        began = time.thread_time()
         try:
             matches = one.compiled.finditer(text, concurrent=True, timeout=self._timeout_s())
             return [
@@ -94,7 +95,7 @@ class TimedPatterns:
         except TimeoutError as error:
             raise PatternsTimedOut(one.name) from error
         finally:
-            self._left_s -= time.monotonic() - began
+            self._left_s -= time.thread_time() - began
 
     def _timeout_s(self) -> float:
         if self._left_s <= 0:

@@ -178,7 +178,7 @@ def _could_be_personal(body: bytes, document: str) -> bool:
 def is_named(name: str) -> bool:
     """Whether a member of this name holds a secret, as a person reads the name."""
     seen = characters.undisguised(name) if len(name) < _LONG_NAME else None
-    return secrets.is_named(name if seen is None else seen.text)
+    return secrets.is_named(characters.plain(name if seen is None else seen.text))
 
 
 class _Cleaner:
@@ -213,13 +213,20 @@ class _Cleaner:
             return one.text
         seen = characters.undisguised(one.text)
         text = one.text if seen is None else seen.text
-        found = [*self._secrets(one, text)]
-        if self._rules.personal:
-            found += personal.find(text)
-        found += self._patterns.find(text)
+        found = self._in_text(one, text)
+        # Each in the place of what it stands for.
+        if (plain := characters.plain(text)) is not text:
+            found += self._in_text(one, plain)
         if seen is not None:
             found = [Masked(*seen.stretch(each.start, each.end), each.kind) for each in found]
         return self._replaced(one.text, found, is_name=one.is_name) if found else one.text
+
+    def _in_text(self, one: JsonString, text: str) -> list[Masked]:
+        found = self._secrets(one, text)
+        if self._rules.personal:
+            found += personal.find(text)
+        found += self._patterns.find(text)
+        return found
 
     def _shown(self, text: str, *, is_name: bool) -> str:
         spans = characters.spans(text)

@@ -113,6 +113,34 @@ DETECTORS = (
         lambda match: "EXAMPLE" not in match.group(),
     ),
     Detector(
+        "alibaba_key",
+        _("Alibaba Cloud access key"),
+        ("LTAI",),
+        _plain("LTAI", "[A-Za-z0-9]{12,26}"),
+        _random,
+    ),
+    Detector(
+        "tencent_key",
+        _("Tencent Cloud access key"),
+        ("AKID",),
+        _plain("AKID", "[A-Za-z0-9]{32}"),
+        _random,
+    ),
+    Detector(
+        "vault_token",
+        _("HashiCorp Vault token"),
+        ("hvs.", "hvb.", "hvr."),
+        _plain(r"hv[sbr]\.", r"[A-Za-z0-9_\-]{24,300}"),
+        _random,
+    ),
+    Detector(
+        "twilio_key",
+        _("Twilio API key"),
+        ("SK",),
+        _plain("SK", "[0-9a-f]{32}"),
+        _random,
+    ),
+    Detector(
         "github_token",
         _("GitHub token"),
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
@@ -276,8 +304,10 @@ DETECTORS = (
             r"(?i)(?:password|passwd|passwort|pwd|密码|api[_\-]?key|access[_\-]?key"
             r"|(?:(?<![a-z])|(?<=client))secret(?:[_\-]?key|[_\-]access[_\-]key)?"
             r"|(?:(?<![a-z_\-])|(?<=auth)|(?<=auth[_\-])|(?<=access)|(?<=access[_\-])"
-            r"|(?<=refresh)|(?<=refresh[_\-]))token)[\"']?"
-            r"(?:\s{0,3}=>?\s{0,3}|[ \t]{0,3}[:：][ \t]{0,3})[\"']?(?P<secret>[^\s\"'<>,;&]{6,200})"
+            r"|(?<=refresh)|(?<=refresh[_\-]))token)"
+            # JSON within JSON has backslashes before its quotes.
+            r"(?:\\{0,15}[\"'])?(?:\s{0,3}=>?\s{0,3}|[ \t]{0,3}[:：][ \t]{0,3})(?:\\{0,15}[\"'])?"
+            r"(?P<secret>(?:[^\s\"'<>,;&\\]|\\++(?![\"'])){6,200})"
         ),
         _assigned,
         folds=True,
@@ -293,7 +323,7 @@ _SECRET_NAME = re.compile(
 
 
 # Characters of marks, those that fewest texts have first.
-_RARE = "_=-JZXKGB/ISTA"
+_RARE = "_=-JZXKGB/ISTA."
 
 
 def _by_sign() -> dict[str, list[tuple[str, int]]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import services, tokens
@@ -239,3 +241,12 @@ def test_two_agents_cannot_have_one_name(scout: Agent, bob: User) -> None:
 def test_an_agent_has_a_plain_name(bob: User, name: str) -> None:
     with pytest.raises(services.AccountRefused):
         services.create_agent(name, owner=bob, by=bob)
+
+
+def test_it_opens_no_page(client: Client, scout_token: str) -> None:
+    page = client.get(
+        reverse("approvals:queue"), headers={"Authorization": f"Bearer {scout_token}"}
+    )
+
+    assert page.status_code == 302
+    assert page["Location"].startswith("/sign-in/")

@@ -273,7 +273,7 @@ def needs_two(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("needs_two")
-def test_two_people_publish_what_is_found(as_olga: Client, client: Client, changed: Server) -> None:
+def test_two_people_publish_what_is_red(as_olga: Client, client: Client, changed: Server) -> None:
     tool = Tool.objects.get(name="send_mail")
     assert "Two people publish it" in page(as_olga, changed)
 

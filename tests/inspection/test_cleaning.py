@@ -81,6 +81,10 @@ class Maker:
         base32 = string.ascii_uppercase + "234567"
         return {
             "aws_key": f"AKIA{self.letters(16, base32)}",
+            "alibaba_key": f"LTAI{self.letters(20)}",
+            "tencent_key": f"AKID{self.letters(32)}",
+            "vault_token": f"hvs.{self.letters(24)}",
+            "twilio_key": f"SK{self.letters(32, '0123456789abcdef')}",
             "github_token": self.github(),
             "google_key": f"AIza{self.letters(35)}",
             "anthropic_key": f"sk-ant-{self.letters(40)}",
@@ -105,6 +109,7 @@ class Maker:
         return [
             f"AKIA{self.letters(10, string.ascii_uppercase)}",
             "AKIAIOSFODNN7EXAMPLE",
+            f"LTAI{self.letters(8)}, AKID, hvs.short and SKU SK-{self.digits(8)}",
             "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
             "eyJ is how a token begins, e.g. eyJ…",
             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
