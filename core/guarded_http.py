@@ -43,6 +43,8 @@ class WebLimits:
 LIMITS = WebLimits()
 # For an answer whose status is enough.
 DRAIN_S = 2
+# For the addresses of a name that is only looked at.
+RESOLVE_S = 3
 
 
 class RequestFailed(CountersignError):
@@ -149,6 +151,26 @@ def is_named_network(host: str, networks: Sequence[str]) -> bool:
     except ValueError:
         return False
     return any(address in ip_network(one, strict=False) for one in networks)
+
+
+def is_inside(url: str) -> bool:
+    """Whether a URL's host is in a network of the installation, by its address or by any that its
+    name has now. A name without an address is not."""
+    host, networks = URL(url).host or "", _networks(None)
+    if not networks or is_named_network(host, networks):
+        return bool(networks)
+    try:
+        found = _loop.run(_addresses(host), timeout=RESOLVE_S + 1)
+    except (OSError, UnicodeError):
+        return False
+    return any(is_named_network(address, networks) for address in found)
+
+
+async def _addresses(host: str) -> list[str]:
+    async with asyncio.timeout(RESOLVE_S):
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    # Without the interface of a link-local one.
+    return [str(address[0]).partition("%")[0] for *_about, address in found]
 
 
 def _why(error: OSError, host: str) -> str:

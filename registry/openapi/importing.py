@@ -21,7 +21,7 @@ from accounts.actors import By, acting
 from accounts.models import User
 from audit.services import record
 from core.english import gettext as _
-from core.guarded_http import RequestFailed, WebLimits, fetch, is_named_network
+from core.guarded_http import RequestFailed, WebLimits, fetch, is_inside, is_named_network
 from registry import services
 from registry.models import ApiDocument, Server
 from registry.openapi.document import (
@@ -107,9 +107,7 @@ def register_api(
 ) -> Server:
     """Registers the API as a server that offers nothing yet. `url`: "" for the document's own.
     Raises RegistrationRefused, DocumentRefused, NameRefused and SecretRefused."""
-    base = url.rstrip("/") or next(iter(base_urls(description)), "")
-    if not base:
-        raise DocumentRefused(_("The document names no address of its API: enter its URL."))
+    base = url.rstrip("/") or _named_base(description)
     server = services.register(
         slug,
         transport=Server.Transport.API,
@@ -124,6 +122,21 @@ def register_api(
     _put(document, description, server)
     _record(document, by)
     return server
+
+
+def _named_base(description: ApiDescription) -> str:
+    """The first address that the document names. One at a public address names public addresses
+    alone. Raises DocumentRefused."""
+    base = next(iter(base_urls(description)), "")
+    if not base:
+        raise DocumentRefused(_("The document names no address of its API: enter its URL."))
+    if description.source and is_inside(base) and not is_inside(description.source):
+        said = _(
+            "%s leads into one of your own networks, and the document is from outside of them. "
+            "If it is the right API, enter its URL."
+        )
+        raise DocumentRefused(said % (urlsplit(base).hostname or ""))
+    return base
 
 
 @transaction.atomic

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core import signing
 from django.db import transaction
 from django.utils import timezone
@@ -19,7 +18,7 @@ from accounts.actors import By, acting
 from accounts.models import User
 from audit.services import record
 from core.english import gettext as _
-from core.guarded_http import is_named_network
+from core.guarded_http import is_inside
 from registry import services
 from registry.models import Server, ServerOrigin
 from registry.server_json import document, foreign_registry
@@ -187,13 +186,12 @@ def _shown_value(one: Json) -> str:
 
 def _check_reach(url: str, registry: str) -> None:
     """A registry at a public address names public addresses alone."""
-    if registry and _is_internal(url) and not _is_internal(registry):
-        said = _("This address is internal, and the registry is not: register it by its URL.")
-        raise ServerJsonRefused(said)
-
-
-def _is_internal(url: str) -> bool:
-    return is_named_network(urlsplit(url).hostname or "", settings.UPSTREAM_NETWORKS)
+    if registry and is_inside(url) and not is_inside(registry):
+        said = _(
+            "%s leads into one of your own networks, and the registry is outside of them. "
+            "If it is the right server, register it by its URL."
+        )
+        raise ServerJsonRefused(said % (urlsplit(url).hostname or ""))
 
 
 def _keep_origin(server: Server, given: ImportedDocument, package: Json, by: By) -> None:

@@ -14,7 +14,10 @@ from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
 from registry.models import ApiDocument, Server, Tool
+from registry.openapi.document import DocumentRefused, read
+from registry.openapi.importing import register_api
 from tests.console import scenery
+from tests.console.test_server_imports import name_server
 from tests.gateway.api_calls import CASES, document
 from tests.upstreams.http_api import Answer, HttpApi
 
@@ -229,3 +232,19 @@ def test_only_operators_register_apis_and_choose(client: Client, olga: User, rol
     assert client.post(REGISTER).status_code == 403
     assert operations(client).status_code == 403
     assert client.post(reverse("registry:set_document", args=["stable"])).status_code == 403
+
+
+def test_a_public_document_names_no_name_of_an_own_network(
+    olga: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.UPSTREAM_NETWORKS = ["10.0.0.0/8"]
+    names = {"api.example.com": ["10.9.8.7"], "docs.example.com": ["93.184.216.34"]}
+    name_server(names, monkeypatch)
+    body = {**document(), "servers": [{"url": "https://api.example.com/v1"}]}
+    description = read(orjson.dumps(body), source="https://docs.example.com/openapi.json")
+
+    with pytest.raises(DocumentRefused, match=r"api\.example\.com leads into"):
+        register_api("stable", description, owner=olga, by=olga)
+    assert not Server.objects.exists()
+
+    register_api("stable", description, owner=olga, by=olga, url="https://api.example.com/v1")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import html
 import re
+import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -427,12 +429,41 @@ def test_a_public_registry_names_no_internal_address(olga: User) -> None:
     given = importing.ImportedDocument(document.read(server_json()), foreign_registry.OFFICIAL)
     values = {"region": "eu", "X-Api-Key": "hush"}
 
-    with pytest.raises(ServerJsonRefused, match="internal"):
+    with pytest.raises(ServerJsonRefused, match="into one of your own networks"):
         importing.register_remote(
             "weather", given, given.server.remotes[0], values, owner=olga, by=olga
         )
 
     assert not Server.objects.exists()
+
+
+@pytest.mark.parametrize("resolves", [["10.9.8.7"], ["93.184.216.34", "10.9.8.7"]])
+def test_a_public_registry_names_no_name_of_an_own_network(
+    olga: User, settings: Any, monkeypatch: pytest.MonkeyPatch, resolves: list[str]
+) -> None:
+    settings.UPSTREAM_NETWORKS = ["10.0.0.0/8"]
+    name_server({"mcp.example.com": resolves}, monkeypatch)
+    body = server_json(remotes=[{"type": "streamable-http", "url": "https://mcp.example.com/"}])
+    given = importing.ImportedDocument(document.read(body), foreign_registry.OFFICIAL)
+
+    with pytest.raises(ServerJsonRefused, match=r"mcp\.example\.com leads into"):
+        importing.register_remote("weather", given, given.server.remotes[0], {}, owner=olga, by=olga)
+
+    assert not Server.objects.exists()
+    # Whoever pastes a document read it.
+    pasted = replace(given, registry="")
+    importing.register_remote("weather", pasted, given.server.remotes[0], {}, owner=olga, by=olga)
+
+
+def name_server(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that have these addresses; all others have none."""
+
+    def getaddrinfo(host: str, *_about: Any, **_named: Any) -> list[Any]:
+        if host not in names:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in names[host]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 # Who vouches
