@@ -17,6 +17,7 @@ from accounts.relying_party import expected_origins
 from accounts.stepup import Ticket
 from approvals.policy_plans import applying, confirming, drift, planning
 from approvals.policy_plans.applying import PlanNotApplied
+from approvals.policy_plans.pending_plans import plans_for
 from core.errors import CountersignError
 from core.http import page
 from policies.as_code import documents
@@ -47,6 +48,7 @@ def _plans(request: ConsoleRequest, *, error: str = "", text: str = "") -> HttpR
     context = {
         "section": "rules",
         "plans": PolicyPlan.objects.select_related("account", "person")[:LISTED],
+        "waiting": plans_for(request.user),
         "drift": drift.read(),
         "error": error,
         "text": text,

@@ -19,6 +19,7 @@ from approvals.cards import news as card_news
 from approvals.context import COUNTED, count_waiting
 from approvals.eligibility import why_not
 from approvals.models import Approval, ApprovalQuerySet
+from approvals.policy_plans.pending_plans import plans_for
 from approvals.queue_list import QueueFilters, QueueList
 from approvals.reasons import sentence
 from approvals.services import DecisionRefused
@@ -57,6 +58,7 @@ def _panes(
         "section": "queue",
         "list": found,
         "page": found.page,
+        "plans": plans_for(request.user),
         "views": request.user.queue_views.all(),
         "card": drawn,
         "is_chosen": is_chosen,

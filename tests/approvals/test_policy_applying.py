@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import connections
 from django.db.models.signals import pre_save
@@ -203,6 +204,34 @@ def test_two_people_where_it_is_set_so(
     confirm(client, eve, plan, clock)
 
     assert apply_plan(plan.digest, by=ada).applied_at
+
+
+def test_a_plan_that_needs_a_second_person_is_in_their_queue(
+    client: Client, ada: User, eve: User, clock: Clock, settings: Any
+) -> None:
+    settings.POLICY_NEEDS_TWO = True
+    plan = plan_of()
+
+    def is_listed(person: User) -> bool:
+        client.force_login(person)
+        return f"/policies/plans/{plan.digest}/" in client.get("/queue/").text
+
+    eve.groups.add(Group.objects.get(name=Role.APPROVER))
+    assert not is_listed(eve), "nobody confirmed it"
+    confirm(client, ada, plan, clock)
+    assert is_listed(eve)
+    assert "Needs a second person" in client.get("/policies/plans/").text
+    assert not is_listed(ada), "they confirmed it"
+    assert "Needs a second person" not in client.get("/policies/plans/").text
+    assert not is_listed(scenery.person("pat", Role.APPROVER)), "they may not confirm it"
+    Rule.objects.create(name="late", effect="deny")
+    assert not is_listed(eve), "its base moved"
+    Rule.objects.all().delete()
+    settings.POLICY_NEEDS_TWO = False
+    assert not is_listed(eve)
+    settings.POLICY_NEEDS_TWO = True
+    confirm(client, eve, plan, clock)
+    assert not is_listed(eve)
 
 
 def test_who_invited_the_second_one_is_no_other_person(

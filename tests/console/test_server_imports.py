@@ -447,7 +447,9 @@ def test_a_public_registry_names_no_name_of_an_own_network(
     given = importing.ImportedDocument(document.read(body), foreign_registry.OFFICIAL)
 
     with pytest.raises(ServerJsonRefused, match=r"mcp\.example\.com leads into"):
-        importing.register_remote("weather", given, given.server.remotes[0], {}, owner=olga, by=olga)
+        importing.register_remote(
+            "weather", given, given.server.remotes[0], {}, owner=olga, by=olga
+        )
 
     assert not Server.objects.exists()
     # Whoever pastes a document read it.
