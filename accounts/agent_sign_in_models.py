@@ -25,6 +25,12 @@ class SignInClient(models.Model):
     redirect_uris = models.JSONField(default=list)
     # Whether it may be a device without a browser, whose user types a code (RFC 8628).
     device_flow = models.BooleanField(default=False, db_default=False)
+    # Whether it has to sign what it asks for tokens with (private_key_jwt); with which algorithm,
+    # empty for any; and its public keys: as JWK, or where it publishes them.
+    signs_requests = models.BooleanField(default=False, db_default=False)
+    signing_alg = models.CharField(max_length=10, blank=True, default="", db_default="")
+    keys = models.JSONField(default=list, db_default=[])
+    keys_url = models.CharField(max_length=500, blank=True, default="", db_default="")
     # From which a registered one came: of IPv6, 64 bits.
     network = models.CharField(max_length=50, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -16,8 +16,10 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
+from accounts.agent_sign_in.client_keys import declared_keys
 from accounts.agent_sign_in.redirects import is_allowed
 from accounts.models import SignInClient
+from accounts.workloads.public_keys import KeysRefused
 from audit.services import SYSTEM, record
 from core import guarded_http, strict_json
 from core.english import gettext as _
@@ -51,20 +53,20 @@ def find_client(client_id: str) -> SignInClient:
     if known and known.read_at > timezone.now() - FRESH:
         return known
     try:
-        said = _read_document(client_id)
+        return _read_anew(client_id)
     except RequestFailed as error:
         if known and known.read_at > timezone.now() - OUTLIVES:
             return known
         if isinstance(error.__cause__, AddressRefused):
             raise ClientRefused(_("The client's document is at no public address.")) from error
         raise ClientRefused(_("The client's document could not be read: %s") % error) from error
-    names = _names(said)
-    forget_unused()
-    client, _made = SignInClient.objects.update_or_create(
-        client_id=client_id,
-        defaults={**names, "kind": SignInClient.Kind.DOCUMENT, "read_at": timezone.now()},
-    )
-    return client
+
+
+def renew(client: SignInClient) -> SignInClient:
+    """Reads its document at once, which may name another key now. Raises ClientRefused, and
+    RequestFailed where there is no answer."""
+    is_document = client.kind == SignInClient.Kind.DOCUMENT
+    return _read_anew(client.client_id) if is_document else client
 
 
 def register(said: Any, *, network: str = "") -> SignInClient:
@@ -144,6 +146,17 @@ def _check_address(client_id: str) -> None:
         raise ClientRefused(_("The client's id is no address that a document may have."))
 
 
+def _read_anew(client_id: str) -> SignInClient:
+    """Raises RequestFailed where there is no answer, else ClientRefused."""
+    names = _names(_read_document(client_id))
+    forget_unused()
+    client, _made = SignInClient.objects.update_or_create(
+        client_id=client_id,
+        defaults={**names, "kind": SignInClient.Kind.DOCUMENT, "read_at": timezone.now()},
+    )
+    return client
+
+
 def _read_document(client_id: str) -> dict[str, Any]:
     """Raises RequestFailed where there is no answer, else ClientRefused."""
     answer = guarded_http.fetch(
@@ -163,7 +176,7 @@ def _read_document(client_id: str) -> dict[str, Any]:
 
 
 def _check_kind(said: Mapping[str, Any]) -> None:
-    """We have public clients only: what wants a secret is given none."""
+    """A client has a key or nothing: what wants a secret is given none."""
     grant_types = said.get("grant_types", [CODE_GRANT])
     if not isinstance(grant_types, list) or not any(
         one in grant_types for one in (CODE_GRANT, DEVICE_GRANT)
@@ -184,7 +197,15 @@ def _names(said: Mapping[str, Any]) -> dict[str, Any]:
         "name": _name(said),
         "redirect_uris": [] if is_device_alone else _redirect_uris(said),
         "device_flow": DEVICE_GRANT in grant_types,
+        **_keys(said),
     }
+
+
+def _keys(said: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return declared_keys(said)
+    except KeysRefused as error:
+        raise ClientRefused(str(error)) from error
 
 
 def _redirect_uris(said: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.agent_sign_in import grants
+from accounts.agent_sign_in.client_assertions import UNSIGNED, ShownClient
 from accounts.agent_sign_in.clients import displace
 from accounts.agent_sign_in.grants import IsOpen, Issued, TokenRefused
 from accounts.models import Agent, DeviceCode, SignInClient, User
@@ -97,11 +98,11 @@ def decide(
     return True
 
 
-def redeem(device_code: str, *, client_id: str, is_open: IsOpen, jkt: str = "") -> Issued:
+def redeem(device_code: str, *, shown: ShownClient, is_open: IsOpen, jkt: str = "") -> Issued:
     """Raises TokenRefused, and DeviceWaits where there is no answer, or it is no."""
     with transaction.atomic():
         row = _locked(device_code)
-        if row is None or row.client_id != client_id:
+        if row is None or row.client_id != shown.client_id:
             raise TokenRefused(_("The device code is not known, or of another client."))
         if row.used_at is not None:
             if row.token is not None:
@@ -110,7 +111,7 @@ def redeem(device_code: str, *, client_id: str, is_open: IsOpen, jkt: str = "") 
         elif error := _why_waiting(row):
             why, issued = "", None
         else:
-            why, issued = _redeem(row, is_open, jkt)
+            why, issued = _redeem(row, shown, is_open, jkt)
     if error:
         raise DeviceWaits(error)
     if issued is None:
@@ -118,12 +119,17 @@ def redeem(device_code: str, *, client_id: str, is_open: IsOpen, jkt: str = "") 
     return issued
 
 
-def _redeem(row: DeviceCode, is_open: IsOpen, jkt: str) -> tuple[str, Issued | None]:
+def _redeem(
+    row: DeviceCode, shown: ShownClient, is_open: IsOpen, jkt: str
+) -> tuple[str, Issued | None]:
     """Uses the answer up; why there is no token, if there is none."""
     person, agent = row.person, row.agent
     client = SignInClient.objects.filter(client_id=row.client_id).first()
     row.used_at = timezone.now()
     why = grants.why_unbound(agent, jkt) if agent else ""
+    if client and client.signs_requests and not shown.is_signed:
+        # Its user answered after the client was looked at.
+        why = UNSIGNED
     if (
         not why
         and person

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from accounts.oidc.providers import IdentityProvider
 from accounts.oidc.workload_issuers import SPIFFE_USE, WorkloadIssuer
 from core.english import gettext as _
 from core.errors import CountersignError
-from core.guarded_http import RequestFailed, check_url, fetch
+from core.guarded_http import LIMITS, RequestFailed, WebLimits, check_url, fetch
 from core.outbound import AddressRefused
 
 KEPT_S = 600.0
@@ -34,6 +34,8 @@ RENEWALS, RENEWALS_WITHIN_S = 5, 60.0
 SIGN_IN, LOGOUT, AGENT = "sign_in", "logout", "agent"
 # So long it is not asked again after it failed.
 FAILED_S = 10.0
+# Of a client, which no operator chose.
+CLIENT_LIMITS = WebLimits(connect_s=3, idle_s=3, total_s=5, max_bytes=64 * 1024)
 # Asymmetric ones alone: with others, whoever knows our secret or the public key could sign.
 ALGORITHMS = {
     "RS256": "RSA",
@@ -67,6 +69,8 @@ class ProviderMetadata:
     keys_at: float = float("-inf")
     # Which of the keys are for tokens.
     key_use: str = "sig"
+    # Which of our networks the keys may be in; None for those of servers.
+    networks: Sequence[str] | None = None
     # By what asked: logout tokens and agents' tokens, which anybody can send, leave the others for
     # signing in.
     renewed: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -96,7 +100,7 @@ def metadata(provider: Issuer) -> ProviderMetadata:
         return kept
     read = ProviderMetadata(_document(provider), time.monotonic())
     if isinstance(provider, WorkloadIssuer):
-        read.key_use = provider.key_use
+        read.key_use, read.networks = provider.key_use, provider.networks
     if kept is not None and kept.endpoint("jwks_uri") == read.endpoint("jwks_uri"):
         read.keys, read.keys_at, read.renewed = kept.keys, kept.keys_at, kept.renewed
     with _lock:
@@ -252,9 +256,10 @@ def _check_endpoint(name: str, url: Any) -> None:
         raise ProviderFailed(f"{name}: {error}") from error
 
 
-def _get(url: str) -> dict[str, Any]:
+def _get(url: str, networks: Sequence[str] | None = None) -> dict[str, Any]:
+    limits = LIMITS if networks is None else CLIENT_LIMITS
     try:
-        reply = fetch("GET", url, {})
+        reply = fetch("GET", url, {}, networks=networks, limits=limits)
     except RequestFailed as error:
         raise ProviderFailed(str(error)) from error
     if reply.status != 200:
@@ -265,7 +270,7 @@ def _get(url: str) -> dict[str, Any]:
 def _read_keys(known: ProviderMetadata) -> None:
     url = known.endpoint("jwks_uri")
     with _remembering(url):
-        keys = _get(url).get("keys")
+        keys = _get(url, known.networks).get("keys")
         if not isinstance(keys, list):
             raise ProviderFailed(_("The provider's keys cannot be read."))
     known.keys = [key for key in keys if isinstance(key, dict) and _is_for(key, known.key_use)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +29,8 @@ TOKEN_MAX = 16 * 1024
 OWN_MAX_S, ISSUED_MAX_S = 300, 24 * 3600
 # Access tokens, logout tokens, ID-JAGs and DPoP proofs are signed by the same keys.
 TYPES = ("", "jwt", "jose", "client-authentication+jwt")
+# The key for an assertion with this header; raises ProviderFailed.
+KeyOf = Callable[[dict[str, Any]], jwt.PyJWK]
 _UNREADABLE = _("The assertion cannot be read.")
 
 
@@ -46,16 +49,36 @@ def client_of(assertion: str) -> str:
 
 def check(workload: WorkloadIdentity, assertion: str) -> dict[str, Any]:
     """The claims. Raises AssertionRefused, ProviderAway where the issuer cannot be asked."""
-    if len(assertion) > TOKEN_MAX:
-        raise AssertionRefused(_("The assertion is too long."))
-    claims = _verified(workload, assertion)
     is_own = workload.kind == WorkloadIdentity.Kind.KEY
-    _check_times(claims, OWN_MAX_S if is_own else ISSUED_MAX_S)
+    max_s = OWN_MAX_S if is_own else ISSUED_MAX_S
+    claims = read(assertion, lambda header: _key(workload, header), max_s=max_s)
     if is_own:
-        _check_own(workload.token.client_id, claims)
+        # One SDK writes every address with a slash at its end.
+        ours = (settings.PUBLIC_URL, f"{settings.PUBLIC_URL}/")
+        check_own(workload.token.client_id, claims, audiences=ours)
     else:
         _check_issued(workload, claims)
     return claims
+
+
+def read(assertion: str, key_of: KeyOf, *, max_s: int) -> dict[str, Any]:
+    """The claims, signed and in time; `max_s`: so far ahead may be its end. Raises
+    AssertionRefused, and what `key_of` raises."""
+    if len(assertion) > TOKEN_MAX:
+        raise AssertionRefused(_("The assertion is too long."))
+    claims = _verified(assertion, key_of)
+    _check_times(claims, max_s)
+    return claims
+
+
+def check_own(client_id: str, claims: dict[str, Any], *, audiences: Collection[str]) -> None:
+    """Whether who signed it is the client, for us, once. Raises AssertionRefused."""
+    if claims.get("iss") != client_id or claims["sub"] != client_id:
+        raise AssertionRefused(_("The assertion is of another client."))
+    if claims["aud"] not in (*audiences, *([one] for one in audiences)):
+        raise AssertionRefused(_("The assertion is for another authorization server."))
+    if not is_name(claims.get("jti")):
+        raise AssertionRefused(_("The assertion lacks “jti”, by which it counts once."))
 
 
 @transaction.atomic
@@ -70,14 +93,14 @@ def use_up(client_id: str, claims: dict[str, Any]) -> None:
         raise AssertionRefused(_("The assertion was used before.")) from error
 
 
-def _verified(workload: WorkloadIdentity, assertion: str) -> dict[str, Any]:
+def _verified(assertion: str, key_of: KeyOf) -> dict[str, Any]:
     try:
         header = jwt.get_unverified_header(assertion)
         if not isinstance(kind := header.get("typ", ""), str) or kind.lower() not in TYPES:
             raise AssertionRefused(_("The assertion is a token of another kind."))
         claims: dict[str, Any] = jwt.decode(
             assertion,
-            _key(workload, header),
+            key_of(header),
             algorithms=[header["alg"]],
             leeway=SKEW_S,
             options={"require": ["sub", "aud", "exp"], "verify_aud": False, "verify_iss": False},
@@ -109,17 +132,6 @@ def _check_times(claims: dict[str, Any], max_s: int) -> None:
         raise AssertionRefused(_("The assertion has expired."))
     if left > max_s + SKEW_S:
         raise AssertionRefused(_("The assertion is valid for too long: %d s at most.") % max_s)
-
-
-def _check_own(client_id: str, claims: dict[str, Any]) -> None:
-    if claims.get("iss") != client_id or claims["sub"] != client_id:
-        raise AssertionRefused(_("The assertion is of another client."))
-    # One SDK writes every address with a slash at its end.
-    ours = (settings.PUBLIC_URL, f"{settings.PUBLIC_URL}/")
-    if claims["aud"] not in (*ours, *([one] for one in ours)):
-        raise AssertionRefused(_("The assertion is for another authorization server."))
-    if not is_name(claims.get("jti")):
-        raise AssertionRefused(_("The assertion lacks “jti”, by which it counts once."))
 
 
 def _check_issued(workload: WorkloadIdentity, claims: dict[str, Any]) -> None:

@@ -20,12 +20,15 @@ from accounts.agent_sign_in.grants import challenge_of
 from accounts.models import User
 from registry import services
 from registry.models import Toolset
+from tests.accounts.fake_provider import SigningKey
 from tests.gateway.client_documents import DocumentHost
+from tests.gateway.test_signing_clients import claims_of, shown, signed
 from tests.processes import Stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 VERIFIER = "w" * 64
+KEY = SigningKey()
 BOTH = {"Accept": "application/json, text/event-stream"}
 METADATA = ("oauth-authorization-server", "openid-configuration")
 
@@ -47,6 +50,8 @@ class Sequence:
     # Besides what all send: to the token endpoint, and with a refresh.
     token: dict[str, str] = field(default_factory=dict)
     refresh_has_resource: bool = True
+    # Whether it signs its requests, as its document declares.
+    signs: bool = False
     # The origin of the page that asks, where the client is a page.
     origin: str = ""
 
@@ -127,6 +132,7 @@ SEQUENCES = {
             "https://developers.openai.com/apps-sdk/build/auth",
             f"{REPOSITORIES}/Altinity/altinity-mcp/issues/118",
             f"{REPOSITORIES}/gamedevpl/www.gamedev.pl/pull/641",
+            f"{REPOSITORIES}/django-oauth/django-oauth-toolkit/issues/1845",
         ),
         redirect="https://chatgpt.com/connector/oauth/kDmjx77UnKOM",
         document=(
@@ -136,9 +142,10 @@ SEQUENCES = {
                 "redirect_uris": ["https://chatgpt.com/connector/oauth/kDmjx77UnKOM"],
                 "token_endpoint_auth_method": "private_key_jwt",
                 "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
-                "jwks_uri": "https://chatgpt.com/oauth/jwks.json",
+                "token_endpoint_auth_signing_alg": "RS256",
             },
         ),
+        signs=True,
         reads=("openid-configuration", "oauth-authorization-server"),
     ),
     "Inspector": Sequence(
@@ -232,6 +239,10 @@ class Replay:
             assert metadata["client_id_metadata_document_supported"] is True
             assert "none" in metadata["token_endpoint_auth_methods_supported"]
             path, content = self.sequence.document
+            if self.sequence.signs:
+                assert "private_key_jwt" in metadata["token_endpoint_auth_methods_supported"]
+                documents.answers["/oauth/jwks.json"] = {"keys": [KEY.public]}
+                content = content | {"jwks_uri": f"{documents.url}/oauth/jwks.json"}
             return documents.describe(path, **content)
         said = await self.post(metadata["registration_endpoint"], json=self.sequence.registration)
         assert said["redirect_uris"] == self.sequence.registration["redirect_uris"]
@@ -276,6 +287,7 @@ class Replay:
             "code_verifier": VERIFIER,
             "resource": self.typed,
             **self.sequence.token,
+            **self.proof(metadata, client_id),
         }
         return await self.post(metadata["token_endpoint"], data=form)
 
@@ -283,7 +295,14 @@ class Replay:
         form = {"grant_type": "refresh_token", "refresh_token": token, "client_id": client_id}
         if self.sequence.refresh_has_resource:
             form["resource"] = self.typed
-        return await self.post(metadata["token_endpoint"], data=form | self.sequence.token)
+        form |= self.sequence.token | self.proof(metadata, client_id)
+        return await self.post(metadata["token_endpoint"], data=form)
+
+    def proof(self, metadata: dict[str, Any], client_id: str) -> dict[str, str]:
+        if not self.sequence.signs:
+            return {}
+        claims = claims_of(client_id, aud=metadata["token_endpoint"])
+        return shown(signed(claims, KEY))
 
     async def works(self, token: str) -> None:
         headers = BOTH | {"Authorization": f"Bearer {token}"}

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
 from accounts import dpop
+from accounts.agent_sign_in.client_keys import SIGNED
 from accounts.agent_sign_in.clients import CODE_GRANT, DEVICE_GRANT
 from accounts.models import AgentToken
 from accounts.oidc.metadata import ALGORITHMS
@@ -62,9 +63,10 @@ def _metadata() -> dict[str, Any]:
         "response_modes_supported": ["query"],
         "device_authorization_endpoint": _at("gateway:device_authorization"),
         "grant_types_supported": GRANT_TYPES,
-        "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
+        "token_endpoint_auth_methods_supported": ["none", SIGNED],
         "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
-        "revocation_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none", SIGNED],
+        "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
         "dpop_signing_alg_values_supported": list(dpop.ALGORITHMS),
         "scopes_supported": [SCOPE],

@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from accounts import refusals, service_accounts
 from accounts.agent_sign_in import access_tokens, clients, devices, grants
+from accounts.agent_sign_in.client_assertions import ShownClient
+from accounts.agent_sign_in.client_keys import SIGNED
 from accounts.agent_sign_in.clients import ClientRefused
 from accounts.agent_sign_in.devices import DeviceWaits
 from accounts.agent_sign_in.grants import Issued, TokenRefused
@@ -21,6 +23,7 @@ from core.english import gettext as _
 from core.request_rate import RequestRate
 from gateway.http.resource_metadata import SCOPE
 from gateway.views.agent_sign_in import workload_tokens
+from gateway.views.agent_sign_in.client_authentication import shown_client
 from gateway.views.agent_sign_in.discovery import GRANT_TYPES
 from gateway.views.agent_sign_in.open_endpoint import (
     OAuthError,
@@ -46,7 +49,7 @@ def token(request: HttpRequest) -> HttpResponse:
     if given.get("grant_type") == "client_credentials":
         return workload_tokens.answer(request, given)
     try:
-        issued = _issued(given, proved_key(request))
+        issued = _issued(given, shown_client(request, given), proved_key(request))
     except DeviceWaits as error:
         raise OAuthError(error.error, "The user has not allowed it.") from error
     except TokenRefused as error:
@@ -65,12 +68,12 @@ def token(request: HttpRequest) -> HttpResponse:
     return JsonResponse(said)
 
 
-def _issued(given: dict[str, str], jkt: str) -> Issued:
+def _issued(given: dict[str, str], shown: ShownClient, jkt: str) -> Issued:
     match given.get("grant_type"):
         case "authorization_code":
             return grants.redeem(
                 needed(given, "code"),
-                client_id=needed(given, "client_id"),
+                client_id=shown.client_id,
                 redirect_uri=needed(given, "redirect_uri"),
                 verifier=needed(given, "code_verifier"),
                 resource=given.get("resource", ""),
@@ -80,7 +83,7 @@ def _issued(given: dict[str, str], jkt: str) -> Issued:
         case "refresh_token":
             return grants.refresh(
                 needed(given, "refresh_token"),
-                client_id=needed(given, "client_id"),
+                client_id=shown.client_id,
                 resource=given.get("resource", ""),
                 is_open=is_open,
                 jkt=jkt,
@@ -88,7 +91,7 @@ def _issued(given: dict[str, str], jkt: str) -> Issued:
         case clients.DEVICE_GRANT:
             return devices.redeem(
                 needed(given, "device_code"),
-                client_id=needed(given, "client_id"),
+                shown=shown,
                 is_open=is_open,
                 jkt=jkt,
             )
@@ -99,7 +102,7 @@ def _issued(given: dict[str, str], jkt: str) -> Issued:
 def revoke(request: HttpRequest) -> HttpResponse:
     """Answers alike whatever the token was (RFC 7009, 2.2); a workload's ends by itself."""
     given = form_of(request)
-    grants.revoke(needed(given, "token"), client_id=needed(given, "client_id"))
+    grants.revoke(needed(given, "token"), client_id=shown_client(request, given).client_id)
     return JsonResponse({})
 
 
@@ -173,7 +176,7 @@ def _document(request: HttpRequest) -> Any:
 
 
 def _registered(client: SignInClient) -> dict[str, Any]:
-    """The answer has what was registered, not what was asked for: clients are public here."""
+    """The answer has what was registered, not what was asked for: no client has a secret."""
     return {
         "client_id": client.client_id,
         "client_id_issued_at": int(client.created_at.timestamp()),
@@ -185,6 +188,15 @@ def _registered(client: SignInClient) -> dict[str, Any]:
             "refresh_token",
         ],
         "response_types": ["code"] if client.redirect_uris else [],
-        "token_endpoint_auth_method": "none",
+        **_registered_keys(client),
         "scope": SCOPE,
     }
+
+
+def _registered_keys(client: SignInClient) -> dict[str, Any]:
+    said = {"token_endpoint_auth_method": SIGNED if client.signs_requests else "none"}
+    if client.signing_alg:
+        said |= {"token_endpoint_auth_signing_alg": client.signing_alg}
+    if client.keys_url:
+        return said | {"jwks_uri": client.keys_url}
+    return said | ({"jwks": {"keys": client.keys}} if client.keys else {})

@@ -13,14 +13,13 @@ from accounts.oidc.metadata import ProviderAway
 from accounts.workloads.assertions import AssertionRefused
 from accounts.workloads.sign_in import ResourceRefused, SignedInWorkload, sign_in
 from gateway.http.resource_metadata import SCOPE
+from gateway.views.agent_sign_in.client_authentication import ASSERTION_TYPE
 from gateway.views.agent_sign_in.open_endpoint import (
     OAuthError,
     is_open_to_workload,
     needed,
     proved_key,
 )
-
-ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def answer(request: HttpRequest, given: dict[str, str]) -> HttpResponse:
