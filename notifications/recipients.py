@@ -43,6 +43,8 @@ TOKEN_PERMISSIONS = {
     "service": "accounts.change_serviceaccount",
     "scim": "accounts.change_user",
 }
+# Its owner is told too.
+OF_AGENTS = (Event.LIMIT_REACHED, Event.AGENT_UNUSUAL)
 ASKED = (Event.APPROVAL_NEEDED, Event.APPROVAL_REMINDER)
 
 
@@ -99,7 +101,7 @@ def may_act(person: User, event: Event, entry: Entry) -> bool:
         details = entry.details or {}
         is_own = details.get("person_id") == person.pk
         return is_own or person.has_perm(TOKEN_PERMISSIONS.get(details.get("kind", ""), ""))
-    if event == Event.AGENT_UNUSUAL and person.agents.filter(pk=entry.agent_id or 0).exists():
+    if event in OF_AGENTS and person.agents.filter(pk=entry.agent_id or 0).exists():
         return True
     return any(person.has_perm(name) for name in PERMISSIONS.get(event, ()))
 

@@ -421,6 +421,14 @@ class Explanation:
         return Effect(self.decision.shadow_effect["effect"])
 
     @property
+    def limit_effect(self) -> Effect | None:
+        """What limits would make of it, where that is stricter than what rules do."""
+        found = [one.effect for one in self.limits if one.effect]
+        strictest = min(found, key=STRICTNESS.__getitem__, default=self.decision.effect)
+        is_stricter = STRICTNESS[strictest] < STRICTNESS[self.decision.effect]
+        return strictest if is_stricter else None
+
+    @property
     def deciding_first(self) -> list[RuleEvaluation]:
         """The deciding rule, those that match too, and those that came close."""
         return sorted(self.heard, key=self._place)

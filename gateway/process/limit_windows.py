@@ -25,8 +25,10 @@ LEAST_S, MOST_S = 60.0, 3600.0
 MOST_WINDOWS = 20_000
 NOT_RECORDED = "The refusal cannot be recorded right now. Nothing was sent."
 
-# A limit's id, what it counts for, whether it only watches, and whose refusals these are.
-Place = tuple[int, str, bool, int | None]
+# By its id and its name: whose calls these are.
+WindowAgent = tuple[int, str]
+# A limit's id, what it counts for, whether calls are blocked, and whose they are.
+Place = tuple[int, str, bool, int]
 Keep = Callable[[Coroutine[Any, Any, None]], object]
 Write = Callable[[], Awaitable[object]]
 
@@ -34,11 +36,12 @@ Write = Callable[[], Awaitable[object]]
 @dataclass(slots=True, eq=False)
 class RefusalWindow:
     """`call_id`: of the first, which is recorded as a call that was refused; None: nothing was
-    refused, the limit only watches. `more`: calls that are not in the record yet."""
+    refused. `more`: calls that are not in the record yet."""
 
     reached: LimitReached
+    agent: WindowAgent
     call_id: UUID | None
-    ends_at: float
+    ends_at: float = 0.0
     more: int = 0
     # The first is in the record, or will not be.
     first_written: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,15 +60,16 @@ class LimitWindows:
         self._unwritten: set[RefusalWindow] = set()
 
     async def refuse(
-        self, reached: LimitReached, agent_id: int, call_id: UUID, write: Write
+        self, reached: LimitReached, agent: WindowAgent, call_id: UUID, write: Write
     ) -> UUID:
         """Returns the recorded call that stands for this refusal: the first of its window, which
         `write` writes down. Raises RecordUnavailable where that could not be written."""
         # A count may be shared: no agent is told another's call.
-        place = _place(reached, agent_id)
+        place = _place(reached, agent, is_blocked=True)
         window = self._current(place)
         if window is None:
-            return await self._record_first(place, reached, call_id, write)
+            window = self._begin(place, RefusalWindow(reached, agent, call_id))
+            return await self._record_first(place, window, call_id, write)
         window.more += 1
         # Its agent may ask for it at once.
         await window.first_written.wait()
@@ -75,9 +79,8 @@ class LimitWindows:
         return window.call_id
 
     async def _record_first(
-        self, place: Place, reached: LimitReached, call_id: UUID, write: Write
+        self, place: Place, window: RefusalWindow, call_id: UUID, write: Write
     ) -> UUID:
-        window = self._begin(place, reached, call_id)
         try:
             await write()
         except BaseException:
@@ -89,23 +92,23 @@ class LimitWindows:
             window.first_written.set()
         return call_id
 
-    def note_watched(self, reached: LimitReached) -> None:
-        """A limit that only watches was reached: an entry, once a window."""
-        place = _place(reached)
+    def note_reached(self, reached: LimitReached, agent: WindowAgent) -> None:
+        """A limit was reached, and that alone blocks nothing: an entry, once a window."""
+        place = _place(reached, agent, is_blocked=False)
         window = self._current(place)
         if window is not None:
             window.more += 1
             return
-        self._begin(place, reached, None)
-        self._keep(_note_reached(reached))
+        first = self._begin(place, RefusalWindow(reached, agent, None))
+        self._keep(_note_first(first))
 
     def _current(self, place: Place) -> RefusalWindow | None:
         window = self._open.get(place)
         return window if window is not None and window.ends_at > time.monotonic() else None
 
-    def _begin(self, place: Place, reached: LimitReached, call_id: UUID | None) -> RefusalWindow:
-        lasts_s = min(max(reached.wait_s or LEAST_S, LEAST_S), MOST_S)
-        window = RefusalWindow(reached, call_id, time.monotonic() + lasts_s)
+    def _begin(self, place: Place, window: RefusalWindow) -> RefusalWindow:
+        lasts_s = min(max(window.reached.wait_s or LEAST_S, LEAST_S), MOST_S)
+        window.ends_at = time.monotonic() + lasts_s
         if len(self._open) < MOST_WINDOWS:
             self._open[place] = window
             self._unwritten.add(window)
@@ -141,8 +144,8 @@ def _write_at_exit(found: weakref.ref[LimitWindows]) -> None:
         _write_all(unwritten)
 
 
-def _place(reached: LimitReached, agent_id: int | None = None) -> Place:
-    return reached.limit.id, reached.key.key, reached.limit.shadow, agent_id
+def _place(reached: LimitReached, agent: WindowAgent, *, is_blocked: bool) -> Place:
+    return reached.limit.id, reached.key.key, is_blocked, agent[0]
 
 
 def _write_all(windows: Sequence[RefusalWindow]) -> None:
@@ -151,9 +154,7 @@ def _write_all(windows: Sequence[RefusalWindow]) -> None:
         for window in windows:
             calls, window.more = window.more, 0
             try:
-                _write(
-                    "limit.refused" if window.call_id else "limit.reached", window.reached, calls
-                )
+                _write(window, calls)
             except DatabaseError as error:
                 window.more += calls
                 log.warning("what a limit refused is not counted in the record yet: %s", error)
@@ -161,16 +162,17 @@ def _write_all(windows: Sequence[RefusalWindow]) -> None:
         connection.close()
 
 
-async def _note_reached(reached: LimitReached) -> None:
-    window = RefusalWindow(reached, None, 0.0, more=1)
-    await asyncio.to_thread(_write_all, [window])
+async def _note_first(window: RefusalWindow) -> None:
+    first = RefusalWindow(window.reached, window.agent, None, more=1)
+    await asyncio.to_thread(_write_all, [first])
 
 
-def _write(action: str, reached: LimitReached, calls: int) -> None:
-    limit = reached.limit
+def _write(window: RefusalWindow, calls: int) -> None:
+    reached, limit = window.reached, window.reached.limit
     record(
-        action,
+        "limit.refused" if window.call_id else "limit.reached",
         actor=POLICY,
+        agent=window.agent,
         reason=reached.sentence,
         limit=limit.name,
         limit_mode="shadow" if limit.shadow else "enforce",

@@ -89,7 +89,7 @@ def rate_limit(reached: LimitReached) -> dict[str, str]:
     fields = {"Retry-After": str(ceil(wait_s or 1))}
     if limit.period:
         window = PERIOD_S[limit.period]
-        fields["RateLimit-Policy"] = f"{name};q={int(limit.amount)};w={window}"
+        fields["RateLimit-Policy"] = f"{name};q={ceil(limit.amount)};w={window}"
         fields["RateLimit"] = f"{name};r=0;t={ceil(wait_s or 0)}"
     return fields
 

@@ -107,8 +107,13 @@ def check_reserved(runtime: Runtime, call_request: CallRequest, row: Row | None)
     over = reservations.over(row[2])
     for one in over:
         if one.forced and (watched := _exceeded(call_request, one)).limit.shadow:
-            runtime.limit_windows.note_watched(watched)
-    if worst := strictest([_exceeded(call_request, one) for one in over if not one.forced]):
+            runtime.limit_windows.note_reached(watched, agent_of(call_request))
+    reached = [_exceeded(call_request, one) for one in over if not one.forced]
+    for loop in reached:
+        if loop.limit.kind in Limit.BREAKERS:
+            # Its owner is told, also where people are asked instead.
+            runtime.limit_windows.note_reached(loop, agent_of(call_request))
+    if worst := strictest(reached):
         raise AtLimit(call_request, worst)
 
 
@@ -124,13 +129,17 @@ def strictest(reached: Sequence[LimitReached]) -> LimitReached | None:
 def parties_of(call_request: CallRequest, tool: PublishedTool) -> CallParties:
     bearer = call_request.bearer
     return CallParties(
-        (bearer.agent_id, bearer.agent_name),
+        agent_of(call_request),
         (bearer.person_id, bearer.person_name),
         call_request.toolset.slug,
         (tool.server_id, tool.server_slug),
         (tool.tool_id, tool.exposed_name),
         tool.hints,
     )
+
+
+def agent_of(call_request: CallRequest) -> tuple[int, str]:
+    return call_request.bearer.agent_id, call_request.bearer.agent_name
 
 
 def covering_limits(
@@ -162,7 +171,8 @@ async def _take(
             if isinstance(one, TakenUses):
                 continue
             if limit.shadow:
-                runtime.limit_windows.note_watched(_make_reached(limit, key, one))
+                watched = _make_reached(limit, key, one)
+                runtime.limit_windows.note_reached(watched, agent_of(call_request))
             else:
                 found.append(_make_reached(limit, key, one))
         worst = strictest(found)

@@ -234,7 +234,7 @@ async def _at_limit(runtime: Runtime, at: AtLimit, call_listener: CallListener) 
     limits.give_back(runtime, call_request)
     known = await runtime.limit_windows.refuse(
         reached,
-        call_request.bearer.agent_id,
+        limits.agent_of(call_request),
         call_request.call_id,
         partial(refuse, runtime, call_request, "limit", reached.sentence),
     )

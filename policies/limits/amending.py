@@ -5,11 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from uuid import UUID
 
-from django.utils import timezone
-
 from policies.limits.compiled import CompiledLimit, compiled
 from policies.limits.costs import cost_of
-from policies.limits.usage import window_start
+from policies.limits.settling import settle
 from policies.models import Effect, Limit, LimitCounter, LimitUse
 
 # As calls_use_limits has it: as far as the column goes.
@@ -26,23 +24,13 @@ def reserve_anew(call_id: UUID, arguments: bytes) -> str:
         # Of a limit that was removed nothing is counted.
         if row is None or not row.cost_argument:
             continue
-        _roll_over(row, counter)
+        limit = compiled(row)
+        settle(counter, limit)
         # Only now: before the lock another could have settled it.
         use = LimitUse.objects.filter(counter=counter, call_id=call_id).first()
-        if use is not None and (why := _recount(compiled(row), counter, use, arguments)):
+        if use is not None and (why := _recount(limit, counter, use, arguments)):
             return why
     return ""
-
-
-def _roll_over(row: Limit, counter: LimitCounter) -> None:
-    """Begins the present window, as calls_settle_limit does: what calls reserved in the one before
-    counts no more."""
-    began = window_start(row.period, timezone.now())
-    if counter.since is None or counter.since >= began:
-        return
-    LimitUse.objects.filter(counter=counter).update(amount=0)
-    counter.since, counter.spent = began, Decimal(0)
-    counter.save(update_fields=["since", "spent"])
 
 
 def _recount(limit: CompiledLimit, counter: LimitCounter, use: LimitUse, arguments: bytes) -> str:

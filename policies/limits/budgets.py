@@ -16,11 +16,11 @@ from django.db import connection
 from policies.decide import Subject
 from policies.limits.compiled import CallParties, CompiledLimit, CounterKey, LimitKey, load
 from policies.limits.costs import cost_of
+from policies.limits.settling import settle
 from policies.models import Effect, Limit, LimitCounter, LimitUse, Rule
 
 FindCounter = Callable[[CompiledLimit, CounterKey], LimitCounter | None]
 
-_SETTLE = "SELECT calls_settle_limit(%s, 'cost', %s, %s, 0)"
 # By the clock that settles.
 _IS_OVER = "SELECT %s < date_trunc(%s, clock_timestamp(), 'UTC')"
 
@@ -89,9 +89,7 @@ def _settle(limit: CompiledLimit, key: CounterKey) -> LimitCounter:
     found, _made = LimitCounter.objects.select_for_update().get_or_create(
         limit_id=limit.id, key=key.key, defaults=named
     )
-    with connection.cursor() as cursor:
-        cursor.execute(_SETTLE, [found.pk, limit.period, limit.amount])
-    found.refresh_from_db()
+    settle(found, limit)
     return found
 
 

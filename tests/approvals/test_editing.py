@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now, Trunc
 from django.http import HttpResponse
 from django.test import Client
 
@@ -376,15 +377,22 @@ def test_an_error_of_the_server_carries_it_too(held: UUID, alice: User) -> None:
     assert (error["code"], error["message"]) == (-1, "no")
 
 
+def count_copies(most: int, *, spent: int) -> LimitCounter:
+    """A budget of this month, so far spent."""
+    budget = add_limit("cost", most, cost_argument="options.copies", name="Copies", period="month")
+    made = LimitCounter.objects.create(limit=budget, key="", label="", spent=spent)
+    LimitCounter.objects.update(since=Trunc(Now(), "month", tzinfo=UTC))
+    return made
+
+
 def test_what_it_costs_now_has_to_fit_into_its_budget(held: UUID, alice: User) -> None:
-    budget = add_limit("cost", 10, cost_argument="options.copies", name="Copies")
-    counter = LimitCounter.objects.create(limit=budget, key="", label="", spent=8)
+    counter = count_copies(10, spent=8)
     LimitUse.objects.create(counter=counter, call_id=held, amount=1)
 
     def copies(n: int) -> dict[str, Any]:
         return {**scenery.MAIL, "options": {"copies": n}}
 
-    with pytest.raises(EditRefused, match="Limit “Copies” is reached: 10 EUR per minute"):
+    with pytest.raises(EditRefused, match="Limit “Copies” is reached: 10 EUR per month"):
         edit(held, alice, copies(4))
     with pytest.raises(EditRefused, match="has to be a number"):
         edit(held, alice)
@@ -393,6 +401,17 @@ def test_what_it_costs_now_has_to_fit_into_its_budget(held: UUID, alice: User) -
     counter.refresh_from_db()
     assert counter.spent == 10
     assert counter.uses.get().amount == 3
+
+
+def test_what_was_never_opened_leaves_room(held: UUID, alice: User) -> None:
+    counter = count_copies(4, spent=4)
+    LimitUse.objects.create(counter=counter, call_id=held, amount=1)
+    LimitUse.objects.create(counter=counter, call_id=uuid7(), amount=3)
+
+    edit(held, alice, {**scenery.MAIL, "options": {"copies": 3}})
+
+    counter.refresh_from_db()
+    assert counter.spent == 3
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["others came since", "nobody came since"])

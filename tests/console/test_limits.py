@@ -68,6 +68,14 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert not Limit.objects.exists()
 
 
+def test_its_page_says_which_result_field_has_the_cost(as_ada: Client) -> None:
+    made = add_limit("cost", 5, cost_result="structuredContent.usage.cost")
+
+    page = as_ada.get(reverse("policies:limit", args=[made.pk])).text
+
+    assert "structuredContent.usage.cost" in page
+
+
 def test_one_is_changed_disabled_enabled_and_removed(as_ada: Client) -> None:
     made = add_limit(name="Few")
     here = reverse("policies:limit", args=[made.pk])

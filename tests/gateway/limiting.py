@@ -34,11 +34,17 @@ limit = sync_to_async(add_limit)
 
 
 async def ask(
-    runtime: Runtime, token: str, text: str = "x", *, tool: str = "rec.echo", **more: Any
+    runtime: Runtime,
+    token: str,
+    text: str = "x",
+    *,
+    tool: str = "rec.echo",
+    place: str = "desk",
+    **more: Any,
 ) -> SubmitResult:
     """One call, as it is now."""
     snapshot = await runtime.newest()
-    bearer, toolset = snapshot.tokens.bearer(token), snapshot.catalogue.toolset("desk")
+    bearer, toolset = snapshot.tokens.bearer(token), snapshot.catalogue.toolset(place)
     assert bearer is not None
     assert toolset is not None
     arguments = more.pop("arguments", {"text": text})

@@ -26,14 +26,15 @@ from core.errors import RecordUnavailable
 from gateway.process import limit_shares, limit_windows
 from gateway.process.limit_shares import LeaseOrder, share_of
 from gateway.process.runtime import Runtime
+from gateway.rest.problems import rate_limit
 from gateway.submit.wait import cancel_now
-from policies.limits.compiled import compiled
+from policies.limits.compiled import CounterKey, LimitReached, compiled
 from policies.limits.services import save_limit
 from policies.models import Limit, LimitCounter, LimitUse
 from registry import services as registry
 from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, TASKS
-from tests.gateway.conftest import Play
+from tests.gateway.conftest import Play, add_server
 from tests.gateway.limiting import add_limit, ask, limit, states
 from tests.gateway.test_rest import Rest, rest  # noqa: F401
 from tests.processes import ROOT
@@ -41,6 +42,8 @@ from tests.upstreams.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+# Two that the server calls nothing, and one that destroys.
+RISKS = ("rec.echo", "rec.say", "rec.erase")
 Two = tuple[Runtime, Runtime]
 
 
@@ -76,15 +79,16 @@ async def test_a_rate_holds_for_both_gateways_together(
     assert 700 < told["after_s"] <= 720
 
 
+def another(name: str, owner: User, toolset: Toolset) -> tuple[Agent, str]:
+    made = accounts.create_agent(name, owner=owner, by=owner)
+    registry.assign(toolset, made, by=owner)
+    return made, accounts.issue_token(made, by=owner)
+
+
 async def test_a_shared_count_tells_no_agent_of_anothers_call(
     two: Two, toolset: Toolset, scout_token: str, bob: User
 ) -> None:
-    def another() -> tuple[Agent, str]:
-        made = accounts.create_agent("clerk", owner=bob, by=bob)
-        registry.assign(toolset, made, by=bob)
-        return made, accounts.issue_token(made, by=bob)
-
-    clerk, clerk_token = await sync_to_async(another)()
+    clerk, clerk_token = await sync_to_async(another)("clerk", bob, toolset)
     await limit(amount=1, period="hour", per=[])
     await ask(two[0], scout_token)
     refused = [await ask(two[0], token, "y") for token in (scout_token, clerk_token)]
@@ -132,6 +136,10 @@ async def test_who_stops_writes_down_what_was_refused(two: Two, scout_token: str
         ("limit.reached", "calls 1", 1),
         ("limit.refused", "calls 0", 2),
     ]
+    # Its owner may be told, and mail names it.
+    assert {one.agent async for one in Entry.objects.filter(action__startswith="limit.re")} == {
+        "scout"
+    }
 
 
 async def test_a_window_is_written_down_as_it_ends_and_again_until_it_is(
@@ -254,6 +262,55 @@ async def test_each_agent_has_its_own_and_a_new_session_is_no_way_out(
     ]
 
     assert states(results) == {"succeeded": 1, "limit": 2}
+
+
+async def test_a_person_has_one_count_for_all_their_agents(
+    two: Two, toolset: Toolset, scout_token: str, bob: User
+) -> None:
+    await limit(amount=1, period="hour", per=["person"])
+    _clerk, of_bob = await sync_to_async(another)("clerk", bob, toolset)
+    alice = await sync_to_async(User.objects.create_user)("alice-too")
+    _page, of_alice = await sync_to_async(another)("page", alice, toolset)
+
+    results = [await ask(two[n % 2], one) for n, one in enumerate((scout_token, of_bob, of_alice))]
+
+    assert [one.refusal for one in results] == ["", "limit", ""]
+
+
+async def test_each_toolset_has_its_own(
+    two: Two, toolset: Toolset, scout_token: str, scout: Agent, bob: User
+) -> None:
+    def second() -> None:
+        made = registry.create_toolset("shelf", by=bob)
+        registry.add_server(made, toolset.servers.get(), by=bob)
+        registry.assign(made, scout, by=bob)
+
+    await sync_to_async(second)()
+    await limit(amount=1, period="hour", per=["toolset"])
+
+    results = [await ask(two[0], scout_token, place=one) for one in ("desk", "desk", "shelf")]
+
+    assert [one.refusal for one in results] == ["", "limit", ""]
+
+
+async def test_each_server_has_its_own(
+    two: Two, toolset: Toolset, scout_token: str, upstream: Recorder, bob: User
+) -> None:
+    await sync_to_async(add_server)("rec2", toolset, upstream, by=bob)
+    await limit(amount=1, period="hour", per=["server"])
+
+    tools = ("rec.echo", "rec.say", "rec2.echo")
+    results = [await ask(two[0], scout_token, tool=one) for one in tools]
+
+    assert [one.refusal for one in results] == ["", "limit", ""]
+
+
+async def test_each_risk_has_its_own(two: Two, scout_token: str) -> None:
+    await limit(amount=1, period="hour", per=["risk"])
+
+    results = [await ask(two[0], scout_token, tool=one) for one in RISKS]
+
+    assert [one.refusal for one in results] == ["", "limit", ""]
 
 
 async def test_bytes_are_counted_and_what_never_fits_is_told_so(two: Two, scout_token: str) -> None:
@@ -388,6 +445,11 @@ async def test_the_same_again_and_again_asks_people(two: Two, scout_token: str) 
     assert states(same) == {"succeeded": 3, "held": 1}
     assert other.state == State.HELD
     assert other.reason == "Limit “repeats 0”: after 3 identical calls in a row, for 5 minutes."
+    for runtime in two:
+        await asyncio.gather(*(one for one in runtime._calls if "_note" in str(one.get_coro())))
+    told = [one async for one in Entry.objects.filter(action="limit.reached")]
+    # Once by each gateway, however many calls it holds.
+    assert [(one.agent, one.reason) for one in told] == [("scout", other.reason)] * 2
     await LimitCounter.objects.aupdate(until=datetime.now(UTC))
     assert (await ask(two[0], scout_token, "later")).state == State.SUCCEEDED
 
@@ -481,6 +543,14 @@ async def test_rest_says_it_in_fields(
     assert 3500 < int(reply.headers["Retry-After"]) <= 3600
     assert reply.headers["RateLimit-Policy"] == f'"limit-{made.pk}";q=1;w=3600'
     assert reply.headers["RateLimit"].startswith(f'"limit-{made.pk}";r=0;t=3')
+
+
+async def test_rest_says_a_quota_below_one_as_one(toolset: Toolset) -> None:
+    made = await limit("cost", Decimal("0.5"), period="day")
+    small = await sync_to_async(compiled)(made)
+    reached = LimitReached(small, CounterKey("", "all", None, None), 60.0)
+
+    assert rate_limit(reached)["RateLimit-Policy"] == f'"limit-{made.pk}";q=1;w=86400'
 
 
 async def test_what_a_budget_refuses_uses_up_no_rate(two: Two, scout_token: str) -> None:

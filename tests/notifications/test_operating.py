@@ -104,6 +104,22 @@ def test_whoever_may_change_limits_hears_that_one_was_reached(
     assert "60 calls a minute." in text_of(mailbox.messages[0], "plain")
 
 
+def test_of_a_limit_the_agents_owner_hears_too(
+    scout: Agent, bob: User, cursor: None, mailbox: Mailbox
+) -> None:
+    for person in (bob, scenery.person("vera", Role.VIEWER)):
+        reader(person, Event.LIMIT_REACHED)
+    agent = (scout.pk, "scout")
+    record("limit.reached", actor=SYSTEM, agent=agent, reason="3 failures in a row.", limit="Loop")
+
+    notify()
+
+    assert mailbox.recipients == ["bob@example.org"]
+    said = text_of(mailbox.messages[0], "plain")
+    assert "scout" in said
+    assert links_to("/limits/", said)
+
+
 def test_of_unusual_use_its_owner_hears_and_whoever_may_change_the_agent(
     scout: Agent, bob: User, olga: User, cursor: None, mailbox: Mailbox
 ) -> None:

@@ -7,14 +7,18 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone, translation
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from audit.services import SYSTEM
 from calls.models import Call
+from calls.record.states import Executed, State
+from calls.record.transitions import Outcome, ended, move_now
 from inspection.results import ResultRules
 from inspection.words import result_sentences
-from policies.models import Effect, LimitCounter, Rule
+from policies.models import Effect, Limit, LimitCounter, LimitUse, Rule
 from policies.simulate import suppose
 from registry.models import Tool
 from registry.result_rules import set_result_rules, set_server_result_rules
@@ -148,6 +152,57 @@ def test_it_says_which_limits_would_apply(scout: Agent) -> None:
     assert "has to be a number" in explained("scout", "mailer.send_mail")[-3]
     page = suppose("scout", "mailer.send_mail", '{"total": 1}')
     assert [found.is_over for found in page.limits] == [True, False, False]
+
+
+def test_the_answer_says_that_a_limit_is_stricter(
+    client: Client, alice: User, scout: Agent
+) -> None:
+    rule("all", Effect.ALLOW)
+    add_limit("cost", 10, name="Money", cost_argument="total", effect="ask")
+
+    assert "A limit would make it ask." in explained("scout", "mailer.send_mail", '{"total": 11}')
+    # No approval makes up for a cost that nobody can say.
+    assert "A limit would make it deny." in explained("scout", "mailer.send_mail")
+    assert suppose("scout", "mailer.send_mail", '{"total": 9}').limit_effect is None
+    client.force_login(alice)
+    page = client.get(reverse("policies:explain"), {"agent": "scout", "tool": "mailer.send_mail"})
+    assert "A limit would make it: Deny." in page.text
+    Limit.objects.update(mode="shadow")
+    assert suppose("scout", "mailer.send_mail", '{"total": 11}').limit_effect is None
+
+
+def test_a_count_by_toolset_is_not_said_to_leave_room(
+    client: Client, alice: User, scout: Agent
+) -> None:
+    rule("all", Effect.ALLOW)
+    add_limit("cost", 10, name="Money", cost_argument="total", per=["toolset"])
+    client.force_login(alice)
+    asked = {"agent": "scout", "tool": "mailer.send_mail", "arguments": '{"total": 1}'}
+
+    page = client.get(reverse("policies:explain"), asked).text
+
+    assert "Depends on the toolset" in page
+    assert "Leaves room" not in page
+    assert suppose("scout", "mailer.send_mail").limit_effect == Effect.DENY
+
+
+def test_ended_calls_leave_room_and_failures_trip_before_the_next_call(scout: Agent) -> None:
+    rule("all", Effect.ALLOW)
+    tool = Tool.objects.get(exposed_name="mailer.send_mail")
+    call_id = scenery.call(scout, tool, scenery.MAIL, State.RUNNING)
+    assert move_now(ended(call_id, 1, Outcome(State.FAILED, "No.", Executed.UNKNOWN), SYSTEM))
+    for kind in ("concurrency", "failures"):
+        made = add_limit(kind, 1, minutes=5, name=kind)
+        counter = LimitCounter.objects.create(
+            limit=made, key=f"agent:{scout.pk}", spent=1 if kind == "concurrency" else 0
+        )
+        LimitUse.objects.create(counter=counter, call_id=call_id, amount=1)
+
+    found = {one.limit.name: one.is_over for one in suppose("scout", "mailer.send_mail").limits}
+
+    assert found == {"concurrency": False, "failures": True}
+    # Nothing is kept: it only looked.
+    assert LimitUse.objects.count() == 2
 
 
 def test_it_says_what_is_done_to_results(scout: Agent, olga: User) -> None:

@@ -35,6 +35,8 @@ class Command(BaseCommand):
 def _lines(explanation: Explanation) -> list[str]:
     decision = explanation.decision
     lines = [f"{decision.effect}: {decision.reason}"]
+    if explanation.limit_effect:
+        lines.append(f"A limit would make it {explanation.limit_effect}.")
     if decision.shadow_effect:
         would = decision.shadow_effect
         who = f": {would['who']}" if "who" in would else ""
