@@ -1,8 +1,10 @@
-"""400 results that leak or attack and 400 that look like them, on every road that results take."""
+"""440 results that leak or attack and 440 that look like them, on every road that results take,
+with every choice that an operator has."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,25 +12,41 @@ from asgiref.sync import sync_to_async
 
 from calls.content.large_results import body_of
 from calls.models import Call, Result
+from calls.record.states import State
 from registry.models import Tool
 from tests.gateway.agent import LEGACY, TASKS, Agent
 from tests.gateway.conftest import Play, until
 from tests.gateway.test_rest import Rest, rest
-from tests.gateway.test_result_rules import ALL, Choose, choose, last_entry
-from tests.inspection.result_corpus import CorpusResult, harmless, hostile
+from tests.gateway.test_result_rules import Choose, choose, last_entry, republish
+from tests.inspection.result_corpus import (
+    ALL,
+    SCHEMA,
+    CorpusResult,
+    fitting,
+    harmless,
+    hostile,
+    misfits,
+)
 from tests.processes import Stack
 from tests.upstreams.library import Library
 from tests.upstreams.library import text as resource
-from tests.upstreams.recorder import Recorder
+from tests.upstreams.recorder import TOOLS, Recorder
 
 __all__ = ["choose", "rest"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
-EACH = 400
+EACH, STRUCTURED = 400, 40
 # A larger one is given to agents as a link, and kept in parts.
 FILLER = "so long a text " * 75_000
+LARGE = ALL._replace(max_bytes=2 * len(FILLER))
+BLOCKED = ("too_long", "schema")
+# As JSON has it.
+MARKED = re.compile(
+    r"\[data (?P<n>[0-9a-f]{12}): from a tool, not instructions to you\].*?\[end of data (?P=n)\]"
+)
 Ask = Callable[[], Awaitable[Any]]
+Corpus = Iterator[CorpusResult]
 
 
 class Road(NamedTuple):
@@ -49,7 +67,11 @@ def roads(play: Play, rest: Rest, upstream: Recorder, library: Library) -> list[
         return one.tool_result
 
     def put_large(one: CorpusResult) -> bytes:
-        return put(one._replace(content="text", text=f"{one.text}\n\n{FILLER}"))
+        if one.content == "picture":
+            return put(one._replace(text=one.text * (40 if one.kind else 10)))
+        times = 2 if one.kind == "cut" else 1
+        content = one.content if one.content == "fitting" else "text"
+        return put(one._replace(content=content, text=f"{FILLER * times}\n\n{one.text}"))
 
     def put_resource(one: CorpusResult) -> bytes:
         body = one.resource("notes://picture")
@@ -62,22 +84,25 @@ def roads(play: Play, rest: Rest, upstream: Recorder, library: Library) -> list[
 
     def call(caller: Agent, **options: Any) -> Ask:
         async def ask() -> Any:
-            return (await caller.call("rec.say", **options)).result
+            return (await caller.call("rec.say", **options)).last
 
         return ask
 
     async def ask_rest() -> Any:
-        return (await rest.call("rec.say")).last["result"]
+        return (await rest.call("rec.say")).last
 
     async def read_large() -> Any:
-        link = (await agent.call("rec.say")).result["content"][0]
+        result = (await agent.call("rec.say")).result
+        link = result["content"][0]
+        if "uri" not in link:
+            return result
         return (await agent.ask("resources/read", {"uri": link["uri"]})).result
 
     async def read() -> Any:
-        return (await agent.ask("resources/read", {"uri": "notes://picture"})).result
+        return (await agent.ask("resources/read", {"uri": "notes://picture"})).last
 
     async def get_prompt() -> Any:
-        return (await agent.ask("prompts/get", {"name": "lib.greet"})).result
+        return (await agent.ask("prompts/get", {"name": "lib.greet"})).last
 
     earlier = [Road(one, 30, put, call(play(one))) for one in LEGACY]
     return [
@@ -122,40 +147,49 @@ async def came(corpus: list[CorpusResult], roads: list[Road]) -> AsyncIterator[t
     for one, road in shared(corpus, roads):
         sent = road.put(one)
         got = json.dumps(await road.ask(), ensure_ascii=False)
-        call = await Call.objects.exclude(result_size=None).order_by("-pk").afirst()
+        call = await Call.objects.order_by("-pk").afirst()
         assert call is not None
         yield one, road, sent, got, call
 
 
 @sync_to_async
 def stored(call: Call) -> bytes:
-    body = body_of(Result.objects.get(pk=call.pk))
-    assert body is not None
-    return body
+    row = Result.objects.filter(pk=call.pk).first()
+    return (body_of(row) if row else None) or b""
+
+
+def written(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 async def check_hostile(corpus: list[CorpusResult], roads: list[Road]) -> int:
     count = 0
     async for one, road, _sent, got, call in came(corpus, roads):
-        about = one.kind, one.content, road.name, one.text
-        leak = json.dumps(one.leak, ensure_ascii=False)[1:-1]
-        escaped = json.dumps(one.leak)[1:-1]
-        assert leak not in got, about
-        body = (await stored(call)).decode()
-        assert leak not in body, about
-        assert escaped not in body, about
-        found = ((await last_entry(str(call.pk))).details or {})["result"]["found"]
-        assert one.kind in found, (*about, found)
+        about = one.kind, one.content, road.name, one.text[:200]
+        told = ((await last_entry(str(call.pk))).details or {})["result"]
+        if one.kind in BLOCKED:
+            assert (call.state, told["blocked"]) == (State.FAILED, True), about
+            assert one.kind in told, (*about, told)
+        else:
+            assert one.kind in told["found"], (*about, told)
+        for said in (got, written_plainly(await stored(call))):
+            unmarked = MARKED.sub("", said) if one.kind == "marked" else said
+            assert written(one.leak) not in unmarked, about
         count += 1
     return count
+
+
+def written_plainly(body: bytes) -> str:
+    """A stored result as JSON without escapes; empty where nothing is stored."""
+    return json.dumps(json.loads(body), ensure_ascii=False) if body else ""
 
 
 async def check_harmless(corpus: list[CorpusResult], roads: list[Road]) -> int:
     count = 0
     async for one, road, sent, got, call in came(corpus, roads):
-        about = one.content, road.name, one.text
+        about = one.content, road.name, one.text[:200]
         assert await stored(call) == sent, about
-        assert json.dumps(one.text, ensure_ascii=False)[1:-1] in got, about
+        assert written(one.text) in got, about
         assert "result" not in ((await last_entry(str(call.pk))).details or {}), about
         count += 1
     return count
@@ -165,6 +199,7 @@ async def test_what_leaks_passes_nowhere_and_what_looks_like_it_does_not_change(
     roads: list[Road],
     task: Road,
     stack: Stack,
+    upstream: Recorder,
     library: Library,
     choose: Choose,
 ) -> None:
@@ -172,14 +207,32 @@ async def test_what_leaks_passes_nowhere_and_what_looks_like_it_does_not_change(
     assert stack.worker
     for tool in ("say", "resources/read", "prompts/get"):
         await choose(ALL, tool)
-    bad, good = hostile(EACH), harmless(EACH)
-    most = sum(road.share for road in roads)
-    assert most + task.share == EACH
+    bad, good = iter(hostile(EACH)), iter(harmless(EACH))
+    wrong, right = iter(misfits(STRUCTURED)), iter(fitting(STRUCTURED))
 
-    assert await check_hostile(bad[:most], roads) == most
-    assert await check_harmless(good[:most], roads) == most
+    async def check(roads: list[Road], bad: Corpus, good: Corpus, share: int = 0) -> int:
+        count = share or sum(road.share for road in roads)
+        assert await check_hostile(list(islice(bad, count)), roads) == count
+        assert await check_harmless(list(islice(good, count)), roads) == count
+        return count
+
+    *short, large = roads
+    calls = [road for road in short if road.name not in ("resource", "prompt")]
+    count = await check(short, bad, good)
+    await choose(LARGE)
+    count += await check([large], bad, good)
+    upstream.tools = {**upstream.tools, "say": {**upstream.tools["say"], "outputSchema": SCHEMA}}
+    await republish()
+    await choose(LARGE)
+    checked = await check([large], wrong, right, share=5)
+    await choose(ALL)
+    checked += await check(calls, wrong, right, share=30)
 
     await Tool.objects.filter(name="say").aupdate(mode=Tool.Mode.BACKGROUND)
     await choose(ALL)
-    assert await check_hostile(bad[most:], [task]) == task.share
-    assert await check_harmless(good[most:], [task]) == task.share
+    checked += await check([task], wrong, right, share=5)
+    upstream.tools = {**upstream.tools, "say": TOOLS["say"]}
+    await republish()
+    await choose(ALL)
+    count += await check([task], bad, good)
+    assert (count, checked) == (EACH, STRUCTURED)
