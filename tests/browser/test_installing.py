@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from calls.record.states import State
-from config.embedded.service import wait_until
 from tests.browser.conftest import Opened, session_cookie
 from tests.browser.scene import Office
 from tests.browser.whole_chromium import Screen, whole_chromium
@@ -60,9 +59,8 @@ def test_nothing_keeps_a_browser_from_installing_it(opened: Opened) -> None:
     manifest = json.loads(asked.send("Page.getAppManifest")["data"])
     assert manifest["name"]
     assert manifest["display"] in ("standalone", "fullscreen", "minimal-ui")
-    # The browser knows it once it has read the manifest by itself.
-    assert wait_until(lambda: "appId" in asked.send("Page.getAppId"), seconds=60)
-    assert asked.send("Page.getAppId")["appId"] == urljoin(page.url, "/")
+    start = urljoin(page.url, manifest["start_url"])
+    assert urljoin(start, manifest["id"]) == urljoin(page.url, "/")
     sizes = {one["sizes"] for one in manifest["icons"] if one.get("purpose", "any") == "any"}
     assert {"192x192", "512x512"} <= sizes
     assert any(one.get("purpose") == "maskable" for one in manifest["icons"])
