@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -137,10 +137,7 @@ def absolute(context: template.Context, at: datetime, *, to_minute: bool = False
     here = at.astimezone(ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC"))
     now = timezone.now()
     day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
-    said = _day_and_time(here, day)
-    if to_minute:
-        weekday = _("D j M") if day == _("j M") else _("D j M Y")
-        said = f"{date_format(here, weekday)} {here:%H:%M} {here.tzname()}"
+    said = f"{planned(at, here.tzinfo)} {here.tzname()}" if to_minute else _day_and_time(here, day)
     return {"at": at, "said": said, "relative": relative(at, now)}
 
 
@@ -157,8 +154,16 @@ def exact(at: datetime, person: object) -> str:
     return f"{_day_and_time(local, _('j M Y'))} {local.tzname()}"
 
 
-def _day_and_time(at: datetime, day: str) -> str:
-    return _("%(day)s, %(time)s") % {"day": date_format(at, day), "time": f"{at:%H:%M:%S}"}
+@register.filter
+def planned(at: datetime, zone: tzinfo) -> str:
+    """A time in a plan, to the minute, with its weekday; the year only where it is another."""
+    here = at.astimezone(zone)
+    is_this_year = here.year == timezone.now().astimezone(zone).year
+    return _day_and_time(here, _("D j M") if is_this_year else _("D j M Y"), "%H:%M")
+
+
+def _day_and_time(at: datetime, day: str, time: str = "%H:%M:%S") -> str:
+    return _("%(day)s, %(time)s") % {"day": date_format(at, day), "time": f"{at:{time}}"}
 
 
 def relative(at: datetime, now: datetime) -> str:
@@ -236,7 +241,7 @@ def local(at: datetime, zone: ZoneInfo) -> str:
     """A short exact time on the person's own clock; the year only where it is another."""
     here = at.astimezone(zone)
     day = _("j M") if here.year == timezone.now().astimezone(zone).year else _("j M Y")
-    return f"{date_format(here, day)} {here:%H:%M}"
+    return _day_and_time(here, day, "%H:%M")
 
 
 # What an entry that is about no tool is about, by the names that services give to it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import time, timedelta
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -119,6 +120,7 @@ def _row(shown: OnCallSchedule) -> dict[str, object]:
         "calendar": calendar,
         "weeks": weeks,
         "until": until,
+        "zone": ZoneInfo(shown.time_zone),
         "now": named[0],
         "next": named[1:2],
         "shifts": named,

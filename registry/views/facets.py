@@ -14,8 +14,8 @@ from registry.views.facet_counts import TOOLSETS_COUNTED, Counts, Servers
 
 # The other hints are what the risk is made of, and found by it.
 HINTS = [
-    ("open", gettext_lazy("open-world")),
-    ("repeats", gettext_lazy("idempotent")),
+    ("open", gettext_lazy("Open-world")),
+    ("repeats", gettext_lazy("Idempotent")),
 ]
 STATES = [
     ("unpublished", gettext_lazy("Needs review")),
