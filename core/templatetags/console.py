@@ -134,10 +134,10 @@ def when(context: template.Context, at: datetime | None, focusable: bool = True)
 def absolute(context: template.Context, at: datetime, *, to_minute: bool = False) -> dict[str, Any]:
     """An exact time in the person's own time zone, the relative one on hover: for records, or to
     the minute, with its weekday, for plans."""
-    here = at.astimezone(ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC"))
-    now = timezone.now()
-    day = _("j M") if here.year == now.astimezone(here.tzinfo).year else _("j M Y")
-    said = f"{planned(at, here.tzinfo)} {here.tzname()}" if to_minute else _day_and_time(here, day)
+    zone = ZoneInfo(getattr(context.get("user"), "time_zone", "") or "UTC")
+    here, now = at.astimezone(zone), timezone.now()
+    day = _("j M") if here.year == now.astimezone(zone).year else _("j M Y")
+    said = f"{planned(at, zone)} {here.tzname()}" if to_minute else _day_and_time(here, day)
     return {"at": at, "said": said, "relative": relative(at, now)}
 
 

@@ -345,7 +345,7 @@ def test_nobody_sets_a_tag_to_which_a_role_of_theirs_is_limited(
 
     page = client.post(
         reverse("registry:role_tags"),
-        {"kind": "server", "name": "people", "tags": "payments"},
+        {"kind": "server", "tags:people": "payments"},
         follow=True,
     )
 
@@ -354,11 +354,40 @@ def test_nobody_sets_a_tag_to_which_a_role_of_theirs_is_limited(
     assert people.tags == []
 
 
+def test_tags_of_a_kind_are_saved_together_and_only_changed_ones(
+    olga: User, payments: Server, people: Server
+) -> None:
+    set_role_tags("server", payments, "payments set-meanwhile", by=olga)
+    fields = {"tags:payments": "payments", "before:payments": "payments", "tags:people": "Staff"}
+
+    page = signed_in(olga).post(
+        reverse("registry:role_tags"), {"kind": "server", **fields}, follow=True
+    )
+
+    assert "The tags are saved." in page.text
+    payments.refresh_from_db()
+    people.refresh_from_db()
+    assert (payments.tags, people.tags) == (["payments", "set-meanwhile"], ["staff"])
+
+
+def test_none_of_the_tags_is_saved_if_one_cannot_be_and_the_typed_ones_stay(
+    olga: User, payments: Server, people: Server
+) -> None:
+    fields = {"tags:payments": "till", "before:payments": "payments", "tags:people": "a\u202eb"}
+
+    page = signed_in(olga).post(reverse("registry:role_tags"), {"kind": "server", **fields})
+
+    assert "is no tag" in page.text
+    assert 'name="tags:payments" value="till"' in page.text
+    payments.refresh_from_db()
+    assert payments.tags == ["payments"]
+
+
 def test_tags_take_the_permission_everywhere(
     ada: User, mallory: User, payments: Server, people: Server
 ) -> None:
     client = give(mallory, make(ada, server_tags=("payments",)), ada)
-    given = {"kind": "server", "name": "payments", "tags": "payments other"}
+    given = {"kind": "server", "tags:payments": "payments other", "before:payments": "payments"}
 
     assert client.post(reverse("registry:role_tags"), given).status_code == 403
 
