@@ -422,7 +422,7 @@ class Explanation:
 
     @property
     def limit_effect(self) -> Effect | None:
-        """What limits would make of it, where that is stricter than what rules do."""
+        """The effect of limits on it, where that is stricter than what rules do."""
         found = [one.effect for one in self.limits if one.effect]
         strictest = min(found, key=STRICTNESS.__getitem__, default=self.decision.effect)
         is_stricter = STRICTNESS[strictest] < STRICTNESS[self.decision.effect]
