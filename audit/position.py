@@ -18,6 +18,10 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 
+# After a declared restore everything is compared anew: with a place of its own.
+PLACE = "system_identifier || '/' || (SELECT max(number) FROM audit_origin)"
+NEXT = f"SELECT {PLACE}, pg_snapshot_xmax(pg_current_snapshot())::text FROM pg_control_system()"
+
 
 @dataclass(frozen=True, slots=True)
 class KnownPosition:
@@ -27,14 +31,21 @@ class KnownPosition:
     transaction: int = 0
 
 
-def read() -> KnownPosition:
+def read(file: Path | None = None) -> KnownPosition:
+    """From `file`, for who has no settings, or else the data directory's."""
+    file = file or _path()
     try:
-        return _parsed(_path().read_bytes())
+        return _parsed(file.read_bytes())
     except FileNotFoundError:
         return KnownPosition()
     except OSError as error:
-        log.error("%s: how far the database had come is not known: %s", _path(), error.strerror)
+        log.error("%s: how far the database had come is not known: %s", file, error.strerror)
         return KnownPosition()
+
+
+def is_behind(seen: KnownPosition, place: str, following: str) -> bool:
+    """Has the database, by its row of NEXT, not come as far as was seen before?"""
+    return seen.place == place and int(following) <= seen.transaction
 
 
 def note(position: KnownPosition) -> None:

@@ -15,15 +15,12 @@ from audit import origins, position
 from audit.anchors import kept_in, remembered_in
 from audit.leaves import sealed_size
 from audit.models import Rollback
-from audit.position import KnownPosition
+from audit.position import NEXT, PLACE, KnownPosition
 from audit.signing import keys
 from audit.verify import Broken, Root, read_trusted
 
 log = logging.getLogger(__name__)
 
-# After a declared restore everything is compared anew: with a place of its own.
-PLACE = "system_identifier || '/' || (SELECT max(number) FROM audit_origin)"
-NEXT = f"SELECT {PLACE}, pg_snapshot_xmax(pg_current_snapshot())::text FROM pg_control_system()"
 OWN = f"SELECT {PLACE}, pg_current_xact_id()::text FROM pg_control_system()"
 _anchors_agree = threading.Event()
 
@@ -62,7 +59,7 @@ def note_position(own: KnownPosition | None = None) -> None:
 
 
 def _older_transactions(seen: KnownPosition, place: str, following: str) -> str:
-    if seen.place != place or int(following) > seen.transaction:
+    if not position.is_behind(seen, place, following):
         return ""
     return f"its next transaction is {following}, and this host has seen {seen.transaction}."
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from audit import position
 from config import children, fingerprint
 from config.embedded import wal_archive
 from config.embedded.postgres import SUPERUSER, Postgres
@@ -163,7 +164,7 @@ class Installation:
         wrong = check_session(url) or check_secret(url, secret, old, where=where)
         if wrong := wrong or check_signing_key(url, key):
             raise CannotStart(wrong)
-        if is_prepared(self.env["DATABASE_URL"]):
+        if is_prepared(url) and not went_back(url, self.plan.data):
             return {}
         self.supervisor.output.say("up", "preparing the database …")
         argv = [sys.executable, "-m", "django", "prepare"]
@@ -381,6 +382,15 @@ def is_prepared(url: str) -> bool:
         return fingerprint.is_prepared(url)
     except psycopg.OperationalError as error:
         raise CannotStart(f"The database of DATABASE_URL does not answer: {error}") from error
+
+
+def went_back(url: str, data: Path) -> bool:
+    """Are the database's files older ones than this host has seen? Asked before anything else
+    counts its transactions on."""
+    seen = position.read(data / "position")
+    with psycopg.connect(url, connect_timeout=10) as connection:
+        found = connection.execute(position.NEXT).fetchone()
+    return found is not None and position.is_behind(seen, *found)
 
 
 async def answers(host: str, port: int) -> bool:

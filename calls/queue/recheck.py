@@ -27,7 +27,7 @@ _kept = KeptConfiguration(None)
 _LOOK = f"""
     SELECT p.*, n.*, g.*, pg_postmaster_start_time(),
         pg_current_xact_id_if_assigned() IS NOT NULL
-    FROM ({STATE}) p, ({rollback.NEXT}) n, ({GENERATION}) g
+    FROM ({STATE}) p, ({position.NEXT}) n, ({GENERATION}) g
 """
 
 

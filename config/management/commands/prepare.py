@@ -13,7 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from accounts.models import AgentToken
-from audit import erasure_ledger, origins
+from audit import erasure_ledger, origins, rollback
 from audit.demo import MARK, is_begun, is_demo
 from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         note_secret()
         push_keys.ensure()
         # A restored database that is not declared yet may lack erasures.
-        if origins.is_at_home():
+        if origins.is_at_home() and not rollback.has_gone_back():
             erasure_ledger.keep_up()
         if only_migrate:
             return
