@@ -81,14 +81,16 @@ class SearchResult:
     with_steps: list[Entry] = field(default_factory=list)
 
 
-def page_of(filters: Filters, asked: Mapping[str, str], within: Bounds) -> Page[Entry]:
+def page_of(
+    filters: Filters, asked: Mapping[str, str], within: Bounds, *, size: int = SIZE
+) -> Page[Entry]:
     """Pages of entries, as in core.paging."""
     beyond, back = _id(asked.get("beyond", "")), _id(asked.get("back", ""))
     is_back = back is not None
     newest = filters.oldest_first == is_back
     bound = {"below" if newest else "above": back if is_back else beyond}
-    nearest = ids(filters, within, **bound, most=SIZE + 1, newest=newest)
-    shown, is_more = nearest[:SIZE], len(nearest) > SIZE
+    nearest = ids(filters, within, **bound, most=size + 1, newest=newest)
+    shown, is_more = nearest[:size], len(nearest) > size
     if is_back:
         shown.reverse()
         more_before, more_after = is_more, bool(shown)

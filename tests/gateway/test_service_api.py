@@ -88,6 +88,14 @@ def test_a_scope_that_is_missing_is_named(path: str, scope: str, ada: User) -> N
     assert scope in answer.json()["detail"]
 
 
+def test_entries_are_as_many_as_the_limit(token: str) -> None:
+    first = ask("entries?limit=1", token).json()
+    second = ask(f"entries?limit=1&cursor={first['next']}", token).json()
+
+    assert [len(page["items"]) for page in (first, second)] == [1, 1]
+    assert first["items"][0]["id"] > second["items"][0]["id"]
+
+
 def test_lists_go_on_at_their_cursor(token: str, send: Tool, scout: Agent) -> None:
     made = {str(scenery.call(scout, send, scenery.MAIL, State.QUEUED)) for _n in range(3)}
 
@@ -107,7 +115,11 @@ def test_lists_go_on_at_their_cursor(token: str, send: Tool, scout: Agent) -> No
             "calls?limit=0",
             "calls?limit=201",
             "calls?state=x",
+            "entries?limit=0",
+            "entries?rule=",
         ),
+        # No row is there.
+        *("standing-approvals?fields=x", "entries?fields=x&agent=nobody"),
         *("servers?cursor=%00", "tools?server=%00", "calls?agent=%00", "calls?tool=a%00"),
         f"servers?limit={'1' * 5000}",
     ],

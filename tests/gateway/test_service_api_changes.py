@@ -148,6 +148,7 @@ def test_a_key_is_of_one_request(robot: Program, eve: User) -> None:
     problem(robot.ask("POST", "rules", other, Idempotency_Key="k1"), 422)
     problem(robot.ask("POST", "limits", DENY, Idempotency_Key="k1"), 422)
     problem(robot.ask("POST", "rules", other, Idempotency_Key="k" * 201), 400)
+    problem(robot.ask("POST", "rules", other, Idempotency_Key=""), 400)
     # Of another account it is another key.
     program("other", eve).post("rules", other, Idempotency_Key="k1")
 

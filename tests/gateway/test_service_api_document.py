@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
+from jsonschema_rs import validator_for
 
 from accounts.roles import Role
+from calls.record.states import State
 from gateway.rest.v1 import urls
+from gateway.rest.v1.calls import EntryAnswer
 from tests.console import scenery
 from tests.gateway.service_api import Program, program
 
@@ -29,6 +33,32 @@ def test_it_has_every_route_and_method(robot: Program) -> None:
         _address(f"/api/v1/{route}"): {method.lower() for method in view.scopes}
         for route, view, _name in urls.ROUTES
     }
+
+
+def test_it_has_what_parameters_may_be(robot: Program) -> None:
+    made = robot.get("openapi.json")
+
+    entries, calls = (_parameters(made, f"/api/v1/{name}") for name in ("entries", "calls"))
+    assert entries["since"]["format"] == "date-time"
+    assert "24h" in entries["range"]["enum"]
+    assert entries["cursor"]["pattern"] == "^[0-9]{1,18}$"
+    assert entries["fields"]["items"]["enum"] == [*EntryAnswer().fields]
+    assert (calls["cursor"]["format"], calls["state"]["enum"]) == ("uuid", State.values)
+
+
+def _parameters(made: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one["schema"] for one in made["paths"][path]["get"]["parameters"]}
+
+
+def test_it_has_what_bodies_may_be(robot: Program) -> None:
+    schemas = robot.get("openapi.json")["components"]["schemas"]
+
+    stop = validator_for(schemas["StopBodyRequest"])
+    assert stop.is_valid({"agent": "scout", "reason": "It loops."})
+    assert not stop.is_valid({"agent": "scout", "server": "mailer", "reason": "It loops."})
+    assert not stop.is_valid({"agent": "scout", "reason": "It loops.", "who": "ada"})
+    # With `fields`, answers have only some of their members.
+    assert "required" not in schemas["EntryAnswer"]
 
 
 def _address(path: str) -> str:

@@ -30,6 +30,7 @@ class DocumentBody(Members):
     document_url = Text(required=False, max_length=2000)
     document = Text(required=False, max_length=1024 * 1024)
     external_references = Flag(required=False, default=False)
+    together = {"oneOf": [{"required": ["document"]}, {"required": ["document_url"]}]}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("document" in attrs) == ("document_url" in attrs):

@@ -33,7 +33,9 @@ from gateway.rest.v1.views import (
     bearer_of,
     cursor_of,
     equal_to,
+    limit_of,
     list_response,
+    names_of,
     selected,
 )
 
@@ -113,6 +115,7 @@ class CallList(ListView):
     scopes = {"GET": ("calls.view_call",)}
     answers = {"GET": CallAnswer}
     queries = ("state", "agent", "tool")
+    query_schemas = {"state": {"type": "string", "enum": State.values}}
     rows = staticmethod(lambda request: _narrowed(request))  # noqa: PLW0108 defined below
     key = "-id"
     cursor = UUID
@@ -185,6 +188,7 @@ class Entries(ServiceView):
     scopes = {"GET": ("audit.view_entry",)}
     answers = {"GET": EntryAnswer}
     queries = entry_filters.FILTERS
+    query_schemas = entry_filters.SCHEMAS
     is_list = True
 
     def get(self, request: Request) -> Response:
@@ -193,7 +197,9 @@ class Entries(ServiceView):
             raise ValidationError({"detail": mistake})
         filters = entry_filters.read(given)
         within = finding.bounds(filters.since(), filters.until())
-        page = finding.page_of(filters, {"beyond": cursor_of(request, int)}, within)
+        names_of(request, [*EntryAnswer().fields])
+        beyond = {"beyond": cursor_of(request, int)}
+        page = finding.page_of(filters, beyond, within, size=limit_of(request))
         return list_response(request, page, plain.entry)
 
 

@@ -49,8 +49,9 @@ def once(
 
 
 def _key(request: Request) -> str:
-    key = request.headers.get("Idempotency-Key", "").strip()
-    if key and not _KEY.fullmatch(key):
+    given = request.headers.get("Idempotency-Key")
+    key = (given or "").strip()
+    if given is not None and not _KEY.fullmatch(key):
         said = _("Idempotency-Key is 1 to 200 visible ASCII characters.")
         raise ValidationError({"detail": said})
     return key

@@ -13,6 +13,9 @@ from core.english import gettext as _
 class Members(serializers.Serializer[Any]):
     """A JSON object without other members than these."""
 
+    # In JSON Schema: which members go together.
+    together: dict[str, Any] = {}
+
     def to_internal_value(self, data: Any) -> Any:
         unknown = sorted(set(data) - set(self.fields)) if isinstance(data, dict) else []
         mistakes = {name: [_("There is no such member here.")] for name in unknown}

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -92,7 +93,7 @@ class PolicySchema(ServiceView):
     """The JSON Schema of policy files."""
 
     scopes = {"GET": ()}
-    answers = {"GET": serializers.Serializer}
+    answers = {"GET": OpenApiTypes.OBJECT}
 
     def get(self, request: Request) -> Response:
         return Response(documents.schema())

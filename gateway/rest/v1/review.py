@@ -20,6 +20,7 @@ from registry.models import Definition, Item, Server, Tool
 from registry.publishing.review import reviews
 
 TOOL = "tool"
+VERSION = {"type": "integer", "minimum": 1, "maximum": 999_999_999, "required": True}
 KINDS = (TOOL, *Item.Kind.values)
 PUBLISHED_MAX = 500
 
@@ -138,6 +139,7 @@ class Difference(ServiceView):
     scopes = {"GET": ("registry.view_definition",)}
     answers = {"GET": DifferenceAnswer}
     queries = ("from", "to")
+    query_schemas = dict.fromkeys(queries, VERSION)
 
     def get(self, request: Request, tool: str) -> Response:
         row = _tool(tool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
@@ -13,15 +14,19 @@ from rest_framework import serializers
 PROBLEM = "application/problem+json"
 HEADER: Final = "header"
 QUERY: Final = "query"
-LIST = [
-    OpenApiParameter("cursor", str, QUERY, description="`next` of an earlier answer."),
-    OpenApiParameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, QUERY
-    ),
-]
-FIELDS = OpenApiParameter(
-    "fields", str, QUERY, description="Only these members, with commas between."
+LIMIT = OpenApiParameter(
+    "limit", {"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, QUERY
 )
+# PostgreSQL has no text with NUL.
+TEXT = {"type": "string", "pattern": "^[^\\u0000]*$"}
+# By how a list reads its cursors.
+CURSORS: dict[Any, dict[str, Any]] = {
+    int: {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    UUID: {"type": "string", "format": "uuid"},
+    str: TEXT,
+}
+# Of an export: which one its format says.
+FILES = ("application/x-ndjson", "text/csv")
 KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "pattern": "^[!-~]{1,200}$"},
@@ -91,7 +96,7 @@ class ServiceSchema(AutoSchema):
         problem = OpenApiResponse(ProblemAnswer, "Problem details (RFC 9457).")
         answers: dict[Any, Any] = {("default", PROBLEM): problem}
         if answer is bytes:
-            answers[status, "application/octet-stream"] = OpenApiTypes.BINARY
+            answers |= {(status, kind): OpenApiTypes.STR for kind in FILES}
         elif status < 400:
             answers[status] = OpenApiResponse(answer)
         return answers
@@ -102,15 +107,41 @@ class ServiceSchema(AutoSchema):
             return [KEY] if view.has_key else []
         if self.method != "GET":
             return [IF_MATCH]
-        narrowing = [OpenApiParameter(name, str, QUERY) for name in view.queries]
+        narrowing = [_query(name, view.query_schemas.get(name)) for name in view.queries]
         is_selected = view.is_list or view.is_versioned
-        return narrowing + (LIST if view.is_list else []) + ([FIELDS] if is_selected else [])
+        paging = [_cursor(view), LIMIT] if view.is_list else []
+        return narrowing + paging + ([_fields(view.answers["GET"])] if is_selected else [])
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        """Bodies have no other members than these, and `together` says which go together."""
+        made = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if hasattr(serializer, "together"):
+            made |= {"additionalProperties": False, **serializer.together}
+        return made
 
     def _answer(self) -> tuple[int, Any]:
         """Status and members of success."""
         answer = self.view.answers[self.method]
         status, answer = answer if isinstance(answer, tuple) else (200, answer)
         return status, _page_of(answer) if self.method == "GET" and self.view.is_list else answer
+
+
+def _query(name: str, schema: dict[str, Any] | None) -> OpenApiParameter:
+    """One with a schema of its own is required where that says so."""
+    found = dict(schema or TEXT)
+    return OpenApiParameter(name, found, QUERY, required=found.pop("required", False))
+
+
+def _cursor(view: Any) -> OpenApiParameter:
+    schema = CURSORS[getattr(type(view), "cursor", int)]
+    return OpenApiParameter("cursor", schema, QUERY, description="`next` of an earlier answer.")
+
+
+def _fields(answer: type[serializers.Serializer[Any]]) -> OpenApiParameter:
+    """Members with commas between."""
+    names = {"type": "string", "enum": [*answer().fields]}
+    schema = {"type": "array", "items": names, "minItems": 1}
+    return OpenApiParameter("fields", schema, QUERY, style="form", explode=False)
 
 
 def _page_of(answer: type[serializers.Serializer[Any]]) -> type[serializers.Serializer[Any]]:

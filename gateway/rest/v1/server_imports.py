@@ -34,6 +34,7 @@ class ImportBody(Members):
     registry = Text(required=False, max_length=500)
     server = Text(required=False, max_length=200)
     version = Text(required=False, max_length=255)
+    together = {"oneOf": [{"required": ["server_json"]}, {"required": ["registry", "server"]}]}
     # Which one, from 0 on.
     remote = Whole(required=False, min_value=0, max_value=MAX_WAYS)
     package = Whole(required=False, min_value=0, max_value=MAX_WAYS)

@@ -37,6 +37,15 @@ class ConnectionBody(Members):
     stayed while the address moves could be sent anywhere."""
 
     url = Text(required=False, max_length=2000)
+    together = {
+        "oneOf": [
+            {"required": ["url"]},
+            {
+                "required": ["command"],
+                "not": {"anyOf": [{"required": ["credential"]}, {"required": ["headers"]}]},
+            },
+        ]
+    }
     # A name in the host's catalogue of commands.
     command = Text(required=False, max_length=100)
     credential = Text(required=False, allow_blank=True, max_length=8000, write_only=True)

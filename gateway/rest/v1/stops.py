@@ -35,6 +35,7 @@ class StopBody(Members):
     agent = Text(required=False, max_length=60)
     server = Text(required=False, max_length=32)
     everything = Flag(required=False)
+    together = {"oneOf": [{"required": [name]} for name in ("agent", "server", "everything")]}
     # Agents and all users of the console read it.
     reason = Text(max_length=300)
 

@@ -59,6 +59,8 @@ class ServiceView(AgentView):
     bodies: dict[str, type[serializers.Serializer[Any]]] = {}
     answers: dict[str, Any] = {}
     queries: Collection[str] = ()
+    # Of those that are not any text.
+    query_schemas: dict[str, dict[str, Any]] = {}
     is_list = False
     # Whether its POST takes an idempotency key, and its changes a version.
     has_key = True
@@ -123,6 +125,8 @@ class ListView(ServiceView):
 
     def get(self, request: Request, **named: Any) -> Response:
         cls = type(self)
+        # Also where no row is.
+        names_of(request, [*self.answers["GET"]().fields])
         given = {"beyond": cursor_of(request, cls.cursor)}
         page = paged(cls.rows(request, **named), cls.key, given, size=limit_of(request))
         return list_response(request, page, cls.shown)
@@ -194,14 +198,20 @@ def list_response(request: Request, page: Page[Any], shown: Callable[[Any], Show
 
 def selected(request: Request, plain: Shown) -> Shown:
     """Only the members that `?fields=` names."""
+    names = names_of(request, plain)
+    return plain if names is None else {name: plain[name] for name in plain if name in names}
+
+
+def names_of(request: Request, plain: Collection[str]) -> list[str] | None:
+    """Those of `?fields=`; None without it. Raises ValidationError for one that is none."""
     wanted = request.query_params.get("fields")
     if wanted is None:
-        return plain
+        return None
     names = wanted.split(",")
     if unknown := [name for name in names if name not in plain]:
         said = _("fields names “%s”, which is not among: %s.")
         raise ValidationError({"detail": said % (unknown[0][:60], ", ".join(plain))})
-    return {name: value for name, value in plain.items() if name in names}
+    return names
 
 
 def cursor_of(request: Request, read: Callable[[str], Any]) -> str:
