@@ -16,7 +16,7 @@ IDENTITY_PROVIDER = ROOT / "tests" / "accounts" / "npm"
 NODE_AT_LEAST = 22
 # Each with an environment of its own: they bring half a hundred packages that we do not need, and
 # some of them an SDK that is older than ours.
-IN_PYTHON = ("fastmcp", "sqlite", "openai-agents", "pydantic-ai", "langchain")
+IN_PYTHON = ("fastmcp", "sqlite", "openai-agents", "pydantic-ai", "langchain", "schemathesis")
 
 
 def provide_npm(install_packages: Callable[[Path], bool]) -> list[str] | None:
