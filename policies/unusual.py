@@ -65,7 +65,12 @@ SELECT
         WHERE a.agent_id = %s AND a.first_at > m.now - interval '12 hours' AND a.first_at <= m.now
           AND EXISTS (SELECT FROM accounts_agentaddress k WHERE k.agent_id = a.agent_id
               AND k.first_at < m.now - interval '{DAYS_KNOWN} days')
-        ORDER BY a.first_at DESC LIMIT 1) new)
+        ORDER BY a.first_at DESC LIMIT 1) new),
+    (SELECT COALESCE(min(n.text), '') FROM (
+        SELECT r.tool FROM mine r WHERE r.seq = 1
+        GROUP BY r.tool HAVING min(r.at) > max(r.now) - interval '12 hours') first
+        JOIN audit_name n ON n.id = first.tool
+        JOIN registry_tool t ON t.exposed_name = n.text AND 'sink' = ANY(t.labels))
 FROM moment LEFT JOIN mine ON true
 """
 
@@ -93,6 +98,8 @@ class Unusual:
     sight_h: float | None = None
     # The newest of those that it came from for the first time in the last 12 hours; "": none.
     address: str = ""
+    # One of the tools that send outside, by name, which it used first in the last 12 hours.
+    sink: str = ""
 
     @property
     def is_flood(self) -> bool:
@@ -100,9 +107,12 @@ class Unusual:
         return self.sight_h is not None and self.sight_h < HOURS_KNOWN
 
     @property
+    def _is_cut(self) -> bool:
+        return self.sight_h is not None and self.sight_h < SIGHT_H
+
+    @property
     def is_new_hour(self) -> bool:
-        is_cut = self.sight_h is not None and self.sight_h < SIGHT_H
-        return (is_cut or self.days >= DAYS_KNOWN) and not self.at_hour
+        return (self._is_cut or self.days >= DAYS_KNOWN) and not self.at_hour
 
     @property
     def rate(self) -> float:
@@ -150,6 +160,9 @@ class Unusual:
         if self.address and self.lately:
             said = _("It called from %s, where it never called from before the last 12 hours.")
             yield UnusualFinding("address", said % self.address)
+        if self.sink and self.days >= DAYS_KNOWN and not self._is_cut:
+            said = _("It used %s, which sends outside, for the first time in the last 12 hours.")
+            yield UnusualFinding("sink", said % self.sink)
 
 
 def parameters(

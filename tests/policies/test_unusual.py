@@ -1,5 +1,6 @@
 """Unusual use by an agent: counted from the record, with reasons, and never a reason to allow."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -328,6 +329,28 @@ def test_an_address_is_new_beside_others_of_a_week_ago(
     assert list(now.reasons()) == ([said] if is_new else [])
     tomorrow = found(scout, at=datetime.now(UTC) + timedelta(hours=13))
     assert not tomorrow.facts()["unusual.address"]
+
+
+def test_the_first_use_of_a_tool_that_sends_outside_takes_a_week_to_know(
+    scout: Agent, send: Tool
+) -> None:
+    call(scout, send, State.QUEUED)
+    said = "It used mailer.send_mail, which sends outside, for the first time in the last 12 hours."
+
+    now = found(scout)
+
+    assert now.sink == "mailer.send_mail"
+    assert list(now.reasons()) == []
+    assert list(replace(now, days=7, at_hour=1).reasons()) == [said]
+    assert list(replace(now, days=7, at_hour=1, sight_h=20.0).reasons()) == []
+    assert found(scout, at=datetime.now(UTC) + timedelta(hours=13)).sink == ""
+
+
+def test_a_tool_that_sends_nothing_outside_is_no_such_finding(scout: Agent, send: Tool) -> None:
+    Tool.objects.update(labels=["untrusted", "sensitive"])
+    call(scout, send, State.QUEUED)
+
+    assert found(scout).sink == ""
 
 
 def test_the_same_address_again_is_one_and_ipv6_counts_by_network(scout: Agent) -> None:
