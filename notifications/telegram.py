@@ -15,6 +15,7 @@ from notifications.guarded_requests import json_of, post
 from notifications.outcomes import Failed
 
 API = "https://api.telegram.org"
+BOT_FATHER = "https://t.me/BotFather"
 # A token, after it the id of a chat where the bot is in several.
 _GIVEN = re.compile(r"(?P<token>\d{4,20}:[\w-]{16,100})(?:\s+(?P<chat>-?\d{1,20}))?", re.ASCII)
 TITLE_MAX = 80

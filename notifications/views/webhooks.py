@@ -17,6 +17,7 @@ from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
 from notifications.models import Delivery, EscalationPolicy, MailRecipient, PushDevice, Webhook
 from notifications.slack_manifest import WEBHOOK_MANIFEST, new_app_url
+from notifications.telegram import BOT_FATHER
 
 LAST = 50
 
@@ -145,5 +146,6 @@ def _form(request: HttpRequest, form: WebhookForm, edited: Webhook | None) -> Ht
         "form": form,
         "webhook": edited,
         "slack_app_url": new_app_url(WEBHOOK_MANIFEST),
+        "bot_father_url": BOT_FATHER,
     }
     return render(request, "notifications/webhook_form.html", context)

@@ -27,8 +27,8 @@ class LimitEvaluation:
 
     @property
     def effect(self) -> Effect | None:
-        """Of the limit on the call; None where it leaves room, or only watches. No approval gives a
-        call a cost."""
+        """The limit's effect on the call; None where it leaves room, or only watches. No approval
+        gives a call a cost."""
         if not self.is_over or self.limit.shadow:
             return None
         return Effect.DENY if self.lacks_cost else self.limit.effect
