@@ -18,7 +18,7 @@ def save(
     """A new one, or a change; without them it keeps its secrets."""
     is_new = webhook._state.adding
     webhook.format = Webhook.Format.SLACK_APP
-    webhook.url = f"https://app.slack.com/client/{app.team_id}/{app.channel}"
+    webhook.url = app.page_url
     if is_new:
         webhook.created_by = by
         webhook.sealed_secret = b""

@@ -105,7 +105,7 @@ def _post(app: SlackApp, body: Body, thread: str) -> str:
         body |= {"thread_ts": thread.partition(" ")[2], "reply_broadcast": True}
     answer = slack_api.call(slack_secrets.token(app), "chat.postMessage", body)
     channel = str(answer.get("channel", ""))
-    if app.is_channel_named:
+    if channel and app.is_channel_named:
         # From here on its ID, which outlives a change of the name.
         SlackApp.objects.filter(pk=app.pk, channel=app.channel).update(channel=channel)
     return f"{channel} {answer.get('ts', '')}"

@@ -47,6 +47,12 @@ class SlackApp(models.Model):
     def is_channel_named(self) -> bool:
         return self.channel.startswith("#")
 
+    @property
+    def page_url(self) -> str:
+        """The channel in Slack; its workspace as long as only the channel's name is known."""
+        channel = "" if self.is_channel_named else self.channel
+        return f"https://app.slack.com/client/{self.team_id}/{channel}"
+
     def takes(self, act: str) -> bool:
         return {"deny": self.takes_denials, "comment": self.takes_comments}.get(act, False)
 

@@ -66,11 +66,12 @@ SELECT
           AND EXISTS (SELECT FROM accounts_agentaddress k WHERE k.agent_id = a.agent_id
               AND k.first_at < m.now - interval '{DAYS_KNOWN} days')
         ORDER BY a.first_at DESC LIMIT 1) new),
-    (SELECT COALESCE(min(n.text), '') FROM (
+    -- For pages: a call is not kept waiting for it.
+    CASE WHEN %s = '' THEN (SELECT COALESCE(min(n.text), '') FROM (
         SELECT r.tool FROM mine r WHERE r.seq = 1
         GROUP BY r.tool HAVING min(r.at) > max(r.now) - interval '12 hours') first
         JOIN audit_name n ON n.id = first.tool
-        JOIN registry_tool t ON t.exposed_name = n.text AND 'sink' = ANY(t.labels))
+        JOIN registry_tool t ON t.exposed_name = n.text AND 'sink' = ANY(t.labels)) ELSE '' END
 FROM moment LEFT JOIN mine ON true
 """
 
@@ -98,7 +99,8 @@ class Unusual:
     sight_h: float | None = None
     # The newest of those that it came from for the first time in the last 12 hours; "": none.
     address: str = ""
-    # One of the tools that send outside, by name, which it used first in the last 12 hours.
+    # One of the tools that send outside, by name, which it used first in the last 12 hours;
+    # "": none, or a call asks.
     sink: str = ""
 
     @property
@@ -168,9 +170,9 @@ class Unusual:
 def parameters(
     agent_id: int, tool: str = "", *, but: UUID | None = None, at: datetime | None = None
 ) -> list[Any]:
-    """Parameters of the SQL. `tool`: its name for agents; `but` and `at`: as things were when that
-    call was requested."""
-    return [at, agent_id, but, tool, agent_id]
+    """Parameters of the SQL. `tool`: its name for agents, empty for pages; `but` and `at`: as
+    things were when that call was requested."""
+    return [at, agent_id, but, tool, agent_id, tool]
 
 
 def of_rows(rows: Sequence[Sequence[Any]]) -> Unusual:

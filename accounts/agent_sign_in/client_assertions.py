@@ -47,9 +47,9 @@ def authenticate(client_id: str, assertion: str, *, audiences: Collection[str]) 
     client = SignInClient.objects.filter(client_id=named).exclude(used_at=None).first()
     if client is None:
         return ShownClient(named, is_signed=False)
-    if not assertion and client.signs_requests:
-        raise AssertionRefused(UNSIGNED)
     if not assertion:
+        if client.signs_requests:
+            raise AssertionRefused(UNSIGNED)
         return ShownClient(named, is_signed=False)
     claims = _claims(client, assertion)
     assertions.check_own(named, claims, audiences=audiences)

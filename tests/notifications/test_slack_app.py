@@ -856,7 +856,10 @@ def test_a_channel_is_given_by_its_name_and_kept_by_its_id(
     slack: SlackServer, held: UUID, as_olga: Client, alice: User, given: str
 ) -> None:
     as_olga.post(reverse("notifications:add_slack_app"), {**FORM, "channel": given})
-    assert SlackApp.objects.get().channel == "#approvals"
+    named = SlackApp.objects.get()
+    assert named.channel == "#approvals"
+    # Slack's pages go by IDs: until one is known the link leads to the workspace.
+    assert named.webhook.url == f"https://app.slack.com/client/{named.team_id}/"
     notify()
     assert SlackApp.objects.get().channel == CHANNEL
 

@@ -38,9 +38,8 @@ def call(scout: Agent, send: Tool, state: State, n: int = 0) -> Any:
     return scenery.call(scout, send, {**scenery.MAIL, "subject": str(n)}, state)
 
 
-def found(agent: Agent, **about: Any) -> Unusual:
-    with_tool = unusual.parameters(agent.pk, "mailer.send_mail", **about)
-    rows = lookback.fetch(unusual.SQL, with_tool)
+def found(agent: Agent, tool: str = "mailer.send_mail", **about: Any) -> Unusual:
+    rows = lookback.fetch(unusual.SQL, unusual.parameters(agent.pk, tool, **about))
     assert rows is not None
     return unusual.of_rows(rows)
 
@@ -337,20 +336,21 @@ def test_the_first_use_of_a_tool_that_sends_outside_takes_a_week_to_know(
     call(scout, send, State.QUEUED)
     said = "It used mailer.send_mail, which sends outside, for the first time in the last 12 hours."
 
-    now = found(scout)
+    now = found(scout, "")
 
     assert now.sink == "mailer.send_mail"
     assert list(now.reasons()) == []
     assert list(replace(now, days=7, at_hour=1).reasons()) == [said]
     assert list(replace(now, days=7, at_hour=1, sight_h=20.0).reasons()) == []
-    assert found(scout, at=datetime.now(UTC) + timedelta(hours=13)).sink == ""
+    assert found(scout).sink == ""
+    assert found(scout, "", at=datetime.now(UTC) + timedelta(hours=13)).sink == ""
 
 
 def test_a_tool_that_sends_nothing_outside_is_no_such_finding(scout: Agent, send: Tool) -> None:
     Tool.objects.update(labels=["untrusted", "sensitive"])
     call(scout, send, State.QUEUED)
 
-    assert found(scout).sink == ""
+    assert found(scout, "").sink == ""
 
 
 def test_the_same_address_again_is_one_and_ipv6_counts_by_network(scout: Agent) -> None:
