@@ -273,7 +273,8 @@ def test_a_database_that_is_gone_is_an_alarm_without_it(
             wire.cut()
             failures = 'countersign_sealing_failures_total{kind="failed"}'
             assert wait_until(lambda: figure(port, failures) > 0, seconds=30)
-            assert alarms(process, "Sealing failed")
+            # It is counted before it is written.
+            assert wait_until(lambda: bool(alarms(process, "Sealing failed")), seconds=30)
             assert answer(port, "/readyz") == (503, '{"status":"no database"}')
         finally:
             process.kill()
